@@ -1,0 +1,28 @@
+"""The exceptions of convlint: one family, so that callers can catch exactly ours."""
+
+from __future__ import annotations
+
+
+class ConvlintError(Exception):
+    """Base of every error that convlint raises on purpose."""
+
+
+class UsageError(ConvlintError):
+    """Wrong usage or configuration: an unknown rule, GPU, option or key (exit code 2)."""
+
+
+class RuleError(UsageError):
+    """A defect in a rule file, with the place where it stands (exit code 2)."""
+
+    def __init__(self, message: str, *, path: str, line: int | None = None, column: int | None = None) -> None:
+        self.message, self.path, self.line, self.column = message, path, line, column
+        place = path + (f":{line}" if line is not None else "") + (f":{column}" if column is not None else "")
+        super().__init__(f"{place}: {message}")
+
+
+class InputFault(ConvlintError):
+    """An input that cannot be read or resolved; readers turn it into an InputError value (exit code 3)."""
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        self.message, self.line, self.column = message, line, column
+        super().__init__(message)

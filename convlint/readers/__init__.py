@@ -1,0 +1,38 @@
+"""From a path to a network: which reader knows which suffix, and how each is called.
+
+A reader module offers `read(path, options) -> tuple[Network | None, tuple[InputError, ...]]`. It never prints
+and never raises for bad input; it imports its heavy dependencies inside `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from convlint.model import Network
+    from convlint.report import InputError
+
+# suffix -> module in this package; loaded only when a path with that suffix is read
+READERS: Mapping[str, str] = {
+    ".yaml": "yaml_spec",
+    ".yml": "yaml_spec",
+    ".json": "yaml_spec",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What the command line says about reading."""
+
+    batch: int | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)  # input name ("" = the first) -> "Nx3x224x224"
+
+
+class Reader(Protocol):
+    """What each reader module offers."""
+
+    def read(self, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+        """The network in `path`, or None, and everything that could not be read or resolved."""
+        ...

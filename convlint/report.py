@@ -1,0 +1,134 @@
+"""What the engine says and the reporters print: findings, fixes, what was skipped, suppressed or unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from convlint.model import ConvLayer, Location, Mode
+
+if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
+    from convlint.estimate import LayerEstimate
+
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
+Scalar = int | float | str | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The document and section that a rule encodes."""
+
+    document: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """What to change. `safe` keeps the network's results, `unsafe` changes the network.
+
+    `set` maps a field of the layer (or `runtime.<setting>`) to its new value; `time_change_us` is the plain
+    difference that it makes per step (negative: faster), None where time cannot be predicted.
+    """
+
+    describe: str
+    safety: Literal["safe", "unsafe"]
+    set: Mapping[str, Scalar]
+    time_change_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleInfo:
+    """A rule as reporters show it; the text is already safe to print."""
+
+    code: str
+    name: str
+    title: str
+    severity: Severity
+    rationale: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One flaw at one place, with its evidence. `lost_us` and `lost_percent` (of the network) are None if unknown."""
+
+    rule: RuleInfo
+    severity: Severity
+    message: str
+    location: Location
+    layer: str | None = None  # None: the network, the runtime or the target
+    layers: tuple[str, ...] = ()  # the layers that a finding of the whole network joins
+    gpu: str | None = None
+    lost_us: float | None = None
+    lost_percent: float | None = None
+    fix: Fix | None = None
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A rule that could not be checked, and the values that it needs."""
+
+    code: str
+    layer: str | None
+    path: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppressed:
+    """A finding that the user silenced, with the reason given; `by` says where (comment, config or baseline)."""
+
+    finding: Finding
+    reason: str
+    by: Literal["comment", "config", "baseline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputError:
+    """Something that could not be read or resolved."""
+
+    path: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    internal: bool = False  # a defect of convlint itself: exit code 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReport:
+    """One layer and its estimate on each target (None where time cannot be predicted)."""
+
+    layer: ConvLayer
+    estimates: Mapping[str, LayerEstimate | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything one run found. `time_us`, `lost_us` and `grade` are those of the first target."""
+
+    version: str
+    targets: tuple[str, ...]
+    mode: Mode
+    files: int
+    layers: tuple[LayerReport, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    errors: tuple[InputError, ...] = ()
+    rules: tuple[RuleInfo, ...] = ()  # every rule that was loaded, whether it fired or not
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # path -> lines, for showing the place
+    grade: str | None = None
+    time_us: float | None = None
+    lost_us: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything could be read and resolved."""
+        return not self.errors
+
+    def count(self, severity: Severity) -> int:
+        """How many findings have this severity."""
+        return sum(finding.severity == severity for finding in self.findings)
