@@ -1,0 +1,28 @@
+"""One line per finding, `path:line:col: severity CODE name: message`, then what was covered."""
+
+from __future__ import annotations
+
+from convlint.report import Report
+from convlint.reporters import Style
+from convlint.reporters.safe import ascii_only, clean
+from convlint.reporters.words import coverage, headline, place
+
+
+def render(report: Report, style: Style) -> str:
+    """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
+    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), coverage(report), ""])
+    return text if style.unicode else ascii_only(text)
+
+
+def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
+    """The findings and the input errors, one line each."""
+    several = len(report.targets) > 1
+    lines = []
+    for finding in report.findings:
+        if with_infos or finding.severity != "info":
+            at = finding.location
+            lines.append(f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}")
+    for error in report.errors:
+        word = "internal error" if error.internal else "error"
+        lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
+    return lines

@@ -1,0 +1,88 @@
+"""What a terminal adds to plain lines: colours and line-drawing characters; and how lines are broken to its width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from convlint.reporters.snippet import columns
+
+# Written out, not taken from rich: a coloured report starts as fast as a plain one.
+_CODES: Mapping[str, str] = {
+    "error": "1;31",
+    "warning": "1;33",
+    "info": "1;36",
+    "good": "1;32",
+    "fair": "1;33",
+    "poor": "1;31",
+    "strong": "1",
+    "frame": "34",
+    "faint": "2",
+    "label": "36",
+    "fix": "32",
+    "lost": "33",
+}
+GRADE_INKS: Mapping[str, str] = {"A": "good", "B": "good", "C": "fair", "D": "fair", "F": "poor"}
+
+Paint = Callable[[str, str], str]
+
+
+def painter(color: bool) -> Paint:
+    """A function (ink, text) -> text, in ANSI colours or as it was."""
+    return _coloured if color else _plain
+
+
+def _plain(_ink: str, text: str) -> str:
+    return text
+
+
+def _coloured(ink: str, text: str) -> str:
+    return f"\x1b[{_CODES[ink]}m{text}\x1b[0m" if text else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glyphs:
+    """The characters that frames are drawn with."""
+
+    line: str
+    corner: str
+    bar: str
+    times: str
+    arrow: str
+    more: str
+
+
+UNICODE = Glyphs(line="─", corner="┌─", bar="│", times="×", arrow="→", more="…")
+ASCII = Glyphs(line="-", corner="-->", bar="|", times="x", arrow="->", more="...")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, broken between words; a longer word keeps its own line."""
+    if len(text) <= width and text.isascii():
+        return [text]
+    lines: list[str] = []
+    line, used = "", 0
+    for word in text.split():
+        size = columns(word)
+        if not line:
+            line, used = word, size
+        elif used + 1 + size <= width:
+            line, used = f"{line} {word}", used + 1 + size
+        else:
+            lines.append(line)
+            line, used = word, size
+    lines.append(line)
+    return lines
+
+
+def shorten(text: str, width: int, more: str) -> str:
+    """The text, cut to `width` columns with `more` at its end."""
+    if columns(text) <= width:
+        return text
+    kept, used = [], columns(more)
+    for char in text:
+        used += columns(char)
+        if used > width:
+            break
+        kept.append(char)
+    return "".join(kept) + more

@@ -1,0 +1,173 @@
+"""The JSON contract, version 1: keys are stable, and a change of meaning is version 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from convlint.model import PASSES, ConvLayer
+from convlint.report import Finding, Fix, LayerReport, Report, Scalar, Skipped, Suppressed
+from convlint.reporters import Style
+from convlint.reporters.safe import clean, clean_path, number
+
+if TYPE_CHECKING:
+    from convlint.estimate import LayerEstimate
+
+_SIZES = ("N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW", "DilH", "DilW", "groups")
+_SIZES_3D = ("D", "T", "Z", "StrideD", "PadD", "DilD")
+
+
+def render(report: Report, style: Style) -> str:
+    """The report as one JSON object on one line."""
+    document = {
+        "schema_version": 1,
+        "convlint": report.version,
+        "complete": report.complete,
+        "targets": [clean(target) for target in report.targets],
+        "mode": report.mode,
+        "summary": {
+            "files": report.files,
+            "layers": len(report.layers),
+            "errors": report.count("error"),
+            "warnings": report.count("warning"),
+            "infos": report.count("info"),
+            "skipped": len(report.skipped),
+            "grade": report.grade,
+            "time_us": number(report.time_us),
+            "lost_us": number(report.lost_us),
+        },
+        "layers": [_layer(entry) for entry in report.layers],
+        "findings": [finding_object(finding) for finding in report.findings],
+        "skipped": [_skipped(skip) for skip in report.skipped],
+        "suppressed": [_suppressed(entry) for entry in report.suppressed],
+        "errors": [
+            {
+                "path": clean_path(error.path),
+                "line": error.line,
+                "column": error.column,
+                "message": clean(error.message),
+            }
+            for error in report.errors
+        ],
+    }
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def _layer(entry: LayerReport) -> dict[str, Any]:
+    layer = entry.layer
+    at = layer.locate()
+    result: dict[str, Any] = {
+        "name": clean(layer.name),
+        "path": clean_path(layer.path),
+        "line": at.line,
+        "column": at.column,
+        "op": layer.op,
+    }
+    for key in _SIZES:
+        result[key] = getattr(layer, key)
+    result |= _extra_sizes(layer)
+    result["dtype"] = None if layer.dtype is None else layer.dtype.value
+    result["layout"] = layer.layout
+    result["estimates"] = [_estimate(gpu, estimate) for gpu, estimate in entry.estimates.items()]
+    return result
+
+
+def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
+    """What only some layers have: the third dimension, and padding that differs between the two sides."""
+    keys = list(_SIZES_3D) if layer.dims == 3 else []
+    axes = ("D", "H", "W") if layer.dims == 3 else ("H", "W")
+    keys += [f"Pad{axis}_end" for axis in axes if getattr(layer, f"Pad{axis}_end") != getattr(layer, f"Pad{axis}")]
+    return {key: getattr(layer, key) for key in keys}
+
+
+def _estimate(gpu: str, estimate: LayerEstimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return {"gpu": clean(gpu), "grade": None, "time_us": None, "passes": {}}
+    return {
+        "gpu": clean(gpu),
+        "grade": estimate.grade,
+        "time_us": number(estimate.time_us),
+        "passes": {which: _pass(estimate.passes[which]) for which in PASSES if which in estimate.passes},
+    }
+
+
+def _pass(estimate: Any) -> dict[str, Any]:
+    gemm = estimate.gemm
+    return {
+        "gemm": None if gemm is None else {"M": gemm.M, "N": gemm.N, "K": gemm.K, "batch": gemm.batch},
+        "flops": number(estimate.flops),
+        "bytes": number(estimate.bytes),
+        "arithmetic_intensity": number(estimate.arithmetic_intensity),
+        "tile": None if estimate.tile is None else list(estimate.tile),
+        "split_k": estimate.split_k,
+        "tiles": estimate.tiles,
+        "waves": number(estimate.waves),
+        "tile_efficiency": number(estimate.tile_efficiency, 4),
+        "wave_efficiency": number(estimate.wave_efficiency, 4),
+        "time_us": number(estimate.time_us),
+        "tflops": number(estimate.tflops),
+        "bound_by": estimate.bound_by,
+    }
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """One finding by the contract."""
+    at, rule = finding.location, finding.rule
+    return {
+        "code": clean(rule.code),
+        "name": clean(rule.name),
+        "severity": finding.severity,
+        "message": clean(finding.message),
+        "layer": None if finding.layer is None else clean(finding.layer),
+        "path": clean_path(at.path),
+        "line": at.line,
+        "column": at.column,
+        "end_line": at.end_line,
+        "end_column": at.end_column,
+        "gpu": None if finding.gpu is None else clean(finding.gpu),
+        "lost_us": number(finding.lost_us),
+        "lost_percent": number(finding.lost_percent),
+        "fix": None if finding.fix is None else _fix(finding.fix),
+        "source": {"document": clean(rule.source.document), "section": clean(rule.source.section)},
+        "fingerprint": clean(finding.fingerprint),
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "describe": clean(fix.describe),
+        "safety": fix.safety,
+        "set": _settings(fix.set),
+        "time_change_us": number(fix.time_change_us),
+    }
+
+
+def _settings(values: Mapping[str, Scalar]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, str):
+            settings[clean(key)] = clean(value)
+        else:
+            settings[clean(key)] = number(value, 6) if isinstance(value, float) else value
+    return settings
+
+
+def _skipped(skip: Skipped) -> dict[str, Any]:
+    return {
+        "code": clean(skip.code),
+        "layer": None if skip.layer is None else clean(skip.layer),
+        "path": clean_path(skip.path),
+        "needs": [clean(need) for need in skip.needs],
+    }
+
+
+def _suppressed(entry: Suppressed) -> dict[str, Any]:
+    finding = entry.finding
+    return {
+        "code": clean(finding.rule.code),
+        "layer": None if finding.layer is None else clean(finding.layer),
+        "path": clean_path(finding.location.path),
+        "line": finding.location.line,
+        "reason": clean(entry.reason),
+    }

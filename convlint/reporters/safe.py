@@ -1,0 +1,58 @@
+"""Makes text from files harmless to print: no control or direction characters, line breaks or lone surrogates.
+
+What a format needs beyond that (quoting, its own escapes) is done in the format's module.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
+_KEPT_FORMATS = "\u200c\u200d"  # joiners: Persian, Indic scripts and emoji are not readable without
+_REPLACEMENT = "\ufffd"
+
+
+def clean(text: str) -> str:
+    """One line of printable text; line breaks and tabs become a space, what cannot be shown is dropped."""
+    if text.isprintable():
+        return text
+    return "".join(map(_clean_char, _ANSI.sub("", text)))
+
+
+def _clean_char(char: str) -> str:
+    category = unicodedata.category(char)
+    if category[0] == "Z" or char in "\t\n\v\f\r\x85":
+        return " "
+    if category == "Cs" or (category == "Cn" and is_noncharacter(char)):
+        return _REPLACEMENT
+    if category == "Cc" or (category == "Cf" and char not in _KEPT_FORMATS):
+        return ""
+    return char
+
+
+def is_noncharacter(char: str) -> bool:
+    """U+FDD0 to U+FDEF and the last two of each plane: no text has them, and XML forbids some."""
+    code = ord(char)
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+
+
+def ascii_only(text: str) -> str:
+    r"""The text with everything beyond ASCII written as `\xe9`, `\u4e2d` or `\U0001f600`."""
+    return text if text.isascii() else text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def clean_path(path: str) -> str:
+    """A path as people write it: cleaned, and without a leading `./`."""
+    path = clean(path)
+    while path.startswith("./") and path.strip("./"):
+        path = path[2:].lstrip("/")
+    return path
+
+
+def number(value: float | None, digits: int = 3) -> float | None:
+    """The value rounded, and None for what JSON cannot say (NaN and the infinities)."""
+    if value is None or not math.isfinite(value):
+        return None
+    return round(value, digits)

@@ -1,0 +1,167 @@
+"""The report for people: findings by layer, each with its source line, its price, the fix and the reason."""
+
+from __future__ import annotations
+
+from convlint.report import Finding, InputError, LayerReport, Report
+from convlint.reporters import Style
+from convlint.reporters.concise import finding_lines
+from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
+from convlint.reporters.safe import ascii_only, clean, clean_path
+from convlint.reporters.snippet import columns, excerpt
+from convlint.reporters.summary import coverage_ink, summary_lines
+from convlint.reporters.words import advice, coverage, duration, lost, origin, place, shape
+
+_GUTTER = 5  # columns of the line number
+_INDENT = " " * (_GUTTER + 1)
+_LABEL = 8  # columns of "why", "fix" and so on
+_NARROW, _WIDE = 40, 120  # prose is easier to read in lines that are not longer
+_LEAST = 16  # columns below which a layer is not described in its heading
+_NAMES = 12  # layers named where a finding joins many
+
+
+def render(report: Report, style: Style) -> str:
+    """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
+    if style.quiet:
+        lines = [*finding_lines(report, with_infos=False), coverage(report), ""]
+        return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
+    page = _Page(report, style)
+    for group in _by_layer(report.findings).values():
+        page.layer(group)
+    if report.errors:
+        page.heading("not read", "", "")
+        for error in report.errors:
+            page.input_error(error)
+    summary = summary_lines(report, page.paint, page.glyphs, page.width)
+    if summary:
+        page.heading("summary", "", "")
+        page.lines += summary
+        page.lines.append("")
+    page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
+    return "\n".join(page.lines)
+
+
+def _by_layer(findings: tuple[Finding, ...]) -> dict[tuple[str, str | None], list[Finding]]:
+    """The findings of each (path, layer), both in the order in which they come."""
+    groups: dict[tuple[str, str | None], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.location.path, finding.layer), []).append(finding)
+    return groups
+
+
+class _Page:
+    """The lines written so far, and what has been explained in them."""
+
+    def __init__(self, report: Report, style: Style) -> None:
+        self.lines: list[str] = []
+        self.paint = painter(style.color)
+        self.glyphs = UNICODE if style.unicode else ASCII
+        self.width = min(max(style.width, _NARROW), _WIDE)
+        self._source_width = max(style.width, _NARROW) - _GUTTER - 3
+        self._unicode = style.unicode
+        self._report = report
+        self._several = len(report.targets) > 1
+        self._explained: set[str] = set()
+        self._layers: dict[tuple[str, str], LayerReport | None] = {}
+        for entry in report.layers:
+            key = (entry.layer.path, entry.layer.name)
+            self._layers[key] = None if key in self._layers else entry  # which of two is meant is not known
+
+    def written(self, text: str) -> str:
+        """The text as this terminal can show it."""
+        return text if self._unicode else ascii_only(text)
+
+    def heading(self, name: str, details: str, verdict: str, ink: str = "frame") -> None:
+        """A ruled line: name, details and, at its right end, the verdict; what does not fit is cut."""
+        edge = self.glyphs.line * 2
+        ending = len(verdict) + 4 if verdict else 0
+        name = shorten(self.written(name), self.width - 8 - ending, self.glyphs.more)
+        room = self.width - columns(name) - ending - 10
+        details = self.written(details)
+        details = shorten(details, room, self.glyphs.more) if room > _LEAST else ""
+        used = columns(name) + 4 + (columns(details) + 4 if details else 0) + ending
+        parts = [self.paint("frame", edge), self.paint("strong", name)]
+        if details:
+            parts += [self.paint("frame", edge), self.paint("faint", details)]
+        parts.append(self.paint("frame", self.glyphs.line * max(self.width - used, 2)))
+        if verdict:
+            parts += [self.paint(ink, verdict), self.paint("frame", edge)]
+        self.lines.append(" ".join(parts))
+
+    def layer(self, findings: list[Finding]) -> None:
+        """One layer's heading and its findings."""
+        first = findings[0]
+        entry = self._layers.get((first.location.path, first.layer)) if first.layer is not None else None
+        if first.layer is None:
+            self.heading("network", clean_path(first.location.path), "")
+        elif entry is None:
+            self.heading(clean(first.layer) or "(no name)", "", "")
+        else:
+            name, details = clean(first.layer) or "(no name)", shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
+            estimate = entry.estimates.get(self._report.targets[0]) if self._report.targets else None
+            if estimate is None:
+                self.heading(name, details, "")
+            else:
+                verdict = f"{estimate.grade}, {duration(estimate.time_us)}"
+                self.heading(name, details, verdict, GRADE_INKS.get(estimate.grade, "strong"))
+        before = None
+        for finding in findings:
+            self._finding(finding, shown=finding.location == before)
+            before = finding.location
+
+    def _finding(self, finding: Finding, *, shown: bool) -> None:
+        rule, at = finding.rule, finding.location
+        gpu = f" [{clean(finding.gpu)}]" if self._several and finding.gpu is not None else ""
+        self._title(finding.severity, f"{clean(rule.code)} {clean(rule.name)}:", clean(finding.message) + gpu)
+        if not shown:
+            self._place(at.path, at.line, at.column, at.end_line, at.end_column)
+        if finding.layers:
+            names = [clean(name) for name in finding.layers[:_NAMES]]
+            more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
+            self._note("layers", "label", ", ".join(names) + more)
+        if finding.lost_us is not None:
+            self._note("lost", "lost", lost(finding))
+        if finding.fix is not None:
+            self._note("fix", "fix", advice(finding.fix))
+        if rule.code not in self._explained:
+            self._explained.add(rule.code)
+            if rule.rationale:
+                self._note("why", "label", clean(rule.rationale))
+            self._note("source", "label", origin(rule))
+        self.lines.append("")
+
+    def input_error(self, error: InputError) -> None:
+        """Something that could not be read."""
+        self._title("error", "internal error:" if error.internal else "", clean(error.message))
+        self._place(error.path, error.line, error.column, None, None)
+        self.lines.append("")
+
+    def _title(self, severity: str, identity: str, message: str) -> None:
+        prefix = f"{severity} {identity}".rstrip() if identity else f"{severity}:"
+        first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
+        if first.startswith(prefix):
+            head = self.paint(severity, severity) + self.paint("strong", prefix[len(severity) :])
+            first = head + first[len(prefix) :]
+        self.lines.append(f"  {first}")
+        self.lines += [f"    {line}" for line in rest]
+
+    def _place(
+        self, path: str, line: int | None, column: int | None, end_line: int | None, end_column: int | None
+    ) -> None:
+        where = self.written(place(path, line, column))
+        corner, bar = self.glyphs.corner, self.glyphs.bar
+        span = (line, column, end_line, end_column)
+        shown = excerpt(self._report.sources, path, span, width=self._source_width, unicode=self._unicode)
+        self.lines.append(f"{_INDENT}{self.paint('frame', corner)} {where}")
+        if shown is None:
+            return
+        text, start, length = shown
+        number = self.paint("frame", f"{line:>{_GUTTER}} {bar}")
+        self.lines.append(f"{number} {text}".rstrip())
+        if column is not None:
+            mark = " " * start + self.paint("strong", "^" * length)
+            self.lines.append(f"{_INDENT}{self.paint('frame', bar)} {mark}")
+
+    def _note(self, label: str, ink: str, text: str) -> None:
+        first, *rest = wrap(self.written(text), self.width - len(_INDENT) - _LABEL)
+        self.lines.append(f"{_INDENT}{self.paint(ink, label)}{' ' * (_LABEL - len(label))}{first}")
+        self.lines += [f"{_INDENT}{' ' * _LABEL}{line}" for line in rest]

@@ -1,0 +1,132 @@
+"""The words that several formats share: what was covered, how long something takes, where a rule comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from convlint.model import ConvLayer
+from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo
+from convlint.reporters.safe import clean, clean_path
+
+DOCUMENTS: Mapping[str, str] = {
+    "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
+    "kepler-tuning-guide": "NVIDIA Tuning CUDA Applications for Kepler",
+}
+DOCUMENT_URLS: Mapping[str, str] = {
+    "convolutional-layers-guide": "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html",
+    "kepler-tuning-guide": "https://docs.nvidia.com/cuda/archive/11.8.0/kepler-tuning-guide/index.html",
+}
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 layer`, `2 layers`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def coverage(report: Report) -> str:
+    """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`."""
+    counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]
+    if infos := report.count("info"):
+        counts.append(plural(infos, "info"))
+    line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
+    if report.targets:
+        line += f" on {clean(', '.join(report.targets))}"
+    line += f": {', '.join(counts)}"
+    if skipped := len({(skip.path, skip.layer) for skip in report.skipped if skip.layer is not None}):
+        line += f"; {plural(skipped, 'layer')} skipped"
+    if unread := len({error.path for error in report.errors}):
+        line += f"; {plural(unread, 'input')} not read"
+    return line
+
+
+def duration(time_us: float) -> str:
+    """Three significant digits and a unit: `210 us`, `1.23 ms`, `4.5 s`."""
+    value, unit = time_us, "us"
+    for larger in ("ms", "s"):
+        if abs(value) < 999.5:
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    text = f"{value:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
+def lost(finding: Finding) -> str:
+    """`210 us, 2.3 % of the network`; empty where the loss is unknown."""
+    if finding.lost_us is None:
+        return ""
+    if finding.lost_percent is None:
+        return duration(finding.lost_us)
+    digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
+    return f"{duration(finding.lost_us)}, {finding.lost_percent:.{digits}f} % of the network"
+
+
+def change(fix: Fix) -> str:
+    """What the fix does to the time: `210 us faster`; empty where that is unknown."""
+    if fix.time_change_us is None:
+        return ""
+    if abs(fix.time_change_us) < 0.005:
+        return "no change in time"
+    return f"{duration(abs(fix.time_change_us))} {'faster' if fix.time_change_us < 0 else 'slower'}"
+
+
+def advice(fix: Fix) -> str:
+    """The whole fix in one line: `use C=64 (changes the network), 210 us faster`."""
+    line = clean(fix.describe)
+    if fix.safety == "unsafe":
+        line += " (changes the network)"
+    effect = change(fix)
+    return f"{line}, {effect}" if effect else line
+
+
+def origin(rule: RuleInfo) -> str:
+    """`NVIDIA Optimizing Convolutional Layers, 4.4.3 Channels In And Out`."""
+    document = DOCUMENTS.get(rule.source.document) or clean(rule.source.document)
+    return f"{document}, {clean(rule.source.section)}" if rule.source.section else document
+
+
+def headline(finding: Finding, several_targets: bool) -> str:
+    """`CL102 channel-alignment: message`, with the GPU where there are several."""
+    gpu = f" [{clean(finding.gpu)}]" if several_targets and finding.gpu is not None else ""
+    return f"{clean(finding.rule.code)} {clean(finding.rule.name)}: {clean(finding.message)}{gpu}"
+
+
+def place(path: str, line: int | None, column: int | None) -> str:
+    """`path:line:column`, as far as known."""
+    text = clean_path(path)
+    if line is not None:
+        text += f":{line}"
+        if column is not None:
+            text += f":{column}"
+    return text
+
+
+def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:
+    """The findings by severity, and within one severity in the report's order."""
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def shape(layer: ConvLayer, times: str, arrow: str) -> str:
+    """What a layer is, in one line: `conv 7×7 stride 2, 3→64 channels, 224×224, fp16 NHWC`; unknown sizes are `?`."""
+    taps = times.join(map(_known, (layer.T, layer.R, layer.S)[-layer.dims :]))
+    size = times.join(map(_known, (layer.D, layer.H, layer.W)[-layer.dims :]))
+    words = f"{'transposed conv' if layer.op == 'conv_transpose' else 'conv'} {taps}"
+    strides = (layer.StrideD, layer.U, layer.V)[-layer.dims :]
+    dilations = (layer.DilD, layer.DilH, layer.DilW)[-layer.dims :]
+    for word, values in (("stride", strides), ("dilation", dilations)):
+        if any(value != 1 for value in values):
+            words += f" {word} {values[0] if len(set(values)) == 1 else times.join(map(str, values))}"
+    parts = [words, f"{_known(layer.C)}{arrow}{_known(layer.K)} channels"]
+    if layer.groups > 1:
+        parts.append("depthwise" if layer.depthwise else f"{layer.groups} groups")
+    parts.append(size)
+    kind = [] if layer.dtype is None else [layer.dtype.value]
+    if layer.layout != "auto":
+        kind.append(layer.layout)
+    if kind:
+        parts.append(" ".join(kind))
+    return ", ".join(parts)
+
+
+def _known(size: int | None) -> str:
+    return "?" if size is None else str(size)
