@@ -1,0 +1,118 @@
+"""A GPU as the search needs it: units with their program tables, rates in us, and the estimates made so far."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from convlint.estimate import constants as const
+from convlint.estimate.constants import Family
+from convlint.estimate.precision import cuda_core_peak, tensor_peak
+from convlint.estimate.results import PassEstimate
+from convlint.estimate.search import Program, programs
+from convlint.gpu import Gpu
+from convlint.model import Dtype, Pass
+
+_GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
+_ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
+
+
+class Unit(NamedTuple):
+    """One kind of arithmetic on one GPU."""
+
+    tensor: bool
+    family: Family
+    peak: float  # FLOP/s at the clock under load
+    tables: dict[Pass, tuple[Program, ...]]
+
+
+class Board:
+    """Everything precomputed for one GPU."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self.sms = gpu.sms
+        self.l2_bytes = gpu.l2_bytes or 0
+        self.cc = gpu.compute_capability
+        self.modern = gpu.compute_capability >= "8.0"
+        self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
+        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.COPY_BANDWIDTH)
+        self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
+        self.estimates: dict[object, PassEstimate | None] = {}
+        self._units: dict[tuple[Dtype, bool, bool], Unit | None] = {}
+
+    def unit(self, compute: Dtype, *, tensor: bool, tensorrt: bool) -> Unit | None:
+        """The Tensor Cores or CUDA cores for a compute dtype; None if they do not multiply it."""
+        key = (compute, tensor, tensorrt)
+        if key not in self._units:
+            self._units[key] = self._build(compute, tensor, tensorrt)
+        return self._units[key]
+
+    def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> Unit | None:
+        gpu = self.gpu
+        if tensor:
+            peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
+            family = tensor_family(gpu, compute, tensorrt)
+        else:
+            peak = cuda_core_peak(gpu, compute)
+            family = simt_family(gpu)
+        if peak is None:
+            return None
+        peak *= clock_under_load(gpu, tensor=tensor)
+        tables: dict[Pass, tuple[Program, ...]] = {}
+        for which, shapes in (("fprop", family.tiles), ("dgrad", family.tiles), ("wgrad", family.wgrad_tiles)):
+            tables[which] = programs(  # type: ignore[index]
+                shapes, family, peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
+                thread_registers=gpu.max_registers_per_thread,
+            )  # fmt: skip
+        return Unit(tensor, family, peak, tables)
+
+
+def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
+    """The Tensor Core kernels of a GPU's generation for a compute dtype."""
+    cc = gpu.compute_capability
+    if cc >= "9.0":
+        family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
+    elif cc >= "8.0":
+        family = const.AMPERE
+    else:
+        family = const.TURING if cc >= "7.5" else const.VOLTA
+    granule = min(family.granule, _GRANULE.get(compute, family.granule))
+    latency, setup = family.load_latency_us, family.setup_us
+    if compute == Dtype.int8:
+        latency /= 2
+        setup = (const.INT8_SETUP_US, const.INT8_SETUP_US, const.INT8_SETUP_US)
+    if tensorrt:
+        setup = (const.TENSORRT_SETUP_US, *setup[1:])
+    return const.replace(
+        family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
+    )
+
+
+def simt_family(gpu: Gpu) -> Family:
+    """The kernels on CUDA cores of a GPU's generation."""
+    family = {
+        "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
+    }.get(gpu.architecture, const.SIMT)  # fmt: skip
+    return family
+
+
+def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:
+    """Sustained over boost clock."""
+    if tensor:
+        return const.TENSOR_CLOCK.get(gpu.id, 1.0)
+    watts = const.BOARD_WATTS.get(gpu.id)
+    if watts is None or gpu.compute_capability >= "8.0":
+        return 1.0
+    fp32 = gpu.peak(Dtype.fp32, tensor=False)
+    return 1.0 if fp32 is None else min(1.0, (watts / (fp32 * 1e-12) / const.WATTS_PER_TFLOP) ** 0.5)
+
+
+_BOARDS: dict[str, Board] = {}
+
+
+def board_of(gpu: Gpu) -> Board:
+    """The board of a GPU, built once; a changed GPU of the same id gets its own."""
+    board = _BOARDS.get(gpu.id)
+    if board is None or (board.gpu is not gpu and board.gpu != gpu):
+        board = _BOARDS[gpu.id] = Board(gpu)
+    return board

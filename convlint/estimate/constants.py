@@ -1,0 +1,101 @@
+"""The constants of the cost model: one `Family` per kind of arithmetic unit and GPU generation.
+
+Where a number comes from is written beside it: "fit" means fitted by `benchmarks/fit.py` on the public rows that
+`benchmarks/README.md` names, "hardware" and "library" mean read in NVIDIA's documents, "assumed" that no timing at
+hand speaks about it. A Python table, not YAML: it is read at every start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+Tile = tuple[int, int]
+# How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.
+Split = Literal["never", "idle", "free", "one"]
+
+# The exponent that joins compute and memory time: between 1 (no overlap) and infinity (perfect overlap). Fit.
+OVERLAP: Final = 1.7
+# The same for the steps of resident tiles against the latency of a load. Fit.
+LATENCY_OVERLAP: Final = 4.0
+# Share of the DRAM bandwidth that streaming kernels reach; copies, transposes and depthwise kernels reach less. Fit.
+STREAM_BANDWIDTH: Final = 0.85
+COPY_BANDWIDTH: Final = 0.60
+# One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
+COPY_KERNEL_US: Final = 5.0
+# Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
+DIRECT_SHARE: Final = 0.24
+# Share of the packed fp16 rate (twice fp32's) that the CUDA-core fallback of cuDNN before 7.6.3 reaches. Fit.
+FALLBACK_SHARE: Final = 0.9
+# Share of the fp32 peak that dgrad into at most 4 channels reaches at best. Fit.
+NARROW_DGRAD_SHARE: Final = 0.14
+# A depthwise wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
+DEPTHWISE_WGRAD: Final = 3.0
+# Least main-loop steps that a split part keeps. Library.
+LEAST_STEPS_PER_SPLIT: Final = 4
+# Registers for accumulators: half of the register file of an SM with 65,536. Hardware.
+ACCUMULATORS_PER_REGISTER: Final = 0.5
+MOST_RESIDENT_TILES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
+
+    tiles: tuple[Tile, ...]
+    wgrad_tiles: tuple[Tile, ...]
+    granule: int  # elements of gemm.K in one main-loop step
+    alignment: int  # channels are padded to this many
+    sustained: float  # share of the peak that the innermost loop reaches with operands at hand
+    operand_cost: float  # what loading operands adds to a step: times (tm + tn) / (tm * tn)
+    load_latency_us: float  # the latency of one step's loads, hidden by the work of all resident tiles
+    round_us: float  # start and end of a round of resident tiles
+    drain: float  # steps' worth of one tile that nothing overlaps, as a share of its main loop
+    extra_kernel_us: float  # every further kernel of the same pass: reductions of a split, transforms
+    setup_us: tuple[float, float, float]  # launch and setup of fprop, dgrad, wgrad
+    weight_writes: tuple[float, float, float]  # further bytes per weight that the pass writes, per element
+    fprop_split: Split
+    wgrad_split: Split
+    dgrad_phases_kernels: bool = True  # strided dgrad runs one sub-convolution per output phase
+
+
+_TENSOR_TILES: Final[tuple[Tile, ...]] = (
+    (256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64),
+)  # fmt: skip
+_SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
+
+VOLTA: Final = Family(
+    tiles=_TENSOR_TILES, wgrad_tiles=_TENSOR_TILES, granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
+    load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
+    weight_writes=(0.0, 0.0, 0.0), fprop_split="idle", wgrad_split="free",
+)  # fmt: skip
+TURING: Final = replace(
+    VOLTA, wgrad_tiles=((128, 128),), setup_us=(5.75, 16.1, 15.5), weight_writes=(0.0, 0.0, 10.0), fprop_split="never"
+)
+AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15)
+# Warpgroup instructions multiply 64 rows; one tile per SM, fed by bulk copies. Assumed.
+HOPPER: Final = replace(
+    AMPERE,
+    tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
+    wgrad_tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
+    granule=64,
+)
+BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.tiles))
+SIMT: Final = Family(
+    tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
+    operand_cost=8.4, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
+    setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), fprop_split="never", wgrad_split="one",
+)  # fmt: skip
+SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
+SIMT_TURING: Final = replace(SIMT, setup_us=(10.5 * 0.42, 10.5 * 0.42 * 1.85, 10.5 * 0.42 * 2.9))
+SIMT_KEPLER: Final = replace(SIMT, sustained=0.7)  # dual issue is rarely met. Assumed.
+
+TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
+INT8_SETUP_US: Final = 11.5  # fit on int8 through cuDNN
+
+# Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.
+BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
+# At or above this many watts per fp32 TFLOP/s a board of compute capability below 8.0 holds its clock. Fit on T4.
+WATTS_PER_TFLOP: Final = 19.1
+# Clock under Tensor Core load over boost clock, where measured. Fit.
+TENSOR_CLOCK: Final = {"t4": 0.90}

@@ -1,0 +1,87 @@
+"""How a pass becomes batched GEMMs: implicit GEMM with its padding, output phases and filter taps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from convlint.estimate.constants import Family
+from convlint.estimate.problem import Problem
+from convlint.model import Pass
+
+
+class Lowering(NamedTuple):
+    """`batch` GEMMs of M x N with `steps` main-loop steps each, and what comes on top of them."""
+
+    algorithm: str
+    batch: int
+    M: int
+    N: int
+    steps: int
+    useful_outputs: int  # of batch * M * N, those that are results
+    extra_kernels: int = 0
+    serial_bytes: float = 0.0  # moved by those kernels, beside the GEMM
+    gemm_bytes: float = 0.0  # moved by the GEMM beside the tensors
+    fused_tiles: int = 0  # tiles counted exactly, where the kernel does not tile M and N independently
+    peak_share: float = 1.0  # on top of the family's sustained share
+    least_us_share: float = 0.0  # share of the peak that caps the useful FLOPs; 0: no cap
+
+
+def ceil_to(x: int, step: int) -> int:
+    """The least multiple of `step` that is not below `x`."""
+    return -(-x // step) * step
+
+
+def padded_channels(problem: Problem, alignment: int, small_first: bool) -> tuple[int, int]:
+    """Input and output channels per group as the kernels see them; `small_first`: C <= 4 has kernels of its own."""
+    c, k = problem.C // problem.groups, problem.K // problem.groups
+    wide_c = 4 if small_first and c <= 4 else ceil_to(c, alignment)
+    return wide_c, ceil_to(k, alignment)
+
+
+def implicit_gemm(
+    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool, element_bytes: int
+) -> list[Lowering]:
+    """The implicit GEMMs of a pass with `c` and `k` padded channels per group (CG 4.2, Table 2; 4.4.2 for wgrad).
+
+    Tensor Core kernels walk the reduction tap by tap, so that channels are rounded up to a granule per tap; kernels
+    on CUDA cores walk it as one row. wgrad tiles C, not C·R·S.
+    """
+    N, _, D, H, W, _, Z, P, Q, T, R, S, StrideD, U, V, groups = problem[:16]
+    granule, taps = family.granule, T * R * S
+    if which == "fprop":
+        if not tensor:
+            steps = -(-c * taps // granule)
+        elif c <= 4:
+            steps = -(-4 * taps // granule)
+        else:
+            steps = taps * -(-c // granule)
+        M = N * Z * P * Q
+        return [Lowering("implicit-gemm", groups, M, k, steps, groups * M * (problem.K // groups))]
+    if which == "dgrad":
+        useful = N * D * H * W * problem.C
+        if StrideD == U == V == 1:
+            steps = taps * -(-k // granule) if tensor else -(-k * taps // granule)
+            return [Lowering("implicit-gemm", groups, N * D * H * W, c, steps, useful)]
+        owned = min(T, StrideD) * min(R, U) * min(S, V)
+        phases = StrideD * U * V
+        M = N * -(-D // StrideD) * -(-H // U) * -(-W // V)
+        per_phase = -(-T // StrideD) * -(-R // U) * -(-S // V)
+        if not tensor:
+            batch = 2 if taps == 1 else phases
+            return [
+                Lowering("implicit-gemm", batch * groups, M, c, -(-k * per_phase // granule), batch * groups * M * c)
+            ]
+        zero_fill = owned < phases
+        x_bytes = element_bytes * useful if zero_fill else 0
+        return [
+            Lowering(
+                "implicit-gemm", owned * groups, M, c, per_phase * -(-k // granule),
+                min(useful, owned * M * problem.C), int(zero_fill), 0.0, x_bytes,
+            )
+        ]  # fmt: skip
+    steps = -(-N * Z * P * Q // granule)
+    useful = taps * groups * (problem.C // groups) * (problem.K // groups)
+    per_tap = Lowering("implicit-gemm", taps * groups, c, k, steps, useful)
+    if tensor or taps == 1:
+        return [per_tap]
+    return [per_tap, Lowering("implicit-gemm", groups, c * taps, k, steps, useful)]

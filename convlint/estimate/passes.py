@@ -1,0 +1,139 @@
+"""Estimates of passes and layers: the public functions, on top of `price`."""
+
+from __future__ import annotations
+
+from convlint.estimate.board import Board, board_of
+from convlint.estimate.precision import compute_dtype
+from convlint.estimate.price import Priced, Situation, cheapest, useful_flops, without_waves
+from convlint.estimate.problem import TURNED, Problem, problem_of
+from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
+from convlint.estimate.search import THREADS_PER_TILE, join
+from convlint.gpu import Gpu
+from convlint.model import PASSES, ConvLayer, Gemm, Mode, Pass, Runtime, gemm, tensor_elements
+
+_MOST_CACHED = 4096  # estimates per GPU; then the cache starts anew, so that memory stays bounded
+
+
+def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> PassEstimate | None:
+    """The predicted time of one pass and how it comes about.
+
+    None where a size or the dtype is unknown, where the layer has no valid output, and where the GPU has no unit for
+    the dtype.
+    """
+    problem = problem_of(layer)
+    if problem is None:
+        return None
+    board = board_of(gpu)
+    situation = Situation(
+        compute_dtype(problem.dtype, gpu, runtime),
+        runtime.framework == "tensorrt",
+        runtime.cudnn is None or runtime.cudnn >= "7.6.3",
+    )
+    key = (problem, which, situation, layer.op)
+    try:
+        return board.estimates[key]
+    except KeyError:
+        if len(board.estimates) >= _MOST_CACHED:
+            board.estimates.clear()
+        result = board.estimates[key] = _estimate(layer, problem, which, board, situation)
+        return result
+
+
+def _estimate(
+    layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation
+) -> PassEstimate | None:
+    product = gemm(layer, which)
+    elements = tensor_elements(layer)
+    turned = TURNED[which] if layer.op == "conv_transpose" else which
+    priced = cheapest(problem, turned, board, situation)
+    if priced is None or product is None or elements is None:
+        return None
+    return _describe(problem, product, elements, priced, board, situation)
+
+
+def _describe(
+    problem: Problem, product: Gemm, elements: tuple[int, int, int], priced: Priced, board: Board, situation: Situation
+) -> PassEstimate:
+    choice, unit = priced.choice, priced.unit
+    lowering, program = choice.lowering, choice.program
+    tm, tn, resident, tiles = program.tm, program.tn, program.resident, choice.tiles
+    flops = useful_flops(problem)
+    bytes_ = problem.dtype.bytes * sum(elements)
+    direct = lowering.algorithm == "direct"
+    wave = board.sms * resident
+    last = 0 if direct else tiles % wave
+    tile_efficiency = 1.0 if direct else lowering.useful_outputs * choice.split / (tiles * tm * tn)
+    if lowering.fused_tiles:
+        tile_efficiency = lowering.useful_outputs / (tiles * 128 * 32)
+    tile_efficiency = min(1.0, tile_efficiency)
+    kernel_us = join(choice.compute_us, choice.memory_us)
+    copies = priced.transposes_us + priced.padding_us
+    if priced.overhead_us > (priced.time_us - priced.overhead_us):
+        bound: Bound = "launch"
+    elif choice.compute_us >= choice.memory_us:
+        bound = "compute"
+    else:
+        bound = "memory"
+    lost_to_tiles = lost_to_waves = 0.0
+    if not direct and choice.compute_us >= choice.memory_us:
+        lost_to_tiles = kernel_us - join(choice.compute_us * tile_efficiency, choice.memory_us)
+        lost_to_waves = kernel_us - join(without_waves(priced, board), choice.memory_us)
+    resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
+    if direct:
+        resident_warps = board.gpu.max_warps_per_sm
+    best_compute = flops / (unit.peak * _best_share(priced)) * 1e6
+    best_memory = bytes_ * board.us_per_byte
+    if direct and problem.groups > 1:
+        best_compute, best_memory = choice.compute_us, choice.memory_us
+    attainable = min(priced.time_us, join(best_compute, best_memory) + min(priced.overhead_us, unit.family.setup_us[0]))
+    return PassEstimate(
+        gemm=product,
+        flops=flops,
+        bytes=bytes_,
+        arithmetic_intensity=flops / bytes_,
+        compute_dtype=situation.compute,
+        tensor_cores=unit.tensor and not direct,
+        algorithm=lowering.algorithm,
+        tile=(tm, tn),
+        split_k=choice.split,
+        tiles=tiles,
+        waves=tiles / wave,
+        resident_tiles=resident,
+        resident_warps=resident_warps,
+        last_wave_tiles=last,
+        tile_efficiency=tile_efficiency,
+        wave_efficiency=1.0 if direct else tiles / (-(-tiles // wave) * wave),
+        time_us=priced.time_us,
+        tflops=flops / priced.time_us * 1e-6,
+        bound_by=bound,
+        lost_to_tiles_us=max(0.0, lost_to_tiles),
+        lost_to_waves_us=max(0.0, lost_to_waves),
+        main_loop_steps=choice.steps,
+        overhead_us=priced.overhead_us,
+        transposes_us=priced.transposes_us,
+        padding_us=priced.padding_us,
+        attainable_us=attainable,
+    )
+
+
+def _best_share(priced: Priced) -> float:
+    """Share of the peak that the largest tile sustains at full occupancy, without latency or rounds."""
+    family = priced.unit.family
+    area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
+    share = family.sustained / (1 + family.operand_cost * edges / area)
+    return share
+
+
+def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
+    """The passes that `mode` runs: fprop; in training also wgrad, and dgrad unless the layer is the first."""
+    passes: dict[Pass, PassEstimate] = {}
+    for which in PASSES:
+        if (which != "fprop" and mode == "inference") or (which == "dgrad" and layer.first):
+            continue
+        estimate = estimate_pass(layer, which, gpu, runtime)
+        if estimate is None:
+            return None
+        passes[which] = estimate
+    time = sum(estimate.time_us for estimate in passes.values()) * layer.calls
+    attainable = sum(estimate.attainable_us for estimate in passes.values()) * layer.calls
+    return LayerEstimate(passes=passes, time_us=time, attainable_us=attainable, grade=grade(attainable / time))

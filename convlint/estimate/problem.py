@@ -1,0 +1,56 @@
+"""A layer reduced to what its time depends on: a plain tuple, the same for equal layers whatever their names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from convlint.model import ConvLayer, Dtype, Pass
+
+
+class Problem(NamedTuple):
+    """A convolution without names. A transposed one is turned around: it is the dgrad of this problem."""
+
+    N: int
+    C: int
+    D: int
+    H: int
+    W: int
+    K: int
+    Z: int
+    P: int
+    Q: int
+    T: int
+    R: int
+    S: int
+    StrideD: int
+    U: int
+    V: int
+    groups: int
+    padded: bool
+    nchw: bool
+    first: bool
+    residual_inputs: int
+    dtype: Dtype
+
+
+def problem_of(layer: ConvLayer) -> Problem | None:
+    """The problem of a layer; None where a size or the dtype is unknown, or a size is not positive."""
+    N, C, D, H, W, K = layer.N, layer.C, layer.D, layer.H, layer.W, layer.K
+    Z, P, Q, T, R, S, dtype = layer.Z, layer.P, layer.Q, layer.T, layer.R, layer.S, layer.dtype
+    if N is None or C is None or D is None or H is None or W is None or K is None or dtype is None:
+        return None
+    if Z is None or P is None or Q is None or T is None or R is None or S is None:
+        return None
+    groups = layer.groups
+    if min(N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups) < 1 or C % groups or K % groups:
+        return None
+    padded = bool(layer.PadH or layer.PadW or layer.PadD or layer.PadH_end or layer.PadW_end or layer.PadD_end)
+    if layer.op == "conv_transpose":
+        C, D, H, W, K, Z, P, Q = K, Z, P, Q, C, D, H, W
+    return Problem(
+        N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups,
+        padded, layer.layout == "NCHW", layer.first, layer.residual_inputs, dtype,
+    )  # fmt: skip
+
+
+TURNED: dict[Pass, Pass] = {"fprop": "dgrad", "dgrad": "fprop", "wgrad": "wgrad"}

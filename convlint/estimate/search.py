@@ -1,0 +1,127 @@
+"""The fastest program for a GEMM: tiles and splits, rounds of resident tiles, compute joined with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from convlint.estimate.constants import (
+    ACCUMULATORS_PER_REGISTER,
+    LATENCY_OVERLAP,
+    LEAST_STEPS_PER_SPLIT,
+    MOST_RESIDENT_TILES,
+    OVERLAP,
+    Family,
+    Split,
+)
+from convlint.estimate.lowering import Lowering
+
+THREADS_PER_TILE = 256
+
+
+class Program(NamedTuple):
+    """One tile shape on one GPU. `rounds_us[m]`: one main-loop step of m resident tiles; [0] is 0."""
+
+    tm: int
+    tn: int
+    resident: int
+    rounds_us: tuple[float, ...]
+    drain_us: float  # per main-loop step
+
+
+class Choice(NamedTuple):
+    """The program that a lowering runs, and its time without setup, serial copies and extra kernels."""
+
+    lowering: Lowering
+    program: Program
+    split: int
+    tiles: int
+    steps: int
+    compute_us: float
+    memory_us: float
+    kernels: int  # beyond the first
+    time_us: float
+
+
+def programs(
+    shapes: Iterable[tuple[int, int]], family: Family, *, peak: float, sms: int, registers: int, thread_registers: int
+) -> tuple[Program, ...]:
+    """A family's tiles on a GPU whose SMs together reach `peak` FLOP/s (the clock under load included)."""
+    table = []
+    flops_per_us = peak * 1e-6 / sms * family.sustained
+    for tm, tn in shapes:
+        if tm * tn / THREADS_PER_TILE > thread_registers - 31:  # accumulators alone would spill (GK104)
+            continue
+        resident = int(registers * ACCUMULATORS_PER_REGISTER) // (tm * tn)
+        resident = max(1, min(resident, MOST_RESIDENT_TILES))
+        step = 2 * tm * tn * family.granule / flops_per_us * (1 + family.operand_cost * (tm + tn) / (tm * tn))
+        power = LATENCY_OVERLAP
+        rounds = tuple(
+            ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
+            for m in range(resident + 1)
+        )
+        table.append(Program(tm, tn, resident, rounds, family.drain * step))
+    return tuple(table)
+
+
+def join(compute_us: float, memory_us: float) -> float:
+    """Time of a kernel that computes and streams at once."""
+    longer, shorter = (compute_us, memory_us) if compute_us > memory_us else (memory_us, compute_us)
+    return longer * (1 + (shorter / longer) ** OVERLAP) ** (1 / OVERLAP) if longer else 0.0
+
+
+def compute_time(program: Program, tiles: int, steps: int, sms: int, round_us: float) -> float:
+    """Time of `tiles` tiles of `steps` steps each, dealt over the SMs in rounds of resident tiles."""
+    full, rest = divmod(-(-tiles // sms), program.resident)
+    time = full * (program.rounds_us[program.resident] * steps + round_us) + program.drain_us * steps
+    return time + program.rounds_us[rest] * steps + round_us if rest else time
+
+
+def _splits(rule: Split, unsplit: int, steps: int, sms: int, resident: int) -> tuple[int, ...]:
+    most = steps // LEAST_STEPS_PER_SPLIT
+    if rule == "never" or most < 2:
+        return (1,)
+    if rule == "one":
+        most = min(most, 1 + sms // unsplit)
+        return (1,) if most < 2 else (1, most) if most == 2 else (1, most - 1, most)
+    if rule == "idle" and unsplit >= sms:
+        return (1,)
+    found = {1}
+    for waves in (1, 2, 3, 4, 6, 8):
+        split = min(waves * sms // unsplit, most)
+        if split > 1:
+            found.add(split)
+    return tuple(found)
+
+
+def fastest(
+    lowering: Lowering,
+    table: tuple[Program, ...],
+    rule: Split,
+    family: Family,
+    *,
+    sms: int,
+    bytes_us: float,
+    us_per_byte: float,
+) -> Choice:
+    """The least time over tiles and splits; ties go to the earlier tile."""
+    batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
+    round_us, kernel_us = family.round_us, family.extra_kernel_us
+    best: tuple[float, Program, int, int, int, float, float] | None = None
+    for program in table:
+        unsplit = lowering.fused_tiles or batch * -(-M // program.tm) * -(-N // program.tn)
+        for split in _splits(rule, unsplit, total_steps, sms, program.resident):
+            steps = -(-total_steps // split)
+            tiles = unsplit * split
+            compute_us = compute_time(program, tiles, steps, sms, round_us) / lowering.peak_share
+            if best is not None and compute_us >= best[0]:
+                continue
+            memory_us = bytes_us + (8 * split * batch * M * N * us_per_byte if split > 1 else 0.0)
+            time = join(compute_us, memory_us) + (kernel_us if split > 1 else 0.0)
+            if best is None or time < best[0]:
+                best = (time, program, split, tiles, steps, compute_us, memory_us)
+    assert best is not None
+    time, program, split, tiles, steps, compute_us, memory_us = best
+    return Choice(
+        lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1), time
+    )

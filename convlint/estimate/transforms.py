@@ -1,0 +1,75 @@
+"""Transform-based algorithms on CUDA cores: Winograd, fused and not, and FFT, as the batched GEMMs they run."""
+
+from __future__ import annotations
+
+from convlint.estimate.constants import Family
+from convlint.estimate.lowering import Lowering
+from convlint.estimate.problem import Problem
+from convlint.model import Pass
+
+# Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
+_WINOGRAD_OUTPUT = {3: 4, 5: 2}
+_FUSED_WINOGRAD_SHARE = 0.93
+# cuFFT's 32 x 32 tiles: 32 * 17 complex points; 3 real multiplies of a complex one count as 4 real GEMM columns.
+_FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
+
+
+def transforms(problem: Problem, which: Pass, family: Family, element_bytes: int, l2_bytes: int) -> list[Lowering]:
+    """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass; none otherwise."""
+    if problem.T != 1 or problem.D != 1 or problem.StrideD != 1 or problem.U != 1 or problem.V != 1:
+        return []
+    if problem.groups != 1:
+        return []
+    found = []
+    if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
+        found.append(_winograd(problem, which, family, element_bytes, l2_bytes))
+        if problem.R == 3 and which != "wgrad":
+            found.append(_fused_winograd(problem, which, family))
+    if 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
+        found.append(_fft(problem, which, family, element_bytes))
+    return found
+
+
+def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:
+    """M, N and reduction of one point's GEMM."""
+    if which == "fprop":
+        return points, K, C
+    return (points, C, K) if which == "dgrad" else (C, K, points)
+
+
+def _tensors_bytes(problem: Problem, element_bytes: int) -> int:
+    N, C, H, W, K, P, Q = problem.N, problem.C, problem.H, problem.W, problem.K, problem.P, problem.Q
+    return element_bytes * (N * C * H * W + N * K * P * Q)
+
+
+def _winograd(problem: Problem, which: Pass, family: Family, element_bytes: int, l2_bytes: int) -> Lowering:
+    m = _WINOGRAD_OUTPUT[problem.R]
+    C, K = problem.C, problem.K
+    tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
+    M, N, reduction = _gemm_of(which, tiles, C, K)
+    spilled = sum(2 * size for size in (144 * tiles * C, 144 * C * K, 144 * tiles * K) if size > l2_bytes)
+    added = _tensors_bytes(problem, element_bytes) + spilled
+    return Lowering("winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
+
+
+def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
+    if which == "fprop":
+        height, width, columns, channels = problem.P, problem.Q, problem.K, problem.C
+    else:
+        height, width, columns, channels = problem.H, problem.W, problem.C, problem.K
+    blocks = problem.N * -(-height // 8) * -(-width // 16)
+    tiles = blocks * -(-columns // 32)
+    useful = problem.N * height * width * columns
+    return Lowering(
+        "winograd", 1, blocks * 128, columns, -(-channels // family.granule), useful,
+        fused_tiles=tiles, peak_share=_FUSED_WINOGRAD_SHARE,
+    )  # fmt: skip
+
+
+def _fft(problem: Problem, which: Pass, family: Family, element_bytes: int) -> Lowering:
+    C, K = problem.C, problem.K
+    tiles = problem.N * -(-problem.P // (_FFT_TILE + 1 - problem.R)) * -(-problem.Q // (_FFT_TILE + 1 - problem.S))
+    M, N, reduction = _gemm_of(which, tiles, C, K)
+    workspace = _FFT_POINTS * _FFT_BYTES * (tiles * C + C * K + tiles * K)
+    added = _tensors_bytes(problem, element_bytes) + workspace
+    return Lowering("fft", _FFT_POINTS, M, N, -(-4 * reduction // family.granule), _FFT_POINTS * M * N, 3, added)
