@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,35 +14,37 @@ import yaml
 from convlint.errors import ConvlintError, UsageError
 from convlint.model import Dtype, Version
 
-ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
-
-_FOLDER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpus")
+_FOLDER: Final = Path(__file__).parent / "gpus"
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
 
 # Where each dtype's Tensor Core rate stands among the peaks; fp32 has none, it is multiplied as tf32.
 _TENSOR_PEAKS: Final = {
-    "fp64": "fp64_tensor", "tf32": "tf32_tensor", "fp16": "fp16_tensor_fp32acc", "bf16": "bf16_tensor",
-    "fp8": "fp8_tensor", "int8": "int8_tensor",
+    "fp64": "fp64_tensor", "tf32": "tf32_tensor", "fp16": "fp16_tensor_fp32acc",
+    "bf16": "bf16_tensor", "fp8": "fp8_tensor", "int8": "int8_tensor",
 }  # fmt: skip
-_PEAKS: Final = frozenset({"fp64", "fp32", "fp16", "int8", "fp16_tensor_fp16acc", "fp4_tensor", *_TENSOR_PEAKS.values()})
+_PEAKS: Final = {"fp64", "fp32", "fp16", "int8", "fp16_tensor_fp16acc", "fp4_tensor", *_TENSOR_PEAKS.values()}
 
-_POSITIVE_INTS: Final = (
-    "dies_per_board", "sms", "registers_per_sm", "max_warps_per_sm", "max_blocks_per_sm", "max_registers_per_thread",
-)  # fmt: skip
-_OPTIONAL_INTS: Final = ("registers_per_block", "concurrent_kernels", "pcie_gen")
-# key in the file -> (field, factor to the field's unit, may be absent). Memory sizes count in powers of two, rates in ten.
+# A number's key in the file -> its field, where the two differ, and the factor to the field's unit:
+# memory is counted in powers of two, rates in powers of ten.
 _SCALED: Final = {
-    "boost_clock_mhz": ("boost_clock_hz", 1e6, True),
-    "dram_gb_per_s": ("dram_bytes_per_s", 1e9, False),
-    "memory_gib": ("memory_bytes", 2**30, False),
-    "l2_mib": ("l2_bytes", 2**20, True),
-    "shared_kib_per_sm": ("shared_bytes_per_sm", 2**10, False),
-    "max_shared_kib_per_block": ("max_shared_bytes_per_block", 2**10, False),
+    "boost_clock_mhz": ("boost_clock_hz", 10**6),
+    "dram_gb_per_s": ("dram_bytes_per_s", 10**9),
+    "memory_gib": ("memory_bytes", 2**30),
+    "l2_mib": ("l2_bytes", 2**20),
+    "shared_kib_per_sm": ("shared_bytes_per_sm", 2**10),
+    "max_shared_kib_per_block": ("max_shared_bytes_per_block", 2**10),
 }
-_KEYS: Final = frozenset(
-    {"name", "architecture", "compute_capability", "chip", "hyper_q", "geforce", "integrated", "tensor_core_generation",
-     "tensor_dtypes", "peaks_tflops", "sources", "notes", *_POSITIVE_INTS, *_OPTIONAL_INTS, *_SCALED}
-)  # fmt: skip
+_OPTIONAL: Final = {"boost_clock_mhz", "l2_mib", "registers_per_block", "concurrent_kernels", "pcie_gen"}
+_NUMBERS: Final = {
+    "dies_per_board", "sms", "registers_per_sm", "max_warps_per_sm", "max_blocks_per_sm", "max_registers_per_thread",
+    *_SCALED, *_OPTIONAL,
+}  # fmt: skip
+_FLAGS: Final = {"hyper_q": True, "geforce": False, "integrated": False}  # with their defaults
+_KEYS: Final = {
+    "name", "architecture", "compute_capability", "chip", "tensor_core_generation", "tensor_dtypes",
+    "peaks_tflops", "sources", "notes", *_NUMBERS, *_FLAGS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ class Gpu:
 
     @property
     def fast_fp16(self) -> bool:
-        """Packed fp16 arithmetic at fp32's rate or more: 6.0 and 7.0 on; not Kepler, Maxwell, GP10x (CUDA guide, throughput)."""
+        """Packed fp16 arithmetic at fp32's rate or more (CUDA guide, throughput): not Kepler, Maxwell and GP10x."""
         return self.compute_capability >= "7.0" or self.compute_capability.numbers in {(5, 3), (6,), (6, 2)}
 
     @property
@@ -99,10 +101,11 @@ class Gpu:
         return fp64 / fp32 if fp64 is not None and fp32 is not None else None
 
     def peak(self, dtype: Dtype, *, tensor: bool, fp16_accumulate: bool = False) -> float | None:
-        """Dense FLOP/s (int8: OP/s) of a compute dtype on Tensor Cores, or on CUDA cores; None: no such unit, or unknown.
+        """Dense FLOP/s (int8: OP/s) of a compute dtype on Tensor Cores or on CUDA cores.
 
-        Tensor Cores accumulate fp16 in fp32 unless `fp16_accumulate`. On CUDA cores, types without arithmetic of
-        their own are storage only and run at fp32's rate: fp16 where it is not fast, bf16, and int8 without DP4A.
+        None: no such unit, or its rate is unknown. Tensor Cores accumulate fp16 in fp32 unless `fp16_accumulate`. On
+        CUDA cores, types without arithmetic of their own are storage only and run at fp32's rate: fp16 where it is
+        not fast, bf16, and int8 without DP4A.
         """
         peaks = self.peak_flops
         if tensor:
@@ -118,8 +121,10 @@ class Gpu:
         return peaks.get("fp32")
 
 
-def occupancy_warps(gpu: Gpu, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int = 0) -> int:
-    """Resident warps per SM of a kernel on `gpu`; 0 if it cannot be launched (KG 1.4.1; CUDA guide, compute capabilities).
+def occupancy_warps(
+    gpu: Gpu, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int = 0
+) -> int:
+    """Resident warps per SM of a kernel on `gpu`; 0 if it cannot be launched (KG 1.4.1, CUDA guide).
 
     From 8.0 on, each block's shared memory takes 1 KiB more than it asks for.
     """
@@ -174,7 +179,7 @@ def resident_warps(
 
 
 def load_gpu(name: str) -> Gpu:
-    """The GPU of that id or alias; case, spaces, hyphens and underscores do not matter.
+    """Return the GPU of that id or alias; case, spaces, hyphens and underscores do not matter.
 
     Raises UsageError for an unknown name, ConvlintError for a defect in the GPU's file.
     """
@@ -183,14 +188,14 @@ def load_gpu(name: str) -> Gpu:
 
 @cache
 def gpu_names() -> tuple[str, ...]:
-    """The ids of all GPUs, sorted."""
-    return tuple(sorted(entry[:-5] for entry in os.listdir(_FOLDER) if entry.endswith(".yaml") and entry != "aliases.yaml"))
+    """Return the ids of all GPUs, sorted."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml") if path.stem != "aliases"))
 
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Other names that people use -> id."""
-    content = _read(os.path.join(_FOLDER, "aliases.yaml"))
+    """Return the other names that people use, each with the id it stands for."""
+    content = _read(_FOLDER / "aliases.yaml")
     return MappingProxyType({str(alias): str(gpu_id) for gpu_id, names in content.items() for alias in names})
 
 
@@ -200,108 +205,100 @@ def _squeeze(name: str) -> str:
 
 @cache
 def _squeezed_names() -> Mapping[str, str]:
-    return {**{_squeeze(alias): gpu_id for alias, gpu_id in aliases().items()}, **{_squeeze(i): i for i in gpu_names()}}
+    known = [*aliases().items(), *((gpu_id, gpu_id) for gpu_id in gpu_names())]
+    return {_squeeze(name): gpu_id for name, gpu_id in known}
 
 
 def _find(name: str) -> str:
     found = _squeezed_names().get(_squeeze(name))
-    if found is None:
-        from difflib import get_close_matches
+    if found is not None:
+        return found
+    from difflib import get_close_matches
 
-        shown = name if len(name) <= 60 else name[:60] + "..."
-        near = get_close_matches(_squeeze(name[:60]), _squeezed_names(), n=5, cutoff=0.6)
-        nearest = ", ".join(dict.fromkeys(_squeezed_names()[match] for match in near))
-        hint = f"did you mean {nearest}?" if nearest else "`convlint gpus` lists the known ones"
-        raise UsageError(f"unknown GPU {shown!r}; {hint}")
-    return found
+    near = get_close_matches(_squeeze(name[:60]), _squeezed_names(), n=5)
+    nearest = ", ".join(dict.fromkeys(_squeezed_names()[match] for match in near))
+    hint = f"did you mean {nearest}?" if nearest else "`convlint gpus` lists the known ones"
+    raise UsageError(f"unknown GPU {name[:60]!r}; {hint}")
 
 
 @cache
 def _load(gpu_id: str) -> Gpu:
-    path = os.path.join(_FOLDER, gpu_id + ".yaml")
-    return parse_gpu(gpu_id, _read(path), path=path)
+    path = _FOLDER / f"{gpu_id}.yaml"
+    return parse_gpu(gpu_id, _read(path), path=str(path))
 
 
 def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
-    """A Gpu from its file's content; raises ConvlintError that names `path` and the key in which the defect is."""
+    """Build a Gpu from its file's content; ConvlintError names `path` and the key in which a defect is."""
+    named: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
+    peaks: dict[str, Any] = content["peaks_tflops"] if isinstance(content.get("peaks_tflops"), dict) else {}
+    sources: dict[str, str] = {}
 
-    def fail(message: str) -> ConvlintError:
-        return ConvlintError(f"{path}: {message}")
+    def expect(good: bool, key: str, expected: str, value: object) -> None:
+        if not good:
+            raise ConvlintError(f"{path}: {key}: expected {expected}, got {value!r}")
 
-    def sourced(key: str, entry: object, *, optional: bool = False) -> Any:
-        if entry is None and optional:
+    def sourced(key: str, entry: object) -> Any:
+        """Return the value of `{value: ..., source: ...}`, and note the source; None where the entry is absent."""
+        if entry is None:
             return None
         if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
-            raise fail(f"{key}: expected {{value: ..., source: ...}}, got {entry!r}")
-        head, _, rest = str(entry["source"]).partition(", ")
-        if head not in named and head != "derived":
-            raise fail(f"{key}: source {head!r} is not one of those listed under sources")
-        sources[key] = ", ".join(part for part in (named.get(head, head), rest) if part)
+            raise ConvlintError(f"{path}: {key}: expected {{value: ..., source: ...}}, got {entry!r}")
+        name, _, remark = str(entry["source"]).partition(", ")
+        expect(name in named or name == "derived", f"{key}: source", "one of those listed under sources", name)
+        sources[key] = ", ".join(filter(None, (named.get(name, name), remark)))
         return entry["value"]
 
-    def number(key: str, entry: object, *, whole: bool = False, optional: bool = False, least: float = 0) -> Any:
-        value = sourced(key, entry, optional=optional)
-        kinds: tuple[type, ...] = (int,) if whole else (int, float)
-        if value is None and entry is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, kinds) or not least < value < float("inf"):
-            raise fail(f"{key}: expected a {'whole ' if whole else ''}number above {least}, got {value!r}")
-        return value
+    def number(key: str, entry: object, factor: int) -> Any:
+        value = sourced(key, entry)
+        real = type(value) is int or (type(value) is float and factor != 1)
+        expect(real and 0 < value < float("inf"), key, "a number above 0", value)
+        return round(value * factor) if factor % 1000 else value * factor
 
-    if unknown := content.keys() - _KEYS:
-        raise fail(f"unknown key {min(map(str, unknown))!r}")
-    named, peaks_in, notes = content.get("sources"), content.get("peaks_tflops"), content.get("notes", [])
-    if not isinstance(named, dict) or not isinstance(peaks_in, dict) or not isinstance(notes, list):
-        raise fail("needs the mappings sources and peaks_tflops, and notes as a list")
-    sources: dict[str, str] = {}
+    for key in content:
+        expect(key in _KEYS, "key", "a known one", key)
     for key in ("name", "architecture"):
-        if not isinstance(content.get(key), str):
-            raise fail(f"{key}: expected text, got {content.get(key)!r}")
-    if content["architecture"] not in ARCHITECTURES:
-        raise fail(f"architecture: expected one of {', '.join(ARCHITECTURES)}, got {content['architecture']!r}")
-    for key in ("hyper_q", "geforce", "integrated"):
-        if not isinstance(content.get(key, False), bool):
-            raise fail(f"{key}: expected true or false, got {content[key]!r}")
-    if unknown := peaks_in.keys() - _PEAKS:
-        raise fail(f"peaks_tflops: unknown key {min(map(str, unknown))!r}")
-    if "fp32" not in peaks_in:
-        raise fail("peaks_tflops: fp32 is missing")
-    capability = sourced("compute_capability", content.get("compute_capability"))
-    if not isinstance(capability, str) or not capability.replace(".", "", 1).isdecimal():
-        raise fail(f'compute_capability: expected text such as "8.0", got {capability!r}')
-    generation = number("tensor_core_generation", content.get("tensor_core_generation"), whole=True, least=-1)
-    dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes"), optional=generation == 0) or []
-    if not isinstance(dtypes, list) or not set(dtypes) <= _TENSOR_PEAKS.keys() or bool(dtypes) != bool(generation):
-        raise fail(f"tensor_dtypes: expected dtypes if there are Tensor Cores, and else none, got {dtypes!r}")
-    if surplus := {peak for dtype, peak in _TENSOR_PEAKS.items() if dtype not in dtypes} & peaks_in.keys():
-        raise fail(f"peaks_tflops: {min(surplus)} is given, but tensor_dtypes lacks its dtype")
-    values: dict[str, Any] = {key: number(key, content.get(key), whole=True) for key in _POSITIVE_INTS}
-    values |= {key: number(key, content.get(key), whole=True, optional=True) for key in _OPTIONAL_INTS}
-    for key, (target, factor, optional) in _SCALED.items():
-        value = number(key, content.get(key), optional=optional)
-        values[target] = None if value is None else value * factor if "_per_s" in target or "_hz" in target else round(value * factor)
+        expect(isinstance(content.get(key), str), key, "text", content.get(key))
+    expect(
+        content["architecture"] in _ARCHITECTURES, "architecture", ", ".join(_ARCHITECTURES), content["architecture"]
+    )
+    flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
+    for key, value in flags.items():
+        expect(isinstance(value, bool), key, "true or false", value)
+    cc = sourced("compute_capability", content.get("compute_capability"))
+    expect(isinstance(cc, str) and cc.replace(".", "", 1).isdecimal(), "compute_capability", 'text such as "8.0"', cc)
+    chip = sourced("chip", content.get("chip"))
+    expect(chip is None or isinstance(chip, str), "chip", "text", chip)
+    generation = sourced("tensor_core_generation", content.get("tensor_core_generation"))
+    expect(type(generation) is int and generation >= 0, "tensor_core_generation", "0 or more", generation)
+    dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes")) or []
+    good = isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(d in _TENSOR_PEAKS for d in dtypes)
+    expect(good, "tensor_dtypes", "the dtypes of the Tensor Cores, none where there are none", dtypes)
+    allowed = _PEAKS - {peak for dtype, peak in _TENSOR_PEAKS.items() if dtype not in dtypes}
+    for key in ("fp32", *peaks):
+        expect(key in peaks and key in allowed, "peaks_tflops", f"fp32 and others of {sorted(allowed)}", list(peaks))
+    numbers: dict[str, Any] = {}
+    for key in _NUMBERS:
+        entry, (attribute, factor) = content.get(key), _SCALED.get(key, (key, 1))
+        numbers[attribute] = None if entry is None and key in _OPTIONAL else number(key, entry, factor)
     return Gpu(
         id=gpu_id,
-        name=content["name"],
-        architecture=content["architecture"],
-        compute_capability=Version(capability),
-        chip=sourced("chip", content.get("chip"), optional=True),
-        peak_flops=MappingProxyType({key: number(f"peaks_tflops.{key}", entry) * 1e12 for key, entry in peaks_in.items()}),
-        hyper_q=content.get("hyper_q", True),
+        name=str(name),
+        architecture=str(architecture),
+        compute_capability=Version(cc),
+        chip=chip,
+        peak_flops=MappingProxyType({key: number(f"peaks_tflops.{key}", peaks[key], 10**12) for key in peaks}),
         tensor_core_generation=generation,
         tensor_dtypes=frozenset(dtypes),
-        geforce=content.get("geforce", False),
-        integrated=content.get("integrated", False),
         sources=MappingProxyType(sources),
         notes=tuple(map(str, notes)),
-        **values,
+        **flags,
+        **numbers,
     )
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            content = yaml.load(file.read(), Loader=_LOADER)  # noqa: S506 - a safe loader in either case
+        content = yaml.load(path.read_bytes(), Loader=_LOADER)
     except (OSError, yaml.YAMLError) as error:
         raise ConvlintError(f"{path}: cannot be read: {error}") from error
     if not isinstance(content, dict):
