@@ -256,11 +256,10 @@ def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
 
     for key in content:
         expect(key in _KEYS, "key", "a known one", key)
-    for key in ("name", "architecture"):
-        expect(isinstance(content.get(key), str), key, "text", content.get(key))
-    expect(
-        content["architecture"] in _ARCHITECTURES, "architecture", ", ".join(_ARCHITECTURES), content["architecture"]
-    )
+    name, architecture, notes = content.get("name"), content.get("architecture"), content.get("notes", [])
+    expect(isinstance(name, str), "name", "text", name)
+    expect(architecture in _ARCHITECTURES, "architecture", ", ".join(_ARCHITECTURES), architecture)
+    expect(isinstance(notes, list), "notes", "a list", notes)
     flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
     for key, value in flags.items():
         expect(isinstance(value, bool), key, "true or false", value)
