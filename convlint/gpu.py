@@ -270,7 +270,9 @@ def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
     generation = sourced("tensor_core_generation", content.get("tensor_core_generation"))
     expect(type(generation) is int and generation >= 0, "tensor_core_generation", "0 or more", generation)
     dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes")) or []
-    good = isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(d in _TENSOR_PEAKS for d in dtypes)
+    good = (
+        isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(str(d) in _TENSOR_PEAKS for d in dtypes)
+    )
     expect(good, "tensor_dtypes", "the dtypes of the Tensor Cores, none where there are none", dtypes)
     allowed = _PEAKS - {peak for dtype, peak in _TENSOR_PEAKS.items() if dtype not in dtypes}
     for key in ("fp32", *peaks):
