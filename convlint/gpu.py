@@ -9,42 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-import yaml
-
-from convlint.errors import ConvlintError, UsageError
+from convlint.errors import UsageError
+from convlint.gpus import TENSOR_PEAKS, fields, read
 from convlint.model import Dtype, Version
 
 _FOLDER: Final = Path(__file__).parent / "gpus"
-_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
-
-# Where each dtype's Tensor Core rate stands among the peaks; fp32 has none, it is multiplied as tf32.
-_TENSOR_PEAKS: Final = {
-    "fp64": "fp64_tensor", "tf32": "tf32_tensor", "fp16": "fp16_tensor_fp32acc",
-    "bf16": "bf16_tensor", "fp8": "fp8_tensor", "int8": "int8_tensor",
-}  # fmt: skip
-_PEAKS: Final = {"fp64", "fp32", "fp16", "int8", "fp16_tensor_fp16acc", "fp4_tensor", *_TENSOR_PEAKS.values()}
-
-# A number's key in the file -> its field, where the two differ, and the factor to the field's unit:
-# memory is counted in powers of two, rates in powers of ten.
-_SCALED: Final = {
-    "boost_clock_mhz": ("boost_clock_hz", 10**6),
-    "dram_gb_per_s": ("dram_bytes_per_s", 10**9),
-    "memory_gib": ("memory_bytes", 2**30),
-    "l2_mib": ("l2_bytes", 2**20),
-    "shared_kib_per_sm": ("shared_bytes_per_sm", 2**10),
-    "max_shared_kib_per_block": ("max_shared_bytes_per_block", 2**10),
-}
-_OPTIONAL: Final = {"boost_clock_mhz", "l2_mib", "registers_per_block", "concurrent_kernels", "pcie_gen"}
-_NUMBERS: Final = {
-    "dies_per_board", "sms", "registers_per_sm", "max_warps_per_sm", "max_blocks_per_sm", "max_registers_per_thread",
-    *_SCALED, *_OPTIONAL,
-}  # fmt: skip
-_FLAGS: Final = {"hyper_q": True, "geforce": False, "integrated": False}  # with their defaults
-_KEYS: Final = {
-    "name", "architecture", "compute_capability", "chip", "tensor_core_generation", "tensor_dtypes",
-    "peaks_tflops", "sources", "notes", *_NUMBERS, *_FLAGS,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +80,7 @@ class Gpu:
         if tensor:
             if dtype == Dtype.fp16 and fp16_accumulate and "fp16_tensor_fp16acc" in peaks:
                 return peaks["fp16_tensor_fp16acc"]
-            return peaks.get(_TENSOR_PEAKS.get(dtype.value, ""))
+            return peaks.get(TENSOR_PEAKS.get(dtype.value, ""))
         if dtype == Dtype.fp8:
             return None
         if dtype == Dtype.fp64:
@@ -195,7 +164,7 @@ def gpu_names() -> tuple[str, ...]:
 @cache
 def aliases() -> Mapping[str, str]:
     """Return the other names that people use, each with the id it stands for."""
-    content = _read(_FOLDER / "aliases.yaml")
+    content = read(_FOLDER / "aliases.yaml")
     return MappingProxyType({str(alias): str(gpu_id) for gpu_id, names in content.items() for alias in names})
 
 
@@ -224,84 +193,9 @@ def _find(name: str) -> str:
 @cache
 def _load(gpu_id: str) -> Gpu:
     path = _FOLDER / f"{gpu_id}.yaml"
-    return parse_gpu(gpu_id, _read(path), path=str(path))
+    return parse_gpu(gpu_id, read(path), path=str(path))
 
 
 def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
     """Build a Gpu from its file's content; ConvlintError names `path` and the key in which a defect is."""
-    named: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
-    peaks: dict[str, Any] = content["peaks_tflops"] if isinstance(content.get("peaks_tflops"), dict) else {}
-    sources: dict[str, str] = {}
-
-    def expect(good: bool, key: str, expected: str, value: object) -> None:
-        if not good:
-            raise ConvlintError(f"{path}: {key}: expected {expected}, got {value!r}")
-
-    def sourced(key: str, entry: object) -> Any:
-        """Return the value of `{value: ..., source: ...}`, and note the source; None where the entry is absent."""
-        if entry is None:
-            return None
-        if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
-            raise ConvlintError(f"{path}: {key}: expected {{value: ..., source: ...}}, got {entry!r}")
-        name, _, remark = str(entry["source"]).partition(", ")
-        expect(name in named or name == "derived", f"{key}: source", "one of those listed under sources", name)
-        sources[key] = ", ".join(filter(None, (named.get(name, name), remark)))
-        return entry["value"]
-
-    def number(key: str, entry: object, factor: int) -> Any:
-        value = sourced(key, entry)
-        real = type(value) is int or (type(value) is float and factor != 1)
-        expect(real and 0 < value < float("inf"), key, "a number above 0", value)
-        return round(value * factor) if factor % 1000 else value * factor
-
-    for key in content:
-        expect(key in _KEYS, "key", "a known one", key)
-    name, architecture, notes = content.get("name"), content.get("architecture"), content.get("notes", [])
-    expect(isinstance(name, str), "name", "text", name)
-    expect(architecture in _ARCHITECTURES, "architecture", ", ".join(_ARCHITECTURES), architecture)
-    expect(isinstance(notes, list), "notes", "a list", notes)
-    flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
-    for key, value in flags.items():
-        expect(isinstance(value, bool), key, "true or false", value)
-    cc = sourced("compute_capability", content.get("compute_capability"))
-    expect(isinstance(cc, str) and cc.replace(".", "", 1).isdecimal(), "compute_capability", 'text such as "8.0"', cc)
-    chip = sourced("chip", content.get("chip"))
-    expect(chip is None or isinstance(chip, str), "chip", "text", chip)
-    generation = sourced("tensor_core_generation", content.get("tensor_core_generation"))
-    expect(type(generation) is int and generation >= 0, "tensor_core_generation", "0 or more", generation)
-    dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes")) or []
-    good = (
-        isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(str(d) in _TENSOR_PEAKS for d in dtypes)
-    )
-    expect(good, "tensor_dtypes", "the dtypes of the Tensor Cores, none where there are none", dtypes)
-    allowed = _PEAKS - {peak for dtype, peak in _TENSOR_PEAKS.items() if dtype not in dtypes}
-    for key in ("fp32", *peaks):
-        expect(key in peaks and key in allowed, "peaks_tflops", f"fp32 and others of {sorted(allowed)}", list(peaks))
-    numbers: dict[str, Any] = {}
-    for key in _NUMBERS:
-        entry, (attribute, factor) = content.get(key), _SCALED.get(key, (key, 1))
-        numbers[attribute] = None if entry is None and key in _OPTIONAL else number(key, entry, factor)
-    return Gpu(
-        id=gpu_id,
-        name=str(name),
-        architecture=str(architecture),
-        compute_capability=Version(cc),
-        chip=chip,
-        peak_flops=MappingProxyType({key: number(f"peaks_tflops.{key}", peaks[key], 10**12) for key in peaks}),
-        tensor_core_generation=generation,
-        tensor_dtypes=frozenset(dtypes),
-        sources=MappingProxyType(sources),
-        notes=tuple(map(str, notes)),
-        **flags,
-        **numbers,
-    )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.load(path.read_bytes(), Loader=_LOADER)
-    except (OSError, yaml.YAMLError) as error:
-        raise ConvlintError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise ConvlintError(f"{path}: expected a mapping")
-    return content
+    return Gpu(id=gpu_id, **fields(content, path=path))
