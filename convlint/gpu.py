@@ -109,6 +109,7 @@ def occupancy_warps(
         shared_bytes_per_sm=gpu.shared_bytes_per_sm,
         max_warps_per_sm=gpu.max_warps_per_sm,
         max_blocks_per_sm=gpu.max_blocks_per_sm,
+        warp_unit=2 if gpu.compute_capability == "6.0" else 4,
         shared_unit=128 if ampere_on else 256,
     )
 
