@@ -10,7 +10,7 @@ from convlint.estimate.precision import cuda_core_peak, tensor_peak
 from convlint.estimate.results import PassEstimate
 from convlint.estimate.search import Program, programs
 from convlint.gpu import Gpu
-from convlint.model import Dtype, Pass
+from convlint.model import Dtype
 
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
@@ -22,7 +22,7 @@ class Unit(NamedTuple):
     tensor: bool
     family: Family
     peak: float  # FLOP/s at the clock under load
-    tables: dict[Pass, tuple[Program, ...]]
+    tables: dict[str, tuple[Program, ...]]  # by pass, and by algorithm where it has tiles of its own
 
 
 class Board:
@@ -58,12 +58,20 @@ class Board:
         if peak is None:
             return None
         peak *= clock_under_load(gpu, tensor=tensor)
-        tables: dict[Pass, tuple[Program, ...]] = {}
-        for which, shapes in (("fprop", family.tiles), ("dgrad", family.tiles), ("wgrad", family.wgrad_tiles)):
-            tables[which] = programs(  # type: ignore[index]
-                shapes, family, peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
+        shapes = {
+            "fprop": family.tiles,
+            "dgrad": family.tiles,
+            "wgrad": family.wgrad_tiles,
+            "fused": ((128, 128),),
+            "fft": const.FFT_TILES,
+        }
+        tables = {
+            name: programs(
+                tiles, family, peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
                 thread_registers=gpu.max_registers_per_thread,
-            )  # fmt: skip
+            )
+            for name, tiles in shapes.items()
+        }  # fmt: skip
         return Unit(tensor, family, peak, tables)
 
 

@@ -36,6 +36,11 @@ LEAST_STEPS_PER_SPLIT: Final = 4
 # Registers for accumulators: half of the register file of an SM with 65,536. Hardware.
 ACCUMULATORS_PER_REGISTER: Final = 0.5
 MOST_RESIDENT_TILES: Final = 4
+# A tile that has its SM to itself waits at its own barriers; another would work meanwhile. The guide's Fig. 4 has
+# 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
+SOLO: Final = 1.05
+# How much of the last wave's cost a library sees when it chooses a tile: 0 none, 1 all. Assumed from Fig. 4.
+WAVE_FORESIGHT: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,9 @@ _TENSOR_TILES: Final[tuple[Tile, ...]] = (
     (256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64),
 )  # fmt: skip
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
+
+# cuDNN multiplies FFT's many small products with cgemm kernels of these tiles. Library (kernel names).
+FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
 VOLTA: Final = Family(
     tiles=_TENSOR_TILES, wgrad_tiles=_TENSOR_TILES, granule=32, alignment=8, sustained=0.86, operand_cost=13.5,

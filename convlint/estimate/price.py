@@ -106,9 +106,10 @@ def _on_cuda_cores(problem: Problem, which: Pass, board: Board, unit: Unit) -> l
     if problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
         lowerings += transforms(problem, which, family, element_bytes, board.l2_bytes)
     ways = [_tiled(which, board, unit, lowering, rule, bytes_, problem, 0.0, 0.0) for lowering in lowerings]
-    if which == "dgrad" and c <= 4 and problem.groups == 1:
-        least = useful_flops(problem) / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6
-        ways = [_at_least(way, least) for way in ways]
+    strided = problem.StrideD > 1 or problem.U > 1 or problem.V > 1
+    if which == "dgrad" and c <= 4 and strided and problem.groups == 1:
+        narrow = useful_flops(problem) / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6
+        ways.append(_flat(problem, which, board, unit, narrow))
     return ways
 
 
@@ -120,15 +121,12 @@ def _tiled(
     index = PASS_INDEX[which]
     weights = problem.K * (problem.C // problem.groups) * problem.T * problem.R * problem.S
     bytes_us = (bytes_ + lowering.gemm_bytes + family.weight_writes[index] * weights) * board.us_per_byte
-    table = unit.tables[which]
-    if lowering.fused_tiles:
-        table = tuple(program for program in table if program.tm == program.tn == 128)
+    if lowering.algorithm == "fft" or lowering.fused_tiles:
         rule = "never"
-    elif lowering.algorithm == "fft":
-        table = tuple(program for program in table if program.tm <= 64 and program.tn <= 64)
+    table = unit.tables["fused" if lowering.fused_tiles else "fft" if lowering.algorithm == "fft" else which]
     choice = fastest(
         lowering,
-        table or unit.tables["fprop"][-1:],
+        table,
         rule,
         family,
         sms=board.sms,
@@ -152,10 +150,9 @@ def _flat(
     outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
     lowering = Lowering("direct", 1, outputs, 1, 1, outputs)
     program = Program(1, 1, 1, (0.0, 0.0), 0.0)
-    time = join(compute_us, memory_us)
-    choice = Choice(lowering, program, 1, outputs, 1, compute_us, memory_us, 0, time)
+    choice = Choice(lowering, program, 1, outputs, 1, compute_us, memory_us, 0)
     overhead = unit.family.setup_us[PASS_INDEX[which]]
-    return Priced(unit, choice, time + overhead + transposes + padding, overhead, transposes, padding)
+    return Priced(unit, choice, join(compute_us, memory_us) + overhead + transposes + padding, overhead, transposes, padding)
 
 
 def _direct(problem: Problem, which: Pass, board: Board, unit: Unit | None) -> list[Priced]:
@@ -168,13 +165,6 @@ def _direct(problem: Problem, which: Pass, board: Board, unit: Unit | None) -> l
     factor = const.DEPTHWISE_WGRAD
     choice = way.choice._replace(compute_us=way.choice.compute_us * factor, memory_us=way.choice.memory_us * factor)
     return [way._replace(choice=choice, time_us=way.overhead_us + (way.time_us - way.overhead_us) * factor)]
-
-
-def _at_least(way: Priced, compute_us: float) -> Priced:
-    if way.choice.compute_us >= compute_us:
-        return way
-    more = join(compute_us, way.choice.memory_us) - join(way.choice.compute_us, way.choice.memory_us)
-    return way._replace(choice=way.choice._replace(compute_us=compute_us), time_us=way.time_us + more)
 
 
 def _tensors(problem: Problem, which: Pass) -> tuple[int, ...]:

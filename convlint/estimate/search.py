@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from convlint.estimate.constants import (
-    ACCUMULATORS_PER_REGISTER,
-    LATENCY_OVERLAP,
-    LEAST_STEPS_PER_SPLIT,
-    MOST_RESIDENT_TILES,
-    OVERLAP,
-    Family,
-    Split,
-)
+from convlint.estimate import constants as const
+from convlint.estimate.constants import Family, Split
 from convlint.estimate.lowering import Lowering
 
 THREADS_PER_TILE = 256
@@ -40,7 +33,6 @@ class Choice(NamedTuple):
     compute_us: float
     memory_us: float
     kernels: int  # beyond the first
-    time_us: float
 
 
 def programs(
@@ -52,10 +44,12 @@ def programs(
     for tm, tn in shapes:
         if tm * tn / THREADS_PER_TILE > thread_registers - 31:  # accumulators alone would spill (GK104)
             continue
-        resident = int(registers * ACCUMULATORS_PER_REGISTER) // (tm * tn)
-        resident = max(1, min(resident, MOST_RESIDENT_TILES))
+        resident = int(registers * const.ACCUMULATORS_PER_REGISTER) // (tm * tn)
+        resident = max(1, min(resident, const.MOST_RESIDENT_TILES))
         step = 2 * tm * tn * family.granule / flops_per_us * (1 + family.operand_cost * (tm + tn) / (tm * tn))
-        power = LATENCY_OVERLAP
+        if resident == 1:
+            step *= const.SOLO
+        power = const.LATENCY_OVERLAP
         rounds = tuple(
             ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
             for m in range(resident + 1)
@@ -67,7 +61,7 @@ def programs(
 def join(compute_us: float, memory_us: float) -> float:
     """Time of a kernel that computes and streams at once."""
     longer, shorter = (compute_us, memory_us) if compute_us > memory_us else (memory_us, compute_us)
-    return longer * (1 + (shorter / longer) ** OVERLAP) ** (1 / OVERLAP) if longer else 0.0
+    return longer * (1 + (shorter / longer) ** const.OVERLAP) ** (1 / const.OVERLAP) if longer else 0.0
 
 
 def compute_time(program: Program, tiles: int, steps: int, sms: int, round_us: float) -> float:
@@ -77,8 +71,8 @@ def compute_time(program: Program, tiles: int, steps: int, sms: int, round_us: f
     return time + program.rounds_us[rest] * steps + round_us if rest else time
 
 
-def _splits(rule: Split, unsplit: int, steps: int, sms: int, resident: int) -> tuple[int, ...]:
-    most = steps // LEAST_STEPS_PER_SPLIT
+def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
+    most = steps // const.LEAST_STEPS_PER_SPLIT
     if rule == "never" or most < 2:
         return (1,)
     if rule == "one":
@@ -104,24 +98,34 @@ def fastest(
     bytes_us: float,
     us_per_byte: float,
 ) -> Choice:
-    """The least time over tiles and splits; ties go to the earlier tile."""
+    """The program that the library is expected to take: the least expected time over tiles and splits.
+
+    Where the unsplit tiles fill more than one wave, what is expected leans on the steady state: libraries weigh the
+    last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
+    """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
-    round_us, kernel_us = family.round_us, family.extra_kernel_us
+    round_us, kernel_us, share = family.round_us, family.extra_kernel_us, lowering.peak_share
+    foresight = const.WAVE_FORESIGHT
     best: tuple[float, Program, int, int, int, float, float] | None = None
     for program in table:
         unsplit = lowering.fused_tiles or batch * -(-M // program.tm) * -(-N // program.tn)
-        for split in _splits(rule, unsplit, total_steps, sms, program.resident):
+        wave = sms * program.resident
+        for split in _splits(rule, unsplit, total_steps, sms):
             steps = -(-total_steps // split)
             tiles = unsplit * split
-            compute_us = compute_time(program, tiles, steps, sms, round_us) / lowering.peak_share
-            if best is not None and compute_us >= best[0]:
+            expected = compute_us = compute_time(program, tiles, steps, sms, round_us) / share
+            memory_us, more = bytes_us, 0.0
+            if split > 1:
+                memory_us += 8 * split * batch * M * N * us_per_byte
+                more = kernel_us
+            elif tiles > wave and rule != "free":
+                steady = tiles / wave * (program.rounds_us[program.resident] * steps + round_us) / share
+                expected = steady * (compute_us / steady) ** foresight
+            if best is not None and expected >= best[0]:
                 continue
-            memory_us = bytes_us + (8 * split * batch * M * N * us_per_byte if split > 1 else 0.0)
-            time = join(compute_us, memory_us) + (kernel_us if split > 1 else 0.0)
-            if best is None or time < best[0]:
-                best = (time, program, split, tiles, steps, compute_us, memory_us)
+            expected = join(expected, memory_us) + more
+            if best is None or expected < best[0]:
+                best = (expected, program, split, tiles, steps, compute_us, memory_us)
     assert best is not None
-    time, program, split, tiles, steps, compute_us, memory_us = best
-    return Choice(
-        lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1), time
-    )
+    _, program, split, tiles, steps, compute_us, memory_us = best
+    return Choice(lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1))
