@@ -6,6 +6,7 @@ and never raises for bad input; it imports its heavy dependencies inside `read`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +20,20 @@ READERS: Mapping[str, str] = {
     ".yaml": "yaml_spec",
     ".yml": "yaml_spec",
     ".json": "yaml_spec",
+    ".onnx": "onnx_model",
+    ".pt2": "torch_export",
+    ".keras": "keras_model",
+    ".safetensors": "safetensors_weights",
+    ".safetensors.index.json": "safetensors_weights",
+    ".pt": "pickle_refusal",
+    ".pth": "pickle_refusal",
+    ".bin": "pickle_refusal",
+    ".ckpt": "pickle_refusal",
+    ".pkl": "pickle_refusal",
 }
+MODULE_READER = "torch_module"  # for `package.module:name`, the only form that runs code
+
+_MODULE_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +50,12 @@ class Reader(Protocol):
     def read(self, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
         """The network in `path`, or None, and everything that could not be read or resolved."""
         ...
+
+
+def find_reader(path: str) -> str | None:
+    """The name of the module in this package that reads `path`, or None: the longest known suffix wins."""
+    if _MODULE_REFERENCE.fullmatch(path):
+        return MODULE_READER
+    name = path.lower()
+    known = [suffix for suffix in READERS if name.endswith(suffix)]
+    return READERS[max(known, key=len)] if known else None

@@ -1,0 +1,59 @@
+"""What `--input` says: sizes written as `256x3x224x224`, with an optional dtype as in `8x3x64x64:fp16`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from convlint.errors import InputFault
+
+LARGEST_SIZE = 2**31  # elements along one axis; more is a typing mistake
+LARGEST_RANK = 8
+
+# the dtypes an input may have, in the spelling of torch
+DTYPES = {
+    "fp64": "float64", "float64": "float64", "double": "float64",
+    "fp32": "float32", "float32": "float32", "float": "float32",
+    "fp16": "float16", "float16": "float16", "half": "float16",
+    "bf16": "bfloat16", "bfloat16": "bfloat16",
+    "int8": "int8", "uint8": "uint8", "int16": "int16",
+    "int32": "int32", "int": "int32",
+    "int64": "int64", "long": "int64",
+    "bool": "bool",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputShape:
+    """The shape of one input, in elements, and its dtype in torch's spelling (None: not given)."""
+
+    sizes: tuple[int, ...]
+    dtype: str | None = None
+
+
+def parse_shape(text: str, batch: int | None = None) -> InputShape:
+    """Reads `256x3x224x224[:dtype]`; a size written `N` takes the value of `--batch`. Raises InputFault."""
+    sizes_text, _, dtype_text = text.strip().partition(":")
+    dtype = DTYPES.get(dtype_text.strip().lower().removeprefix("torch.")) if dtype_text else None
+    if dtype_text and dtype is None:
+        known = ", ".join(sorted(set(DTYPES.values())))
+        raise InputFault(f"input {text!r}: unknown dtype {dtype_text.strip()!r}; known are {known}")
+    parts = re.split(r"\s*[x×*]\s*", sizes_text.strip())
+    if len(parts) > LARGEST_RANK:
+        raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
+    return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype)
+
+
+def parse_shapes(text: str, batch: int | None = None) -> tuple[InputShape, ...]:
+    """Reads several shapes separated by commas. Raises InputFault."""
+    return tuple(parse_shape(part, batch) for part in text.split(","))
+
+
+def _size(part: str, text: str, batch: int | None) -> int:
+    if part in {"N", "n"}:
+        if batch is None:
+            raise InputFault(f"input {text!r}: N stands for the batch size, which --batch sets")
+        return batch
+    if not re.fullmatch(r"[0-9]{1,10}", part) or not 1 <= int(part) <= LARGEST_SIZE:
+        raise InputFault(f"input {text[:60]!r}: {part[:20]!r} is not a size; write it like 256x3x224x224")
+    return int(part)
