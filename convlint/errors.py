@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ConvlintError(Exception):
     """Base of every error that convlint raises on purpose."""
@@ -26,3 +28,20 @@ class InputFault(ConvlintError):
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         self.message, self.line, self.column = message, line, column
         super().__init__(message)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" or nothing."""
+    import difflib
+
+    options = list(known)
+    close = difflib.get_close_matches(word, options, n=1) or difflib.get_close_matches(
+        word.lower(), [option.lower() for option in options], n=1
+    )
+    spelled = {option.lower(): option for option in options}
+    return f"; did you mean {spelled.get(close[0].lower(), close[0])!r}?" if close else ""
+
+
+def shown(text: str) -> str:
+    """A value from the file, short enough for a message."""
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"

@@ -206,15 +206,36 @@ def with_output(layer: ConvLayer) -> ConvLayer:
     """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
     return replace(
         layer,
-        Z=_axis_out(layer, layer.D, layer.T, layer.StrideD, layer.PadD, layer.PadD_end, layer.DilD, layer.OutPadD, layer.declared_Z),
-        P=_axis_out(layer, layer.H, layer.R, layer.U, layer.PadH, layer.PadH_end, layer.DilH, layer.OutPadH, layer.declared_P),
-        Q=_axis_out(layer, layer.W, layer.S, layer.V, layer.PadW, layer.PadW_end, layer.DilW, layer.OutPadW, layer.declared_Q),
+        Z=_axis_out(
+            layer,
+            layer.D,
+            layer.T,
+            layer.StrideD,
+            layer.PadD,
+            layer.PadD_end,
+            layer.DilD,
+            layer.OutPadD,
+            layer.declared_Z,
+        ),
+        P=_axis_out(
+            layer, layer.H, layer.R, layer.U, layer.PadH, layer.PadH_end, layer.DilH, layer.OutPadH, layer.declared_P
+        ),
+        Q=_axis_out(
+            layer, layer.W, layer.S, layer.V, layer.PadW, layer.PadW_end, layer.DilW, layer.OutPadW, layer.declared_Q
+        ),
     )
 
 
 def _axis_out(
-    layer: ConvLayer, size: int | None, taps: int | None, stride: int, begin: int | None, end: int | None,
-    dilation: int, output_padding: int, declared: int | None,
+    layer: ConvLayer,
+    size: int | None,
+    taps: int | None,
+    stride: int,
+    begin: int | None,
+    end: int | None,
+    dilation: int,
+    output_padding: int,
+    declared: int | None,
 ) -> int | None:
     if size is None or taps is None or begin is None or end is None:
         return declared

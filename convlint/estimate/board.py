@@ -63,11 +63,12 @@ class Board:
             "dgrad": family.tiles,
             "wgrad": family.wgrad_tiles,
             "fused": ((128, 128),),
+            "wino": const.WT,
             "fft": const.FFT_TILES,
         }
         tables = {
             name: programs(
-                tiles, family, peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
+                tiles, family if name != "wgrad" or tensor else const.replace(family, operand_cost=const.HW, sustained=const.FW), peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
                 thread_registers=gpu.max_registers_per_thread,
             )
             for name, tiles in shapes.items()

@@ -107,3 +107,6 @@ BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
 WATTS_PER_TFLOP: Final = 19.1
 # Clock under Tensor Core load over boost clock, where measured. Fit.
 TENSOR_CLOCK: Final = {"t4": 0.90}
+HW=8.4
+FW=1.0
+WT=((128, 128), (128, 32), (32, 128))

@@ -123,7 +123,7 @@ def _tiled(
     bytes_us = (bytes_ + lowering.gemm_bytes + family.weight_writes[index] * weights) * board.us_per_byte
     if lowering.algorithm == "fft" or lowering.fused_tiles:
         rule = "never"
-    table = unit.tables["fused" if lowering.fused_tiles else "fft" if lowering.algorithm == "fft" else which]
+    table = unit.tables["fused" if lowering.fused_tiles else "fft" if lowering.algorithm == "fft" else "wino" if lowering.algorithm=="winograd" and which=="wgrad" else which]
     choice = fastest(
         lowering,
         table,

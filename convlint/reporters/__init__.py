@@ -13,6 +13,12 @@ REPORTERS: Mapping[str, str] = {
     "text": "text",
     "concise": "concise",
     "json": "json_v1",
+    "sarif": "sarif",
+    "github": "github",
+    "gitlab": "gitlab",
+    "junit": "junit",
+    "rdjson": "rdjson",
+    "markdown": "markdown",
 }
 
 

@@ -57,7 +57,10 @@ ASCII = Glyphs(line="-", corner="-->", bar="|", times="x", arrow="->", more="...
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken between words; a longer word keeps its own line."""
+    """The text in lines of at most `width` columns, broken between words; a longer word keeps its own line.
+
+    No line but the first begins with `::`, which GitHub would read as a command.
+    """
     if len(text) <= width and text.isascii():
         return [text]
     lines: list[str] = []
@@ -66,7 +69,7 @@ def wrap(text: str, width: int) -> list[str]:
         size = columns(word)
         if not line:
             line, used = word, size
-        elif used + 1 + size <= width:
+        elif used + 1 + size <= width or word.startswith("::"):
             line, used = f"{line} {word}", used + 1 + size
         else:
             lines.append(line)

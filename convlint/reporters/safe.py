@@ -10,15 +10,19 @@ import re
 import unicodedata
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
+_CI_COMMAND = re.compile(r"##(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
 _KEPT_FORMATS = "\u200c\u200d"  # joiners: Persian, Indic scripts and emoji are not readable without
 _REPLACEMENT = "\ufffd"
 
 
 def clean(text: str) -> str:
-    """One line of printable text; line breaks and tabs become a space, what cannot be shown is dropped."""
-    if text.isprintable():
-        return text
-    return "".join(map(_clean_char, _ANSI.sub("", text)))
+    """One line of printable text; line breaks and tabs become a space, what cannot be shown is dropped.
+
+    Commands that CI systems read anywhere in a line of a log (`##[error]`, `##vso[...]`) are broken up.
+    """
+    if not text.isprintable():
+        text = "".join(map(_clean_char, _ANSI.sub("", text)))
+    return _CI_COMMAND.sub("#_", text) if "##" in text else text
 
 
 def _clean_char(char: str) -> str:
@@ -44,11 +48,11 @@ def ascii_only(text: str) -> str:
 
 
 def clean_path(path: str) -> str:
-    """A path as people write it: cleaned, and without a leading `./`."""
+    """A path as people write it: cleaned, and without a leading `./`, unless a log would read it as a command."""
     path = clean(path)
     while path.startswith("./") and path.strip("./"):
         path = path[2:].lstrip("/")
-    return path
+    return f"./{path}" if path.lstrip().startswith("::") else path
 
 
 def number(value: float | None, digits: int = 3) -> float | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
 
 from convlint.reporters.safe import ascii_only, clean
 
@@ -38,18 +41,21 @@ def excerpt(
         end = start + 1
     end = max(min(end, len(text)), start + 1)
     if len(text) <= width and text.isascii() and text.isprintable():
-        return text, start, end - start
-    return _window(text, start, end, width, unicode)
+        return clean(text), start, end - start
+    shown, start, length = _window(text, start, end, width, unicode)
+    return clean(shown), start, length
 
 
 def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple[str, int, int]:
     """The part of a long or unusual line around start..end, each character made one or two plain columns."""
     more = "…" if unicode else "..."
     first = max(start - width, 0)  # look at no more of the line than may be shown: it may be a megabyte
-    cells = _cells(text[first : start + width + 1], unicode)
-    offset = [0]
-    for cell in cells:
-        offset.append(offset[-1] + columns(cell))
+    piece = text[first : start + width + 1]
+    cells: Sequence[str] = piece
+    offset: Sequence[int] = range(len(piece) + 1)
+    if not (piece.isascii() and piece.isprintable()):
+        cells = _cells(piece, unicode)
+        offset = [0, *accumulate(map(columns, cells))]
     at = start - first
     stop = min(end - first, len(cells))
     before = first > 0
@@ -58,10 +64,8 @@ def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple
     if before or after or offset[-1] > width:
         room = width - 2 * len(more)
         lead = max(room // _LEAD, room - (offset[-1] - offset[at]) if not after else 0)
-        while offset[at] - offset[left] > lead:
-            left += 1
-        while right > left and offset[right] - offset[left] > room:
-            right -= 1
+        left = bisect_left(offset, offset[at] - lead)
+        right = max(bisect_right(offset, offset[left] + room) - 1, left)
         before, after = before or left > 0, after or right < len(cells)
     prefix = more if before else ""
     shown = prefix + "".join(cells[left:right]) + (more if after else "")
@@ -92,6 +96,7 @@ def columns(text: str) -> int:
     return sum(map(_char_columns, text))
 
 
+@lru_cache(maxsize=4096)
 def _char_columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0

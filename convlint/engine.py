@@ -1,0 +1,229 @@
+"""The engine: networks, rules and targets in, one Report out. It reads like the problem statement.
+
+For each network and target: estimate every layer, evaluate every rule, let the specific silence the general, join
+what all layers share, price what is left, and say which rules could not be checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from convlint import __version__
+from convlint.estimate import LayerEstimate, estimate_layer, grade
+from convlint.expr import Expr, ExprError, UnknownValue
+from convlint.errors import RuleError
+from convlint.facts import LayerFacts, TargetFacts, framework_picks_layout
+from convlint.gpu import Gpu
+from convlint.hits import Hit, joined
+from convlint.model import ConvLayer, Location, Mode, Network
+from convlint.pricing import Pricer, severity_by_price
+from convlint.report import Finding, InputError, LayerReport, Report, Skipped
+from convlint.rulebook import Case, Rule, Rulebook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A GPU under the name that the user gave it."""
+
+    label: str
+    gpu: Gpu
+
+
+def check_networks(
+    networks: Sequence[Network],
+    errors: Iterable[InputError],
+    rulebook: Rulebook,
+    *,
+    targets: Sequence[Sequence[Target]],
+    modes: Sequence[Mode],
+    files: int,
+) -> Report:
+    """The report on all `networks`; `targets` and `modes` hold each network's own."""
+    layers: list[LayerReport] = []
+    findings: list[Finding] = []
+    skipped: dict[tuple[str, str | None, str], Skipped] = {}
+    time_us = attainable_us = lost_us = 0.0
+    complete_time = bool(networks)
+    for network, network_targets, mode in zip(networks, targets, modes, strict=True):
+        check = _NetworkCheck(network, rulebook, mode)
+        for number, target in enumerate(network_targets):
+            check.run(target, first=number == 0)
+        layers += check.layer_reports([target.label for target in network_targets])
+        findings += check.findings
+        for skip in check.skipped:
+            skipped.setdefault((skip.code, skip.layer, skip.path), skip)
+        if check.time_us is None or check.attainable_us is None:
+            complete_time = False
+        else:
+            time_us += check.time_us
+            attainable_us += check.attainable_us
+            lost_us += check.lost_us
+    known = complete_time and time_us > 0
+    labels = tuple(dict.fromkeys(target.label for group in targets for target in group))
+    return Report(
+        version=__version__,
+        targets=labels,
+        mode=modes[0] if modes else "training",
+        files=files,
+        layers=tuple(layers),
+        findings=tuple(sorted(findings, key=_rank)),
+        skipped=tuple(skipped.values()),
+        errors=tuple(errors),
+        rules=tuple(rule.info for rule in rulebook.rules),
+        sources={network.path: network.source_lines for network in networks if network.source_lines},
+        grade=grade(attainable_us / time_us) if known else None,
+        time_us=time_us if known else None,
+        lost_us=lost_us if known else None,
+    )
+
+
+def _rank(finding: Finding) -> tuple[int, float, int, str, int]:
+    """Errors without a price first, then by loss, then the rest by severity and place."""
+    severity = ("error", "warning", "info").index(finding.severity)
+    priced = finding.lost_us is not None
+    group = 0 if severity == 0 and not priced else 1 if priced else 2
+    return group, -(finding.lost_us or 0.0), severity, finding.location.path, finding.location.line or 0
+
+
+class _NetworkCheck:
+    def __init__(self, network: Network, rulebook: Rulebook, mode: Mode) -> None:
+        self.network, self.rulebook, self.mode = network, rulebook, mode
+        self.findings: list[Finding] = []
+        self.skipped: list[Skipped] = []
+        self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
+        self.time_us: float | None = None
+        self.attainable_us: float | None = None
+        self.lost_us = 0.0
+        self.edges = {edge.consumer: edge for edge in network.edges}
+        self.ordinals: dict[tuple[str, str | None, str | None], int] = {}
+        picks = framework_picks_layout(network.runtime)
+        # What the framework lays out itself is estimated so, whatever layout the user's tensors have.
+        self.running = tuple(replace(layer, layout="auto") if picks else layer for layer in network.layers)
+
+    def run(self, target: Target, *, first: bool) -> None:
+        """Checks the network on one target; rules that no GPU changes are checked on the first alone."""
+        network = self.network
+        facts = TargetFacts(target.label, target.gpu, network.runtime, self.mode)
+        estimates = tuple(estimate_layer(layer, target.gpu, network.runtime, self.mode) for layer in self.running)
+        self.estimates[target.label] = estimates
+        facts.add_network(network.layers, estimates)
+        pricer = Pricer(self.running, estimates, facts)
+        if first and all(estimates) and estimates:
+            self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
+            self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
+        rules = [rule for rule in self.rulebook.rules if first or rule.needs_gpu]
+        hits: list[Hit] = []
+        applicable: dict[str, int] = {}
+        layer_rules = [rule for rule in rules if rule.scope != "network"]
+        for index, layer in enumerate(network.layers):
+            edge = self.edges.get(index)
+            producers = tuple(network.layers[i] for i in edge.producers) if edge else ()
+            values = LayerFacts(facts, layer, edge, producers, estimates[index])
+            fired = []
+            for rule in layer_rules:
+                if rule.scope == "edge" and edge is None:
+                    continue
+                hit = self._evaluate(rule, values, index, applicable)
+                if hit is not None:
+                    fired.append(hit)
+            if len(fired) > 1:
+                codes = {hit.rule.info.code for hit in fired}
+                fired = [hit for hit in fired if not (hit.rule.yields_to & codes)]
+            hits += fired
+        if network.layers:
+            hits += self._network_hits(facts, [rule for rule in rules if rule.scope == "network"])
+        for hit in joined(hits, applicable, len(network.layers)):
+            self.findings.append(self._finding(hit, target, pricer, first))
+
+    def _network_hits(self, facts: TargetFacts, rules: Sequence[Rule]) -> list[Hit]:
+        values = LayerFacts(facts, ConvLayer(name=""), None, (), None)
+        hits = [hit for rule in rules if (hit := self._evaluate(rule, values, None, {})) is not None]
+        codes = {hit.rule.info.code for hit in hits}
+        return [hit for hit in hits if not (hit.rule.yields_to & codes)]
+
+    def _evaluate(self, rule: Rule, values: LayerFacts, index: int | None, applicable: dict[str, int]) -> Hit | None:
+        """The rule's hit on one layer (or on the network), or None; what it lacks becomes a Skipped."""
+        try:
+            if rule.when is not None and not rule.when.evaluate(values):
+                return None
+            for name, expr in rule.let:
+                values[name] = expr.evaluate(values)
+            holds = rule.check.evaluate(values)
+            code = rule.info.code
+            applicable[code] = applicable.get(code, 0) + 1
+            if holds:
+                return None
+            case = _case(rule, values)
+            return Hit.of(rule, case, index, values, self._location(case, index, values))
+        except UnknownValue:
+            layer = None if index is None else self.network.layers[index].name
+            needs = values.needs(rule.names())
+            self.skipped.append(Skipped(code=rule.info.code, layer=layer, path=self.network.path, needs=needs))
+        except ExprError as error:
+            raise RuleError(error.message, path=rule.path) from error
+        return None
+
+    def _location(self, case: Case, index: int | None, values: LayerFacts) -> Location:
+        """Where the value that breaks the rule was written: the first place whose condition holds."""
+        names = [name for name, expr in case.at if expr is None or _holds(expr, values)]
+        network = self.network
+        if index is not None:
+            layer = network.layers[index]
+            own = [name for name in names if name in layer.spans]
+            if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in names):
+                return layer.locate(*own)
+        for name in names:
+            setting = name.removeprefix("runtime.")
+            span = network.runtime.spans.get(setting) or network.spans.get(name)
+            if span is not None:
+                return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
+        return Location(path=network.path) if index is None else network.layers[index].locate()
+
+    def _finding(self, hit: Hit, target: Target, pricer: Pricer, first: bool) -> Finding:
+        rule = hit.rule
+        price = pricer.price(hit)
+        severity = severity_by_price(hit.case.severity, price)
+        layer = self.network.layers[hit.indices[0]].name if len(hit.indices) == 1 else None
+        names = tuple(self.network.layers[i].name for i in hit.indices) if len(hit.indices) > 1 else ()
+        gpu = target.label if rule.needs_gpu else None
+        key = (rule.info.code, layer, gpu)
+        ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
+        identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))
+        if first and price.lost_us is not None and severity != "info":
+            self.lost_us += max(0.0, price.lost_us)
+        return Finding(
+            rule=rule.info,
+            severity=severity,
+            message=hit.message,
+            location=hit.location,
+            layer=layer,
+            layers=names,
+            gpu=gpu,
+            lost_us=price.lost_us,
+            lost_percent=price.lost_percent,
+            fix=price.fix,
+            fingerprint=blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest(),
+        )
+
+    def layer_reports(self, labels: Sequence[str]) -> list[LayerReport]:
+        """Each layer with its estimate on every target."""
+        return [
+            LayerReport(layer=layer, estimates={label: self.estimates[label][index] for label in labels})
+            for index, layer in enumerate(self.network.layers)
+        ]
+
+
+def _case(rule: Rule, values: LayerFacts) -> Case:
+    for case in rule.cases[:-1]:
+        if case.when is not None and case.when.evaluate(values):
+            return case
+    return rule.cases[-1]
+
+
+def _holds(expr: Expr, values: LayerFacts) -> bool:
+    try:
+        return bool(expr.evaluate(values))
+    except UnknownValue:
+        return False

@@ -1,0 +1,136 @@
+"""What a hit costs: the time lost to the flaw, the change that its fix makes, and the severity that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.facts import TargetFacts
+from convlint.hits import Hit
+from convlint.model import ConvLayer, Dtype, Runtime, flops, with_output
+from convlint.report import Fix, Scalar, Severity
+
+# A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
+WARNING_LAYER_SHARE = 0.05
+WARNING_NETWORK_SHARE = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Times in us per step. None: not predictable, or the rule has no price."""
+
+    lost_us: float | None
+    lost_percent: float | None  # of the network's time
+    layer_share: float | None  # of the time of the layers hit
+    fix: Fix | None
+
+
+_FIELDS = frozenset(field.name for field in fields(ConvLayer))
+_DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
+def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
+    """The layer after `changes` to its fields (those of the runtime are not its own)."""
+    values: dict[str, object] = {}
+    for name, value in changes.items():
+        if name in _DECLARED:
+            values[_DECLARED[name]] = value
+        elif name == "dtype":
+            values[name] = Dtype(str(value))
+        elif name in _FIELDS:
+            values[name] = value
+            if name in ("PadD", "PadH", "PadW") and name + "_end" not in changes:
+                values[name + "_end"] = value
+    return with_output(replace(layer, **values)) if values else layer  # type: ignore[arg-type]
+
+
+def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
+    """The runtime after those of `changes` that start with `runtime.`."""
+    values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
+    return replace(runtime, **values) if values else runtime  # type: ignore[arg-type]
+
+
+class Pricer:
+    """Prices the hits of one network on one target."""
+
+    def __init__(
+        self, layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], facts: TargetFacts
+    ) -> None:
+        self.layers, self.estimates, self.facts = layers, estimates, facts
+        self.time_us = facts.time_us if all(estimates) else None
+
+    def price(self, hit: Hit) -> Price:
+        """The hit's price and its fix with the change it makes."""
+        changes = [self._change(index, changed) for index, changed in zip(hit.indices, hit.set, strict=False)]
+        known = [change for change in changes if change is not None]
+        change = sum(known) if known and len(known) == len(changes) else None
+        lost = None
+        if hit.rule.loss == "fix":
+            lost = None if change is None else -change
+        elif hit.rule.loss in ("tile", "wave"):
+            lost = self._lost_to_quantization(hit)
+        times = [self.estimates[index] for index in hit.indices]
+        layer_time = sum(estimate.time_us for estimate in times if estimate)
+        share = lost / layer_time if lost is not None and layer_time > 0 else None
+        percent = 100 * lost / self.time_us if lost is not None and self.time_us else None
+        return Price(lost_us=lost, lost_percent=percent, layer_share=share, fix=self._fix(hit, change))
+
+    def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """Time after `changes` minus time before, in us."""
+        before = self.estimates[index]
+        if before is None or not changes:
+            return None
+        after = self._after(index, changes)
+        return None if after is None else after.time_us - before.time_us
+
+    def _after(self, index: int, changes: Mapping[str, Scalar]) -> LayerEstimate | None:
+        runtime = with_settings(self.facts.runtime, changes)
+        return estimate_layer(with_fix(self.layers[index], changes), self.facts.gpu, runtime, self.facts.mode)
+
+    def _lost_to_quantization(self, hit: Hit) -> float | None:
+        """Over the passes that the rule names; a pass bound by memory loses nothing."""
+        field = "lost_to_tiles_us" if hit.rule.loss == "tile" else "lost_to_waves_us"
+        total = 0.0
+        for index in hit.indices:
+            estimate = self.estimates[index]
+            if estimate is None:
+                return None
+            passes = estimate.passes.items()
+            lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
+            total += lost * self.layers[index].calls
+        return total
+
+    def _fix(self, hit: Hit, change: float | None) -> Fix | None:
+        spec = hit.case.fix
+        if spec is None:
+            return None
+        first = hit.set[0] if hit.set else {}
+        shared = first if all(changes == first for changes in hit.set) else {}
+        describe = hit.describe
+        if spec.other and len(hit.indices) == 1:
+            sides = [side for side in (hit.other, first) if side]
+            effects = [self._effect(hit.indices[0], side) for side in sides]
+            if effects:
+                describe = f"{describe}: {' or '.join(effects)}"
+        return Fix(describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change)
+
+    def _effect(self, index: int, changes: Mapping[str, Scalar]) -> str:
+        """ "N=54 (time -31 %, work -2 %)": a size that shapes better need not shorten the operation (CG 1)."""
+        text = ", ".join(f"{name}={value}" for name, value in changes.items())
+        before, after = self.estimates[index], self._after(index, changes)
+        work_before, work_after = flops(self.layers[index]), flops(with_fix(self.layers[index], changes))
+        if before is None or after is None or not work_before or work_after is None:
+            return text
+        time = 100 * (after.time_us / before.time_us - 1)
+        work = 100 * (work_after / work_before - 1)
+        return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"
+
+
+def severity_by_price(severity: Severity, price: Price) -> Severity:
+    """A warning that loses too little is info; errors, and what cannot be priced, stand."""
+    if severity != "warning" or price.lost_us is None:
+        return severity
+    network = price.lost_percent is None or price.lost_percent >= 100 * WARNING_NETWORK_SHARE
+    layer = price.layer_share is not None and price.layer_share >= WARNING_LAYER_SHARE
+    return "warning" if network and layer else "info"

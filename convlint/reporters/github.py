@@ -1,0 +1,81 @@
+"""GitHub Actions: annotations as workflow commands, and the whole report as a job summary."""
+
+from __future__ import annotations
+
+from convlint.model import Location
+from convlint.report import Finding, InputError, Report
+from convlint.reporters import Style, markdown
+from convlint.reporters.safe import ascii_only, clean, clean_path
+from convlint.reporters.words import advice, coverage, gravest_first, lost
+
+MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
+MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def render(report: Report, style: Style) -> str:
+    """The first ten annotations of each type, what could not be read among the errors and first, and what was covered.
+
+    What is beyond them stands in `summary`, and one line says how many those are.
+    """
+    several = len(report.targets) > 1
+    commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
+    commands["error"] += [_error(error) for error in report.errors]
+    for finding in gravest_first(report.findings):
+        command = _COMMANDS[finding.severity]
+        if len(commands[command]) < MOST_ANNOTATIONS:
+            commands[command].append(_finding(command, finding, several))
+    lines = [line for command in commands.values() for line in command[:MOST_ANNOTATIONS]]
+    left_out = len(report.findings) + len(report.errors) - len(lines)
+    if left_out > 0:
+        lines.append(f"{left_out} more not annotated: GitHub shows {MOST_ANNOTATIONS} of a type; see the job summary")
+    text = "\n".join([*lines, coverage(report), ""])
+    return text if style.unicode else ascii_only(text)
+
+
+def summary(report: Report) -> str:
+    """The report for the job's summary page, in Markdown, within GitHub's limit."""
+    return markdown.page(report, most=MOST_SUMMARY_BYTES)
+
+
+def _finding(command: str, finding: Finding, several_targets: bool) -> str:
+    lines = [clean(finding.message)]
+    if finding.layer is not None:
+        lines[0] = f"{clean(finding.layer)}: {lines[0]}"
+    if several_targets and finding.gpu is not None:
+        lines[0] += f" on {clean(finding.gpu)}"
+    if price := lost(finding):
+        lines.append(f"Lost: {price}")
+    if finding.fix is not None:
+        lines.append(f"Fix: {advice(finding.fix)}")
+    title = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
+    return _command(command, finding.location, title, "\n".join(lines))
+
+
+def _error(error: InputError) -> str:
+    place = Location(path=error.path, line=error.line, column=error.column)
+    title = "convlint: internal error" if error.internal else "convlint: not read"
+    return _command("error", place, title, clean(error.message))
+
+
+def _command(command: str, at: Location, title: str, message: str) -> str:
+    properties: dict[str, object] = {"file": clean_path(at.path)}
+    if at.line is not None:
+        properties["line"] = at.line
+        if at.end_line is not None:
+            properties["endLine"] = at.end_line
+        if at.column is not None and at.end_line in (None, at.line):  # GitHub takes columns within one line only
+            properties["col"] = at.column
+            if at.end_column is not None:
+                properties["endColumn"] = at.end_column
+    properties["title"] = title
+    written = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    return f"::{command} {written}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,110 @@
+"""JUnit XML: a suite per file, a test case per layer; errors and warnings fail it, infos are its output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.etree import ElementTree as Xml
+
+from convlint.report import Finding, Report
+from convlint.reporters import Style
+from convlint.reporters.safe import clean, clean_path
+from convlint.reporters.words import advice, lost, place, plural
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
+_NETWORK = "(network)"
+
+Key = tuple[str, str | None]
+
+
+def render(report: Report, style: Style) -> str:
+    """The report as test results: what could not be read is an error, what could not be checked is skipped."""
+    several = len(report.targets) > 1
+    cases: dict[str, dict[str | None, list[Finding]]] = {}
+    for entry in report.layers:
+        cases.setdefault(entry.layer.path, {}).setdefault(entry.layer.name, [])
+    for finding in report.findings:
+        cases.setdefault(finding.location.path, {}).setdefault(finding.layer, []).append(finding)
+    skipped: dict[Key, dict[str, tuple[str, ...]]] = {}
+    for skip in report.skipped:
+        cases.setdefault(skip.path, {}).setdefault(skip.layer, [])
+        skipped.setdefault((skip.path, skip.layer), {})[skip.code] = skip.needs
+    errors: dict[str, list[tuple[str, str]]] = {}
+    for error in report.errors:
+        where = place(error.path, error.line, error.column)
+        errors.setdefault(error.path, []).append((where, clean(error.message)))
+    root = Xml.Element("testsuites", name="convlint")
+    totals = [0, 0, 0]
+    for path in dict.fromkeys((*cases, *errors)):
+        suite = Xml.SubElement(root, "testsuite", name=_xml(clean_path(path)))
+        counts = [0, 0, 0, 0]
+        for layer, findings in cases.get(path, {}).items():
+            outcome = _case(suite, path, layer, findings, skipped.get((path, layer), {}), several)
+            counts[0] += 1
+            counts[1] += outcome == "failure"
+            counts[3] += outcome == "skipped"
+        for where, message in errors.get(path, []):
+            case = Xml.SubElement(suite, "testcase", name=_xml(where), classname=_xml(clean_path(path)))
+            Xml.SubElement(case, "error", type="not-read", message=_xml(message)).text = _xml(f"{where}: {message}")
+            counts[0] += 1
+            counts[2] += 1
+        for key, count in zip(("tests", "failures", "errors", "skipped"), counts, strict=True):
+            suite.set(key, str(count))
+        totals = [total + count for total, count in zip(totals, counts, strict=False)]
+    for key, count in zip(("tests", "failures", "errors"), totals, strict=True):
+        root.set(key, str(count))
+    Xml.indent(root, " ")
+    body = Xml.tostring(root, encoding="unicode" if style.unicode else "us-ascii")
+    text = body if isinstance(body, str) else body.decode("ascii").split("?>\n", 1)[-1]
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _case(
+    suite: Xml.Element,
+    path: str,
+    layer: str | None,
+    findings: list[Finding],
+    skipped: dict[str, tuple[str, ...]],
+    several_targets: bool,
+) -> str:
+    """Adds one layer's test case; says whether it is a failure, skipped or passed.
+
+    A layer of which only some rules could not be checked is not skipped when others found something.
+    """
+    name = _NETWORK if layer is None else clean(layer)
+    case = Xml.SubElement(suite, "testcase", name=_xml(name), classname=_xml(clean_path(path)))
+    failures = [finding for finding in findings if finding.severity != "info"]
+    infos = [finding for finding in findings if finding.severity == "info"]
+    outcome = "passed"
+    if failures:
+        outcome = "failure"
+        codes = ", ".join(dict.fromkeys(f"{finding.rule.code} {finding.rule.name}" for finding in failures))
+        worst = "error" if any(finding.severity == "error" for finding in failures) else "warning"
+        message = f"{plural(len(failures), 'finding')}: {clean(codes)}"
+        failure = Xml.SubElement(case, "failure", type=worst, message=_xml(message))
+        failure.text = _xml("\n".join(_lines(failures, several_targets)))
+    elif skipped:
+        outcome = "skipped"
+        needs = [f"{code} needs {', '.join(values)}" for code, values in skipped.items()]
+        Xml.SubElement(case, "skipped", message=_xml(clean("; ".join(needs))))
+    if infos:
+        Xml.SubElement(case, "system-out").text = _xml("\n".join(_lines(infos, several_targets)))
+    return outcome
+
+
+def _lines(findings: Iterable[Finding], several_targets: bool) -> Iterable[str]:
+    """One line per finding: place, severity, rule, message, price and fix."""
+    for finding in findings:
+        at = finding.location
+        gpu = f" [{clean(finding.gpu)}]" if several_targets and finding.gpu is not None else ""
+        rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
+        line = f"{place(at.path, at.line, at.column)}: {finding.severity} {rule}: {clean(finding.message)}{gpu}"
+        if price := lost(finding):
+            line += f"; lost: {price}"
+        if finding.fix is not None:
+            line += f"; fix: {advice(finding.fix)}"
+        yield line
+
+
+def _xml(text: str) -> str:
+    return _FORBIDDEN.sub("\ufffd", text)

@@ -1,0 +1,111 @@
+"""Markdown for a pull-request comment or a job summary: a headline and a table, cut to the size that is accepted."""
+
+from __future__ import annotations
+
+import re
+
+from convlint.report import Finding, Report
+from convlint.reporters import Style
+from convlint.reporters.safe import ascii_only, clean
+from convlint.reporters.words import advice, coverage, duration, gravest_first, lost, place, plural
+
+MOST_CHARACTERS = 65_536  # of a comment on GitHub
+_NOTE_ROOM = 200  # characters kept for saying what was left out
+_LONGEST_CELL = 400
+_MARKS = {"error": "🔴", "warning": "🟡", "info": "🔵"}
+_JOINER = "\u2060"  # takes no room, and what stands on its two sides is read as two things
+_REFERENCE = re.compile(  # mentions, issues and the like, commits
+    r"[@#!~%$&^:](?=\S)|\b[Gg][Hh]-(?=\d)|\b(?=\d*[a-f])[0-9a-f]{6}(?=[0-9a-f])"
+)
+_UNLINKED = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
+_MARKUP = re.compile(r"[]\[\\`*_<>&|~#@!$^{}:\"]")
+_NOT_PLAIN = re.compile(r"[\x00-\x7f](?<![\w .,/=+-])|_", re.ASCII)
+
+
+def render(report: Report, style: Style) -> str:
+    """A comment of at most 65,536 characters, in bytes too; what is beyond is counted in a note."""
+    return page(report, most=MOST_CHARACTERS, style=style)
+
+
+def page(report: Report, *, most: int, style: Style | None = None) -> str:
+    """The report in at most `most` bytes of UTF-8, the gravest findings first."""
+    unicode = style is None or style.unicode
+    several = len(report.targets) > 1
+    head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
+    if verdict := _verdict(report):
+        head += ["", verdict]
+    rows = [f"| not read | {code(place(e.path, e.line, e.column))} | | {prose(e.message)} | |" for e in report.errors]
+    rows += [_row(finding, unicode, several) for finding in gravest_first(report.findings)]
+    if rows:
+        head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
+    text = "\n".join(head)
+    lines, size = [text], len(text.encode()) + 1
+    for position, row in enumerate(rows):
+        row = row if unicode else ascii_only(row)
+        size += len(row.encode()) + 1
+        if size > most - _NOTE_ROOM:
+            lines += ["", f"*{plural(len(rows) - position, 'row')} left out: this is as much as fits here.*"]
+            break
+        lines.append(row)
+    return "\n".join([*lines, ""])
+
+
+def _headline(report: Report, unicode: bool) -> str:
+    if not report.complete:
+        mark, text = "❌", "convlint: incomplete, not everything could be read"
+    elif report.findings:
+        mark, text = "⚠️", f"convlint: {plural(len(report.findings), 'finding')}"
+    else:
+        mark, text = "✅", "convlint: nothing found"
+    return f"### {mark} {text}" if unicode else f"### {text}"
+
+
+def _verdict(report: Report) -> str:
+    parts = []
+    if report.grade is not None:
+        parts.append(f"Grade **{prose(report.grade)}**")
+    if report.time_us is not None:
+        step = "training step" if report.mode == "training" else "forward pass"
+        parts.append(f"{duration(report.time_us)} per {step}")
+        if report.lost_us is not None:
+            parts.append(f"{duration(report.lost_us)} of it lost")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
+    at = finding.location
+    mark = f"{_MARKS[finding.severity]} " if unicode else ""
+    layer = f"{code(finding.layer)} " if finding.layer is not None else ""
+    gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
+    fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""
+    rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
+    where = code(place(at.path, at.line, at.column))
+    message = f"{layer}{prose(finding.message)}{gpu}{fix}"
+    return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {lost(finding)} |"
+
+
+def prose(text: str) -> str:
+    """Text that reads as it is written: it starts no markup, link, HTML, mention, reference or table cell."""
+    return _joined(_MARKUP.sub(_entity, _REFERENCE.sub(_apart, _cut(text))))
+
+
+def code(text: str) -> str:
+    """Text in the typewriter face, where forges look for neither mentions nor references."""
+    return f"<code>{_joined(_NOT_PLAIN.sub(_entity, _cut(text))) or '?'}</code>"
+
+
+def _joined(text: str) -> str:
+    return _UNLINKED.sub(_apart, text).replace(_JOINER, f"&#{ord(_JOINER)};").strip()
+
+
+def _cut(text: str) -> str:
+    text = clean(text)
+    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "..."
+
+
+def _entity(match: re.Match[str]) -> str:
+    return f"&#{ord(match.group())};"
+
+
+def _apart(match: re.Match[str]) -> str:
+    return match.group() + _JOINER

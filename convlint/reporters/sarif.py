@@ -1,0 +1,156 @@
+"""SARIF 2.1.0 as GitHub code scanning accepts it: every rule described, relative URIs, positions from 1."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Suppressed
+from convlint.reporters import Style
+from convlint.reporters.safe import clean, clean_path, number
+from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, lost, origin, plural
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+MOST_RESULTS = 25_000  # GitHub refuses a run with more
+_LONGEST_DESCRIPTION = 1024  # GitHub cuts short and full descriptions there
+_LONGEST_NAME = 255
+_BASE = "%SRCROOT%"
+_LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+_PROBLEMS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "recommendation"}
+_KINDS = {"comment": "inSource", "config": "external", "baseline": "external"}
+
+
+def render(report: Report, style: Style) -> str:
+    """The report as one SARIF run; beyond 25,000 results the least severe are left out, and a note says so."""
+    rules = _rules(report)
+    index = {rule.code: position for position, rule in enumerate(rules)}
+    several = len(report.targets) > 1
+    entries: list[tuple[Finding, Suppressed | None]] = [(finding, None) for finding in gravest_first(report.findings)]
+    entries += [(entry.finding, entry) for entry in report.suppressed]
+    kept, left_out = entries[:MOST_RESULTS], len(entries) - MOST_RESULTS
+    notifications = [_notification(error) for error in report.errors]
+    if left_out > 0:
+        text = f"{plural(left_out, 'result')} left out: code scanning takes {MOST_RESULTS} at most"
+        notifications.append({"level": "warning", "message": {"text": text}})
+    run = {
+        "tool": {
+            "driver": {
+                "name": "convlint",
+                "version": report.version,
+                "rules": [_rule(rule) for rule in rules],
+            }
+        },
+        "invocations": [{"executionSuccessful": report.complete, "toolExecutionNotifications": notifications}],
+        "originalUriBaseIds": {_BASE: {"description": {"text": "The folder that convlint was run in"}}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding, entry, index[finding.rule.code], several) for finding, entry in kept],
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def _rules(report: Report) -> list[RuleInfo]:
+    """Every rule that was loaded, and any other that a finding names; one per code."""
+    rules = {rule.code: rule for rule in report.rules}
+    for finding in (*report.findings, *(entry.finding for entry in report.suppressed)):
+        rules.setdefault(finding.rule.code, finding.rule)
+    return list(rules.values())
+
+
+def _rule(rule: RuleInfo) -> dict[str, Any]:
+    title = clean(rule.title).strip() or clean(rule.name).strip() or clean(rule.code)
+    why = clean(rule.rationale).strip() or title
+    result: dict[str, Any] = {
+        "id": clean(rule.code),
+        "name": clean(rule.name)[:_LONGEST_NAME],
+        "shortDescription": {"text": title[:_LONGEST_DESCRIPTION]},
+        "fullDescription": {"text": why[:_LONGEST_DESCRIPTION]},
+        "help": {"text": f"{why}\n\nSource: {origin(rule)}", "markdown": f"{_prose(why)}\n\nSource: {_linked(rule)}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {
+            "tags": ["performance", "convolution", "gpu"],
+            "precision": "high",
+            "problem.severity": _PROBLEMS[rule.severity],
+        },
+    }
+    if rule.source.document in DOCUMENT_URLS:
+        result["helpUri"] = DOCUMENT_URLS[rule.source.document]
+    return result
+
+
+def _linked(rule: RuleInfo) -> str:
+    url = DOCUMENT_URLS.get(rule.source.document)
+    return f"[{_prose(origin(rule))}]({url})" if url else _prose(origin(rule))
+
+
+def _prose(text: str) -> str:
+    """Markdown that can emphasise, but neither link, mention nor hold HTML: rules may be other people's."""
+    return re.sub(r"[\[\]<>&@!]", lambda match: f"&#{ord(match.group())};", text)
+
+
+def _result(finding: Finding, entry: Suppressed | None, rule_index: int, several_targets: bool) -> dict[str, Any]:
+    place: dict[str, Any] = {"physicalLocation": _physical(finding)}
+    if finding.layer is not None:
+        place["logicalLocations"] = [{"name": clean(finding.layer), "kind": "member"}]
+    result: dict[str, Any] = {
+        "ruleId": clean(finding.rule.code),
+        "ruleIndex": rule_index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": _message(finding, several_targets)},
+        "locations": [place],
+        "partialFingerprints": {"convlint/v1": clean(finding.fingerprint)},
+        "properties": {
+            "gpu": None if finding.gpu is None else clean(finding.gpu),
+            "lostUs": number(finding.lost_us),
+            "lostPercent": number(finding.lost_percent),
+        },
+    }
+    if entry is not None:
+        result["suppressions"] = [{"kind": _KINDS[entry.by], "justification": clean(entry.reason)}]
+    return result
+
+
+def _message(finding: Finding, several_targets: bool) -> str:
+    """What is wrong, what it costs and what to change, one line each; `](` would be read as a link."""
+    layer = f"{clean(finding.layer)}: " if finding.layer else ""
+    gpu = f" on {clean(finding.gpu)}" if several_targets and finding.gpu is not None else ""
+    lines = [f"{layer}{clean(finding.message)}{gpu}"]
+    if price := lost(finding):
+        lines.append(f"Lost: {price}")
+    if finding.fix is not None:
+        lines.append(f"Fix: {advice(finding.fix)}")
+    return "\n".join(lines).replace("](", "] (")
+
+
+def _physical(finding: Finding) -> dict[str, Any]:
+    at = finding.location
+    region: dict[str, int] = {"startLine": max(at.line or 1, 1)}
+    if at.line is not None and at.column is not None:
+        region["startColumn"] = max(at.column, 1)
+        start = (region["startLine"], region["startColumn"])
+        if at.end_line is not None and at.end_column is not None and (at.end_line, at.end_column) >= start:
+            region["endLine"], region["endColumn"] = at.end_line, at.end_column
+    return {"artifactLocation": _artifact(at.path), "region": region}
+
+
+def _artifact(path: str) -> dict[str, str]:
+    """A relative path under the base, percent-encoded with forward slashes; an absolute one as a file URI."""
+    path = clean_path(path).replace("\\", "/")
+    if path.startswith("/"):
+        return {"uri": "file://" + quote(path)}
+    if path[1:3] == ":/":
+        return {"uri": "file:///" + quote(path)}
+    return {"uri": quote(path) or ".", "uriBaseId": _BASE}
+
+
+def _notification(error: InputError) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": _artifact(error.path)}
+    if error.line is not None:
+        physical["region"] = {"startLine": max(error.line, 1)}
+        if error.column is not None:
+            physical["region"]["startColumn"] = max(error.column, 1)
+    message = clean(error.message) or "could not be read"
+    return {"level": "error", "message": {"text": message}, "locations": [{"physicalLocation": physical}]}

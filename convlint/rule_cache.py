@@ -1,0 +1,66 @@
+"""The built-in rules in compiled form, kept between runs as Python keeps its own byte code.
+
+Reading and checking some sixty rule files takes longer than checking a network. The key holds every file's name,
+size and time, so that a changed rule is seen at once; whatever is wrong with the cache, the files are read instead.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from convlint import __version__
+from convlint.rulebook import Plain
+
+
+def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
+    """The plain form of the rules in `paths`. Raises RuleError at the first defect."""
+    key = repr((__version__, sys.version, [(path, *_stamp(path)) for path in paths]))
+    cache = _cache_path()
+    if cache is not None:
+        try:
+            stored_key, rules = marshal.loads(cache.read_bytes())
+            if stored_key == key:
+                return list(rules)
+        except (OSError, ValueError, EOFError, TypeError):
+            pass  # absent, of another version or damaged: the files decide
+    from convlint.rule_file import read_rule
+
+    rules = [read_rule(path) for path in paths]
+    if cache is not None:
+        _store(cache, marshal.dumps((key, rules)))
+    return rules
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    status = os.stat(path)  # noqa: PTH116
+    return status.st_mtime_ns, status.st_size
+
+
+def _cache_path() -> Path | None:
+    """In the user's cache folder; None where there is none, it is someone else's, or CONVLINT_NO_CACHE is set."""
+    if os.environ.get("CONVLINT_NO_CACHE") or sys.dont_write_bytecode:
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    folder = Path(base) / "convlint"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            return None
+    except OSError:
+        return None
+    return folder / f"rules-{__version__}.marshal"
+
+
+def _store(cache: Path, data: bytes) -> None:
+    """Writes atomically, so that a run beside this one never reads half a file. A full disk costs only the cache."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=cache.parent, delete=False) as file:
+            file.write(data)
+        os.replace(file.name, cache)  # noqa: PTH105
+    except OSError:
+        return

@@ -1,0 +1,74 @@
+"""What comes from files is harmless before any format sees it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convlint.reporters.safe import ascii_only, clean, clean_path, number
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("conv1", "conv1"),
+        ("größe 中文 🙂", "größe 中文 🙂"),
+        ("a\nb\r\nc\td", "a b  c d"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x07link", "]8;;http://xlink"),
+        ("a\x00b\x7fc\x9bd", "abc"),  # U+009B opens a control sequence that d ends
+        ("user\u202egnp.exe", "usergnp.exe"),
+        ("\u2066a\u2069\u200f\ufeff\u061c", "a"),
+        ("line\u2028sep\u2029\x85", "line sep  "),
+        ("\ud800 lone", "\ufffd lone"),
+        ("\uffff\ufdd0", "\ufffd\ufffd"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("##[error]x", "#_[error]x"),
+        ("##vso[task.setvariable]", "#_vso[task.setvariable]"),
+        ("#\x00#[error]", "#_[error]"),
+        ("## heading", "## heading"),
+    ],
+)
+def test_clean(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+@given(st.text())
+def test_cleaned_text_is_one_harmless_line(text: str) -> None:
+    cleaned = clean(text)
+    assert len(cleaned.splitlines()) <= 1
+    assert not [c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")]
+    cleaned.encode("utf-8")
+    assert clean(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("./a/b.yaml", "a/b.yaml"),
+        ("././/a", "a"),
+        ("../a", "../a"),
+        (".", "."),
+        ("./", "./"),
+        ("/abs", "/abs"),
+        ("::error ::x", "./::error ::x"),
+        ("./::error ::x", "./::error ::x"),
+    ],
+)
+def test_paths(raw: str, shown: str) -> None:
+    assert clean_path(raw) == shown
+
+
+def test_ascii_only() -> None:
+    assert ascii_only("é中😀") == r"\xe9\u4e2d\U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(None, None), (float("nan"), None), (float("inf"), None), (1.23456, 1.235), (7, 7), (2**70, 2**70)],
+)
+def test_numbers(value: float | None, written: float | None) -> None:
+    assert number(value) == written

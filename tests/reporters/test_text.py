@@ -1,0 +1,111 @@
+"""The text report against hand-checked snapshots, and what holds for every width, colour and character set."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from convlint.model import Location
+from convlint.report import Report
+from convlint.reporters import Style, reporter
+from convlint.reporters.snippet import columns
+
+from .reports import ALIGNMENT, finding, full_report
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+CLEAN = {"findings": (), "skipped": (), "suppressed": (), "errors": (), "files": 1, "lost_us": 0.0, "grade": "A"}
+UNKNOWN_TIMES = {"grade": None, "time_us": None, "lost_us": None}
+
+
+def several_targets() -> Report:
+    report = full_report(targets=("a100", "t4"), mode="inference", errors=(), skipped=(), suppressed=())
+    return replace(report, findings=tuple(replace(f, gpu=g) for f in report.findings[:2] for g in ("a100", "t4")))
+
+
+CASES = {
+    "full_80.txt": (full_report(), Style()),
+    "full_120.txt": (full_report(), Style(width=120)),
+    "full_ascii_60.txt": (full_report(), Style(width=60, unicode=False)),
+    "quiet.txt": (full_report(), Style(quiet=True)),
+    "clean.txt": (full_report(**CLEAN), Style()),
+    "without_times.txt": (full_report(**UNKNOWN_TIMES), Style()),
+    "several_targets.txt": (several_targets(), Style()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_snapshot(name: str) -> None:
+    report, style = CASES[name]
+    assert reporter("text")(report, style) == (SNAPSHOTS / name).read_text(encoding="utf-8")
+
+
+def test_concise_snapshot() -> None:
+    assert reporter("concise")(full_report(), Style()) == (SNAPSHOTS / "concise.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_colour_changes_colours_only(name: str) -> None:
+    report, style = CASES[name]
+    coloured = reporter("text")(report, replace(style, color=True))
+    assert COLOUR.sub("", coloured) == reporter("text")(report, style)
+    assert ("\x1b[" in coloured) is not style.quiet
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_lines_fit_the_width(width: int, unicode: bool) -> None:
+    *lines, coverage, end = reporter("text")(full_report(), Style(width=width, unicode=unicode)).split("\n")
+    assert [line for line in lines if columns(line) > width] == []
+    assert not end
+    assert coverage.startswith("4 layers in 2 files")
+    assert unicode or all(line.isascii() for line in lines)
+
+
+def test_the_reason_of_a_rule_is_given_once() -> None:
+    text = reporter("text")(full_report(), Style(width=120))
+    assert text.count("Tensor Cores work on vectors") == 1
+    assert text.count("CL102 channel-alignment:") == 2
+
+
+def test_findings_at_one_place_show_it_once() -> None:
+    first = full_report().findings[1]
+    report = full_report(findings=(first, replace(first, rule=replace(ALIGNMENT, code="CL201"))))
+    assert reporter("text")(report, Style()).count("nets/spec.yaml:6:23") == 1
+
+
+def test_findings_of_one_layer_stand_together() -> None:
+    stem, conv2, conv3, *_ = full_report().findings
+    text = reporter("text")(full_report(findings=(conv2, stem, replace(conv3, layer="conv2"))), Style())
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("──")][:2] == ["conv2", "stem"]
+
+
+def test_layers_of_one_name_are_not_described_for_each_other() -> None:
+    report = full_report()
+    twice = replace(report, layers=(*report.layers, report.layers[0]))
+    assert "stride 2" in reporter("text")(report, Style(width=120)).split("\n")[0]
+    assert "stride 2" not in reporter("text")(twice, Style(width=120)).split("\n")[0]
+
+
+def test_wrapped_lines_never_begin_with_a_workflow_command() -> None:
+    message = "word " * 14 + "::error ::forged"
+    report = full_report(findings=(finding(ALIGNMENT, message, Location(path="a"), "x"),), sources={})
+    text = reporter("text")(report, Style(width=80))
+    assert "::error" in text
+    assert not re.search(r"^\s*::", text, re.MULTILINE)
+
+
+def test_plain_text_needs_no_rich() -> None:
+    code = (
+        "import sys\n"
+        "from convlint.reporters import reporter, REPORTERS\n"
+        "[reporter(name) for name in REPORTERS]\n"
+        "print([name for name in ('rich', 'typer', 'yaml') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
