@@ -22,7 +22,7 @@ class Unit(NamedTuple):
     tensor: bool
     family: Family
     peak: float  # FLOP/s at the clock under load
-    tables: dict[str, tuple[Program, ...]]  # by pass, and by algorithm where it has tiles of its own
+    tables: dict[str, tuple[Program, ...]]  # by Lowering.table
 
 
 class Board:
@@ -58,20 +58,24 @@ class Board:
         if peak is None:
             return None
         peak *= clock_under_load(gpu, tensor=tensor)
-        shapes = {
-            "fprop": family.tiles,
-            "dgrad": family.tiles,
-            "wgrad": family.wgrad_tiles,
-            "fused": ((128, 128),),
-            "wino": const.WT,
-            "fft": const.FFT_TILES,
+        # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
+        complex_steps = const.replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
+        pointwise = const.replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        kinds = {
+            "fprop": (family.tiles, family),
+            "dgrad": (family.tiles, family),
+            "wgrad": (family.wgrad_tiles, family),
+            "pointwise wgrad": (family.wgrad_tiles, pointwise),
+            "winograd": (family.tiles, family),
+            "fused winograd": (((128, 128),), family),
+            "fft": (const.FFT_TILES, complex_steps),
         }
         tables = {
             name: programs(
-                tiles, family if name != "wgrad" or tensor else const.replace(family, operand_cost=const.HW, sustained=const.FW), peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
+                tiles, kind, peak=peak, sms=gpu.sms, registers=gpu.registers_per_sm,
                 thread_registers=gpu.max_registers_per_thread,
             )
-            for name, tiles in shapes.items()
+            for name, (tiles, kind) in kinds.items()
         }  # fmt: skip
         return Unit(tensor, family, peak, tables)
 

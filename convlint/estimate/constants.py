@@ -53,6 +53,7 @@ class Family:
     alignment: int  # channels are padded to this many
     sustained: float  # share of the peak that the innermost loop reaches with operands at hand
     operand_cost: float  # what loading operands adds to a step: times (tm + tn) / (tm * tn)
+    pointwise_wgrad_cost: float  # operand_cost where wgrad has one tap, so that no load is shared by taps; 0: the same
     load_latency_us: float  # the latency of one step's loads, hidden by the work of all resident tiles
     round_us: float  # start and end of a round of resident tiles
     drain: float  # steps' worth of one tile that nothing overlaps, as a share of its main loop
@@ -74,6 +75,7 @@ FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
 VOLTA: Final = Family(
     tiles=_TENSOR_TILES, wgrad_tiles=_TENSOR_TILES, granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
+    pointwise_wgrad_cost=0.0,
     load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
     weight_writes=(0.0, 0.0, 0.0), fprop_split="idle", wgrad_split="free",
 )  # fmt: skip
@@ -91,7 +93,7 @@ HOPPER: Final = replace(
 BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.tiles))
 SIMT: Final = Family(
     tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
-    operand_cost=8.4, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
+    operand_cost=8.4, pointwise_wgrad_cost=32.0, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
     setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), fprop_split="never", wgrad_split="one",
 )  # fmt: skip
 SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
@@ -107,6 +109,3 @@ BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
 WATTS_PER_TFLOP: Final = 19.1
 # Clock under Tensor Core load over boost clock, where measured. Fit.
 TENSOR_CLOCK: Final = {"t4": 0.90}
-HW=8.4
-FW=1.0
-WT=((128, 128), (128, 32), (32, 128))

@@ -13,6 +13,7 @@ class Lowering(NamedTuple):
     """`batch` GEMMs of M x N with `steps` main-loop steps each, and what comes on top of them."""
 
     algorithm: str
+    table: str  # which of the unit's program tables it chooses from
     batch: int
     M: int
     N: int
@@ -23,7 +24,6 @@ class Lowering(NamedTuple):
     gemm_bytes: float = 0.0  # moved by the GEMM beside the tensors
     fused_tiles: int = 0  # tiles counted exactly, where the kernel does not tile M and N independently
     peak_share: float = 1.0  # on top of the family's sustained share
-    least_us_share: float = 0.0  # share of the peak that caps the useful FLOPs; 0: no cap
 
 
 def ceil_to(x: int, step: int) -> int:
@@ -56,12 +56,12 @@ def implicit_gemm(
         else:
             steps = taps * -(-c // granule)
         M = N * Z * P * Q
-        return [Lowering("implicit-gemm", groups, M, k, steps, groups * M * (problem.K // groups))]
+        return [Lowering("implicit-gemm", "fprop", groups, M, k, steps, groups * M * (problem.K // groups))]
     if which == "dgrad":
         useful = N * D * H * W * problem.C
         if StrideD == U == V == 1:
             steps = taps * -(-k // granule) if tensor else -(-k * taps // granule)
-            return [Lowering("implicit-gemm", groups, N * D * H * W, c, steps, useful)]
+            return [Lowering("implicit-gemm", "dgrad", groups, N * D * H * W, c, steps, useful)]
         owned = min(T, StrideD) * min(R, U) * min(S, V)
         phases = StrideD * U * V
         M = N * -(-D // StrideD) * -(-H // U) * -(-W // V)
@@ -69,19 +69,20 @@ def implicit_gemm(
         if not tensor:
             batch = 2 if taps == 1 else phases
             return [
-                Lowering("implicit-gemm", batch * groups, M, c, -(-k * per_phase // granule), batch * groups * M * c)
+                Lowering("implicit-gemm", "dgrad", batch * groups, M, c, -(-k * per_phase // granule), batch * groups * M * c)
             ]
         zero_fill = owned < phases
         x_bytes = element_bytes * useful if zero_fill else 0
         return [
             Lowering(
-                "implicit-gemm", owned * groups, M, c, per_phase * -(-k // granule),
+                "implicit-gemm", "dgrad", owned * groups, M, c, per_phase * -(-k // granule),
                 min(useful, owned * M * problem.C), int(zero_fill), 0.0, x_bytes,
             )
         ]  # fmt: skip
     steps = -(-N * Z * P * Q // granule)
     useful = taps * groups * (problem.C // groups) * (problem.K // groups)
-    per_tap = Lowering("implicit-gemm", taps * groups, c, k, steps, useful)
+    table = "pointwise wgrad" if taps == 1 else "wgrad"
+    per_tap = Lowering("implicit-gemm", table, taps * groups, c, k, steps, useful)
     if tensor or taps == 1:
         return [per_tap]
-    return [per_tap, Lowering("implicit-gemm", groups, c * taps, k, steps, useful)]
+    return [per_tap, Lowering("implicit-gemm", table, groups, c * taps, k, steps, useful)]

@@ -30,13 +30,11 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
         runtime.cudnn is None or runtime.cudnn >= "7.6.3",
     )
     key = (problem, which, situation, layer.op)
-    try:
-        return board.estimates[key]
-    except KeyError:
+    if key not in board.estimates:
         if len(board.estimates) >= _MOST_CACHED:
             board.estimates.clear()
-        result = board.estimates[key] = _estimate(layer, problem, which, board, situation)
-        return result
+        board.estimates[key] = _estimate(layer, problem, which, board, situation)
+    return board.estimates[key]
 
 
 def _estimate(

@@ -121,9 +121,9 @@ def _tiled(
     index = PASS_INDEX[which]
     weights = problem.K * (problem.C // problem.groups) * problem.T * problem.R * problem.S
     bytes_us = (bytes_ + lowering.gemm_bytes + family.weight_writes[index] * weights) * board.us_per_byte
-    if lowering.algorithm == "fft" or lowering.fused_tiles:
+    if lowering.table in ("fft", "fused winograd"):
         rule = "never"
-    table = unit.tables["fused" if lowering.fused_tiles else "fft" if lowering.algorithm == "fft" else "wino" if lowering.algorithm=="winograd" and which=="wgrad" else which]
+    table = unit.tables[lowering.table]
     choice = fastest(
         lowering,
         table,
@@ -148,7 +148,7 @@ def _flat(
     us_per_byte = board.us_per_byte if bandwidth_us is None else bandwidth_us
     memory_us = moved_bytes(problem, which, c, k, problem.dtype.bytes) * us_per_byte
     outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
-    lowering = Lowering("direct", 1, outputs, 1, 1, outputs)
+    lowering = Lowering("direct", "", 1, outputs, 1, 1, outputs)
     program = Program(1, 1, 1, (0.0, 0.0), 0.0)
     choice = Choice(lowering, program, 1, outputs, 1, compute_us, memory_us, 0)
     overhead = unit.family.setup_us[PASS_INDEX[which]]

@@ -10,6 +10,7 @@ from convlint.model import Pass
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}
 _FUSED_WINOGRAD_SHARE = 0.93
+_LEAST_BATCH_NOT_FUSED = 12
 # cuFFT's 32 x 32 tiles: 32 * 17 complex points; 3 real multiplies of a complex one count as 4 real GEMM columns.
 _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
@@ -22,7 +23,9 @@ def transforms(problem: Problem, which: Pass, family: Family, element_bytes: int
         return []
     found = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
-        found.append(_winograd(problem, which, family, element_bytes, l2_bytes))
+        # Libraries keep to the fused kernel for small batches, also where the other one is faster.
+        if which == "wgrad" or problem.R != 3 or problem.N >= _LEAST_BATCH_NOT_FUSED:
+            found.append(_winograd(problem, which, family, element_bytes, l2_bytes))
         if problem.R == 3 and which != "wgrad":
             found.append(_fused_winograd(problem, which, family))
     if 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
@@ -47,9 +50,10 @@ def _winograd(problem: Problem, which: Pass, family: Family, element_bytes: int,
     C, K = problem.C, problem.K
     tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
     M, N, reduction = _gemm_of(which, tiles, C, K)
-    spilled = sum(2 * size for size in (144 * tiles * C, 144 * C * K, 144 * tiles * K) if size > l2_bytes)
+    weights = 1 if which == "wgrad" else 2
+    spilled = sum(f * size for f, size in ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K)) if size > l2_bytes)
     added = _tensors_bytes(problem, element_bytes) + spilled
-    return Lowering("winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
+    return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
 
 
 def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
@@ -61,7 +65,8 @@ def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
     tiles = blocks * -(-columns // 32)
     useful = problem.N * height * width * columns
     return Lowering(
-        "winograd", 1, blocks * 128, columns, -(-channels // family.granule), useful,
+        "winograd",
+        "fused winograd", 1, blocks * 128, columns, -(-channels // family.granule), useful,
         fused_tiles=tiles, peak_share=_FUSED_WINOGRAD_SHARE,
     )  # fmt: skip
 
@@ -72,4 +77,4 @@ def _fft(problem: Problem, which: Pass, family: Family, element_bytes: int) -> L
     M, N, reduction = _gemm_of(which, tiles, C, K)
     workspace = _FFT_POINTS * _FFT_BYTES * (tiles * C + C * K + tiles * K)
     added = _tensors_bytes(problem, element_bytes) + workspace
-    return Lowering("fft", _FFT_POINTS, M, N, -(-4 * reduction // family.granule), _FFT_POINTS * M * N, 3, added)
+    return Lowering("fft", "fft", _FFT_POINTS, M, N, -(-reduction // family.granule), _FFT_POINTS * M * N, 3, added)
