@@ -38,7 +38,7 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     rows += [_row(finding, unicode, several) for finding in gravest_first(report.findings)]
     if rows:
         head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
-    text = "\n".join(head)
+    text = "\n".join(head) if unicode else ascii_only("\n".join(head))
     lines, size = [text], len(text.encode()) + 1
     for position, row in enumerate(rows):
         row = row if unicode else ascii_only(row)

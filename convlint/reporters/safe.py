@@ -50,8 +50,8 @@ def ascii_only(text: str) -> str:
 def clean_path(path: str) -> str:
     """A path as people write it: cleaned, and without a leading `./`, unless a log would read it as a command."""
     path = clean(path)
-    while path.startswith("./") and path.strip("./"):
-        path = path[2:].lstrip("/")
+    while path.startswith("./"):
+        path = path[2:].lstrip("/") or "."
     return f"./{path}" if path.lstrip().startswith("::") else path
 
 

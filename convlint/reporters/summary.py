@@ -69,7 +69,8 @@ def _verdict(report: Report, paint: Paint) -> list[str]:
         parts.append(f"{duration(report.time_us)} per {step}")
         if report.lost_us is not None:
             share = f" ({100 * report.lost_us / report.time_us:.0f} %)" if report.time_us > 0 else ""
-            parts.append(f"{duration(report.lost_us)} of it lost{share}")
+            lost = f"{duration(report.lost_us)} of it lost{share}" if report.lost_us > 0 else "nothing of it lost"
+            parts.append(lost)
     line = ", ".join(parts)
     if line and len(report.targets) > 1:
         line += f" on {ascii_only(clean(report.targets[0]))}"

@@ -52,7 +52,7 @@ def test_cleaned_text_is_one_harmless_line(text: str) -> None:
         ("././/a", "a"),
         ("../a", "../a"),
         (".", "."),
-        ("./", "./"),
+        ("./", "."),
         ("/abs", "/abs"),
         ("::error ::x", "./::error ::x"),
         ("./::error ::x", "./::error ::x"),

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from convlint.reporters.snippet import columns, excerpt
 
 
-def shown(text: str, column: int | None, end: int | None, width: int = 30, unicode: bool = True) -> tuple[str, int, int]:
+def shown(
+    text: str, column: int | None, end: int | None, width: int = 30, unicode: bool = True
+) -> tuple[str, int, int]:
     end_line = None if end is None else 1
     result = excerpt({"p": (text,)}, "p", (1, column, end_line, end), width=width, unicode=unicode)
     assert result is not None
