@@ -38,7 +38,8 @@ def render(report: Report, style: Style) -> str:
         description = f"{layer}{clean(finding.message)}{gpu}{fix}"
         severity = _SEVERITIES[finding.severity]
         issues.append(_issue(description, rule, fingerprint, severity, finding.location.path, finding.location.line))
-    return json.dumps(issues, ensure_ascii=not style.unicode, indent=1) + "\n"
+    lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode) for issue in issues)
+    return f"[\n{lines}\n]\n"
 
 
 def _issue(description: str, name: str, fingerprint: str, severity: str, path: str, line: int | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from convlint.report import Finding, Report
 from convlint.reporters import Style
@@ -30,21 +31,18 @@ def render(report: Report, style: Style) -> str:
 def page(report: Report, *, most: int, style: Style | None = None) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
     unicode = style is None or style.unicode
-    several = len(report.targets) > 1
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
     if verdict := _verdict(report):
         head += ["", verdict]
-    rows = [f"| not read | {code(place(e.path, e.line, e.column))} | | {prose(e.message)} | |" for e in report.errors]
-    rows += [_row(finding, unicode, several) for finding in gravest_first(report.findings)]
-    if rows:
+    total = len(report.errors) + len(report.findings)
+    if total:
         head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
-    text = "\n".join(head) if unicode else ascii_only("\n".join(head))
+    text = _written("\n".join(head), unicode)
     lines, size = [text], len(text.encode()) + 1
-    for position, row in enumerate(rows):
-        row = row if unicode else ascii_only(row)
+    for position, row in enumerate(_rows(report, unicode)):
         size += len(row.encode()) + 1
         if size > most - _NOTE_ROOM:
-            lines += ["", f"*{plural(len(rows) - position, 'row')} left out: this is as much as fits here.*"]
+            lines += ["", f"*{plural(total - position, 'row')} left out: this is as much as fits here.*"]
             break
         lines.append(row)
     return "\n".join([*lines, ""])
@@ -70,6 +68,20 @@ def _verdict(report: Report) -> str:
         if report.lost_us is not None:
             parts.append(f"{duration(report.lost_us)} of it lost")
     return f"{', '.join(parts)}." if parts else ""
+
+
+def _rows(report: Report, unicode: bool) -> Iterator[str]:
+    """One by one: of a large report only the first are needed."""
+    several = len(report.targets) > 1
+    for error in report.errors:
+        where = place(error.path, error.line, error.column)
+        yield _written(f"| not read | {code(where)} | | {prose(error.message)} | |", unicode)
+    for finding in gravest_first(report.findings):
+        yield _written(_row(finding, unicode, several), unicode)
+
+
+def _written(text: str, unicode: bool) -> str:
+    return text if unicode else ascii_only(text)
 
 
 def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:

@@ -19,7 +19,8 @@ from .parsed import READERS, workflow_commands
 from .reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, MISMATCH, RULES, finding, full_report
 
 PIECES = [
-    "\n", "\r\n", "\r", "\x00", "\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "::error file=a::forged", "::add-mask::", "::",
+    "\n", "\r\n", "\r", "\x00", "\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "::error file=a::forged", "::",
+    "::add-mask::",
     "##[error]forged", "##vso[task.complete]", "]]>", "<![CDATA[", "<!--", "-->", "<script>", "</testcase>", "&amp;",
     "&lt;", '"', "'", "`", "```", "|", "\\|", "\\", "*", "_", "[x](http://x)", "![x](y)", "http://example.com",
     "www.example.com", "@someone", "#1", "gh-12", "a/b#3", "deadbeefcafe", "%0A", "%25", "%", ",", ":", "\u202e",
