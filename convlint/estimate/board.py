@@ -54,7 +54,7 @@ class Board:
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
-            family = simt_family(gpu)
+            family = simt_family(gpu, tensorrt)
         if peak is None:
             return None
         peak *= clock_under_load(gpu, tensor=tensor)
@@ -101,12 +101,18 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     )
 
 
-def simt_family(gpu: Gpu) -> Family:
+def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     """The kernels on CUDA cores of a GPU's generation."""
-    family = {
-        "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
-    }.get(gpu.architecture, const.SIMT)  # fmt: skip
-    return family
+    cc = gpu.compute_capability
+    if cc >= "8.6" and gpu.architecture in ("ampere", "ada", "blackwell") and cc.numbers[0] != 10:
+        family = const.SIMT_DOUBLED
+    elif cc >= "8.0":
+        family = const.SIMT_VOLTA
+    else:
+        family = {
+            "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
+        }.get(gpu.architecture, const.SIMT)  # fmt: skip
+    return const.replace(family, setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

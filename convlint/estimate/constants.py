@@ -29,6 +29,8 @@ DIRECT_SHARE: Final = 0.24
 FALLBACK_SHARE: Final = 0.9
 # Share of the fp32 peak that dgrad into at most 4 channels reaches at best. Fit.
 NARROW_DGRAD_SHARE: Final = 0.14
+# Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
+WINOGRAD_GAIN: Final = 4.0
 # A depthwise wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
@@ -60,9 +62,7 @@ class Family:
     extra_kernel_us: float  # every further kernel of the same pass: reductions of a split, transforms
     setup_us: tuple[float, float, float]  # launch and setup of fprop, dgrad, wgrad
     weight_writes: tuple[float, float, float]  # further bytes per weight that the pass writes, per element
-    fprop_split: Split
-    wgrad_split: Split
-    dgrad_phases_kernels: bool = True  # strided dgrad runs one sub-convolution per output phase
+    split: tuple[Split, Split, Split]
 
 
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
@@ -77,10 +77,10 @@ VOLTA: Final = Family(
     tiles=_TENSOR_TILES, wgrad_tiles=_TENSOR_TILES, granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
     pointwise_wgrad_cost=0.0,
     load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
-    weight_writes=(0.0, 0.0, 0.0), fprop_split="idle", wgrad_split="free",
+    weight_writes=(0.0, 0.0, 0.0), split=("idle", "never", "free"),
 )  # fmt: skip
 TURING: Final = replace(
-    VOLTA, wgrad_tiles=((128, 128),), setup_us=(5.75, 16.1, 15.5), weight_writes=(0.0, 0.0, 10.0), fprop_split="never"
+    VOLTA, wgrad_tiles=((128, 128),), setup_us=(5.75, 16.1, 15.5), weight_writes=(0.0, 0.0, 10.0), split=("never", "never", "free")
 )
 AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15)
 # Warpgroup instructions multiply 64 rows; one tile per SM, fed by bulk copies. Assumed.
@@ -94,8 +94,11 @@ BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tile
 SIMT: Final = Family(
     tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
     operand_cost=8.4, pointwise_wgrad_cost=32.0, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
-    setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), fprop_split="never", wgrad_split="one",
+    setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), split=("never", "never", "one"),
 )  # fmt: skip
+# cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
+# shared memory feeds them no faster. Assumed.
+SIMT_DOUBLED: Final = replace(SIMT, sustained=0.7, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
 SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
 SIMT_TURING: Final = replace(SIMT, setup_us=(10.5 * 0.42, 10.5 * 0.42 * 1.85, 10.5 * 0.42 * 2.9))
 SIMT_KEPLER: Final = replace(SIMT, sustained=0.7)  # dual issue is rarely met. Assumed.

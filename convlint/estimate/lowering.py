@@ -39,7 +39,7 @@ def padded_channels(problem: Problem, alignment: int, small_first: bool) -> tupl
 
 
 def implicit_gemm(
-    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool, element_bytes: int
+    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool
 ) -> list[Lowering]:
     """The implicit GEMMs of a pass with `c` and `k` padded channels per group (CG 4.2, Table 2; 4.4.2 for wgrad).
 
@@ -66,13 +66,13 @@ def implicit_gemm(
         phases = StrideD * U * V
         M = N * -(-D // StrideD) * -(-H // U) * -(-W // V)
         per_phase = -(-T // StrideD) * -(-R // U) * -(-S // V)
-        if not tensor:
-            batch = 2 if taps == 1 else phases
-            return [
-                Lowering("implicit-gemm", "dgrad", batch * groups, M, c, -(-k * per_phase // granule), batch * groups * M * c)
-            ]
         zero_fill = owned < phases
-        x_bytes = element_bytes * useful if zero_fill else 0
+        x_bytes = problem.dtype.bytes * useful if zero_fill else 0
+        if not tensor:
+            batch = 2 if taps == 1 else phases  # a strided 1x1 computes twice what it needs; fit
+            steps = -(-k * per_phase // granule)
+            outputs = batch * groups * M * c
+            return [Lowering("implicit-gemm", "dgrad", batch * groups, M, c, steps, outputs, int(zero_fill), x_bytes)]
         return [
             Lowering(
                 "implicit-gemm", "dgrad", owned * groups, M, c, per_phase * -(-k // granule),

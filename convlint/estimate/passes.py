@@ -65,7 +65,6 @@ def _describe(
         tile_efficiency = lowering.useful_outputs / (tiles * 128 * 32)
     tile_efficiency = min(1.0, tile_efficiency)
     kernel_us = join(choice.compute_us, choice.memory_us)
-    copies = priced.transposes_us + priced.padding_us
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
     elif choice.compute_us >= choice.memory_us:
@@ -108,8 +107,8 @@ def _describe(
         lost_to_waves_us=max(0.0, lost_to_waves),
         main_loop_steps=choice.steps,
         overhead_us=priced.overhead_us,
-        transposes_us=priced.transposes_us,
-        padding_us=priced.padding_us,
+        transposes_us=priced.copies.transposes_us,
+        padding_us=priced.copies.padding_us,
         attainable_us=attainable,
     )
 

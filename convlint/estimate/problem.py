@@ -28,9 +28,18 @@ class Problem(NamedTuple):
     groups: int
     padded: bool
     nchw: bool
-    first: bool
     residual_inputs: int
     dtype: Dtype
+
+    @property
+    def taps(self) -> int:
+        """Filter points."""
+        return self.T * self.R * self.S
+
+    @property
+    def strided(self) -> bool:
+        """Whether any stride is greater than 1."""
+        return self.StrideD > 1 or self.U > 1 or self.V > 1
 
 
 def problem_of(layer: ConvLayer) -> Problem | None:
@@ -49,7 +58,7 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         C, D, H, W, K, Z, P, Q = K, Z, P, Q, C, D, H, W
     return Problem(
         N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups,
-        padded, layer.layout == "NCHW", layer.first, layer.residual_inputs, dtype,
+        padded, layer.layout == "NCHW", layer.residual_inputs, dtype,
     )  # fmt: skip
 
 

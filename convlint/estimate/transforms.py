@@ -15,7 +15,7 @@ _LEAST_BATCH_NOT_FUSED = 12
 _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
 
-def transforms(problem: Problem, which: Pass, family: Family, element_bytes: int, l2_bytes: int) -> list[Lowering]:
+def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> list[Lowering]:
     """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass; none otherwise."""
     if problem.T != 1 or problem.D != 1 or problem.StrideD != 1 or problem.U != 1 or problem.V != 1:
         return []
@@ -25,11 +25,11 @@ def transforms(problem: Problem, which: Pass, family: Family, element_bytes: int
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
         # Libraries keep to the fused kernel for small batches, also where the other one is faster.
         if which == "wgrad" or problem.R != 3 or problem.N >= _LEAST_BATCH_NOT_FUSED:
-            found.append(_winograd(problem, which, family, element_bytes, l2_bytes))
+            found.append(_winograd(problem, which, family, l2_bytes))
         if problem.R == 3 and which != "wgrad":
             found.append(_fused_winograd(problem, which, family))
     if 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
-        found.append(_fft(problem, which, family, element_bytes))
+        found.append(_fft(problem, which, family))
     return found
 
 
@@ -40,19 +40,19 @@ def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:
     return (points, C, K) if which == "dgrad" else (C, K, points)
 
 
-def _tensors_bytes(problem: Problem, element_bytes: int) -> int:
+def _tensors_bytes(problem: Problem) -> int:
     N, C, H, W, K, P, Q = problem.N, problem.C, problem.H, problem.W, problem.K, problem.P, problem.Q
-    return element_bytes * (N * C * H * W + N * K * P * Q)
+    return problem.dtype.bytes * (N * C * H * W + N * K * P * Q)
 
 
-def _winograd(problem: Problem, which: Pass, family: Family, element_bytes: int, l2_bytes: int) -> Lowering:
+def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> Lowering:
     m = _WINOGRAD_OUTPUT[problem.R]
     C, K = problem.C, problem.K
     tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
     M, N, reduction = _gemm_of(which, tiles, C, K)
     weights = 1 if which == "wgrad" else 2
     spilled = sum(f * size for f, size in ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K)) if size > l2_bytes)
-    added = _tensors_bytes(problem, element_bytes) + spilled
+    added = _tensors_bytes(problem) + spilled
     return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
 
 
@@ -71,10 +71,10 @@ def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
     )  # fmt: skip
 
 
-def _fft(problem: Problem, which: Pass, family: Family, element_bytes: int) -> Lowering:
+def _fft(problem: Problem, which: Pass, family: Family) -> Lowering:
     C, K = problem.C, problem.K
     tiles = problem.N * -(-problem.P // (_FFT_TILE + 1 - problem.R)) * -(-problem.Q // (_FFT_TILE + 1 - problem.S))
     M, N, reduction = _gemm_of(which, tiles, C, K)
     workspace = _FFT_POINTS * _FFT_BYTES * (tiles * C + C * K + tiles * K)
-    added = _tensors_bytes(problem, element_bytes) + workspace
+    added = _tensors_bytes(problem) + workspace
     return Lowering("fft", "fft", _FFT_POINTS, M, N, -(-reduction // family.granule), _FFT_POINTS * M * N, 3, added)
