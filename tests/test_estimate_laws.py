@@ -139,7 +139,7 @@ def test_fprop_efficiency_grows_with_k_at_full_tiles(gpu, waves, c, few, more):
 def test_nchw_is_never_faster_on_tensor_cores(layer, gpu, which):
     """Fact 11."""
     nchw, nhwc = (estimate_pass(replace(layer, layout=layout), which, gpu, RUNTIME) for layout in ("NCHW", "NHWC"))
-    assert nchw.time_us >= nhwc.time_us
+    assert nchw.time_us >= nhwc.time_us * (1 - 1e-12)  # sums in another order
 
 
 @given(BIG_GPUS, st.integers(1, 32), st.integers(1, 32), st.integers(1, 16), st.sampled_from([14, 28, 56]))

@@ -22,6 +22,7 @@ class Unit(NamedTuple):
     tensor: bool
     family: Family
     peak: float  # FLOP/s at the clock under load
+    best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
     tables: dict[str, tuple[Program, ...]]  # by Lowering.table
 
 
@@ -77,7 +78,9 @@ class Board:
             )
             for name, (tiles, kind) in kinds.items()
         }  # fmt: skip
-        return Unit(tensor, family, peak, tables)
+        area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
+        best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
+        return Unit(tensor, family, peak, best, tables)
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

@@ -23,12 +23,43 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     problem = problem_of(layer)
     if problem is None:
         return None
-    board = board_of(gpu)
-    situation = Situation(
-        compute_dtype(problem.dtype, gpu, runtime),
-        runtime.framework == "tensorrt",
-        runtime.cudnn is None or runtime.cudnn >= "7.6.3",
+    return _cached(layer, problem, which, board_of(gpu), _situation(problem, gpu, runtime))
+
+
+def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
+    """The passes that `mode` runs: fprop; in training also wgrad, and dgrad unless the layer is the first.
+
+    None where `estimate_pass` gives None for one of them.
+    """
+    problem = problem_of(layer)
+    if problem is None:
+        return None
+    board, situation = board_of(gpu), _situation(problem, gpu, runtime)
+    passes: dict[Pass, PassEstimate] = {}
+    time = attainable = 0.0
+    for which in PASSES:
+        if which != "fprop" and mode == "inference" or which == "dgrad" and layer.first:
+            continue
+        estimate = _cached(layer, problem, which, board, situation)
+        if estimate is None:
+            return None
+        passes[which] = estimate
+        time += estimate.time_us
+        attainable += estimate.attainable_us
+    ratio = attainable / time
+    return LayerEstimate(
+        passes=passes, time_us=time * layer.calls, attainable_us=attainable * layer.calls, grade=grade(ratio)
     )
+
+
+def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
+    pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
+    return Situation(compute_dtype(problem.dtype, gpu, runtime), runtime.framework == "tensorrt", pads)
+
+
+def _cached(
+    layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation
+) -> PassEstimate | None:
     key = (problem, which, situation, layer.op)
     if key not in board.estimates:
         if len(board.estimates) >= _MOST_CACHED:
@@ -40,23 +71,22 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
 def _estimate(
     layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation
 ) -> PassEstimate | None:
-    product = gemm(layer, which)
-    elements = tensor_elements(layer)
+    product, elements = gemm(layer, which), tensor_elements(layer)
     turned = TURNED[which] if layer.op == "conv_transpose" else which
     priced = cheapest(problem, turned, board, situation)
     if priced is None or product is None or elements is None:
         return None
-    return _describe(problem, product, elements, priced, board, situation)
+    return _describe(problem, product, sum(elements), priced, board, situation)
 
 
 def _describe(
-    problem: Problem, product: Gemm, elements: tuple[int, int, int], priced: Priced, board: Board, situation: Situation
+    problem: Problem, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
 ) -> PassEstimate:
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
     tm, tn, resident, tiles = program.tm, program.tn, program.resident, choice.tiles
     flops = useful_flops(problem)
-    bytes_ = problem.dtype.bytes * sum(elements)
+    bytes_ = problem.dtype.bytes * elements
     direct = lowering.algorithm == "direct"
     wave = board.sms * resident
     last = 0 if direct else tiles % wave
@@ -78,7 +108,7 @@ def _describe(
     resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
     if direct:
         resident_warps = board.gpu.max_warps_per_sm
-    best_compute = flops / (unit.peak * _best_share(priced)) * 1e6
+    best_compute = flops / unit.best_flops_per_us
     best_memory = bytes_ * board.us_per_byte
     if direct and problem.groups > 1:
         best_compute, best_memory = choice.compute_us, choice.memory_us
@@ -111,26 +141,3 @@ def _describe(
         padding_us=priced.copies.padding_us,
         attainable_us=attainable,
     )
-
-
-def _best_share(priced: Priced) -> float:
-    """Share of the peak that the largest tile sustains at full occupancy, without latency or rounds."""
-    family = priced.unit.family
-    area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
-    share = family.sustained / (1 + family.operand_cost * edges / area)
-    return share
-
-
-def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
-    """The passes that `mode` runs: fprop; in training also wgrad, and dgrad unless the layer is the first."""
-    passes: dict[Pass, PassEstimate] = {}
-    for which in PASSES:
-        if (which != "fprop" and mode == "inference") or (which == "dgrad" and layer.first):
-            continue
-        estimate = estimate_pass(layer, which, gpu, runtime)
-        if estimate is None:
-            return None
-        passes[which] = estimate
-    time = sum(estimate.time_us for estimate in passes.values()) * layer.calls
-    attainable = sum(estimate.attainable_us for estimate in passes.values()) * layer.calls
-    return LayerEstimate(passes=passes, time_us=time, attainable_us=attainable, grade=grade(attainable / time))

@@ -64,13 +64,6 @@ def join(compute_us: float, memory_us: float) -> float:
     return longer * (1 + (shorter / longer) ** const.OVERLAP) ** (1 / const.OVERLAP) if longer else 0.0
 
 
-def compute_time(program: Program, tiles: int, steps: int, sms: int, round_us: float) -> float:
-    """Time of `tiles` tiles of `steps` steps each, dealt over the SMs in rounds of resident tiles."""
-    full, rest = divmod(-(-tiles // sms), program.resident)
-    time = full * (program.rounds_us[program.resident] * steps + round_us) + program.drain_us * steps
-    return time + program.rounds_us[rest] * steps + round_us if rest else time
-
-
 def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
     most = steps // const.LEAST_STEPS_PER_SPLIT
     if rule == "never" or most < 2:
@@ -81,7 +74,7 @@ def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
     if rule == "idle" and unsplit >= sms:
         return (1,)
     found = {1}
-    for waves in (1, 2, 3, 4, 6, 8):
+    for waves in (1, 2, 4, 8):
         split = min(waves * sms // unsplit, most)
         if split > 1:
             found.add(split)
@@ -104,28 +97,37 @@ def fastest(
     last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
-    round_us, kernel_us, share = family.round_us, family.extra_kernel_us, lowering.peak_share
-    foresight = const.WAVE_FORESIGHT
-    best: tuple[float, Program, int, int, int, float, float] | None = None
+    round_us, share, foresight = family.round_us, lowering.peak_share, const.WAVE_FORESIGHT
+    least = float("inf")
+    best: tuple[Program, int, int, int, float, float] | None = None
     for program in table:
+        resident, rounds_us = program.resident, program.rounds_us
+        full_us = rounds_us[resident]
         unsplit = lowering.fused_tiles or batch * -(-M // program.tm) * -(-N // program.tn)
-        wave = sms * program.resident
+        wave = sms * resident
+        if unsplit * total_steps * full_us / (wave * share) >= least:  # even without a tail, start or end
+            continue
         for split in _splits(rule, unsplit, total_steps, sms):
             steps = -(-total_steps // split)
             tiles = unsplit * split
-            expected = compute_us = compute_time(program, tiles, steps, sms, round_us) / share
-            memory_us, more = bytes_us, 0.0
+            rounds, rest = divmod(-(-tiles // sms), resident)
+            compute_us = rounds * (full_us * steps + round_us) + program.drain_us * steps
+            if rest:
+                compute_us += rounds_us[rest] * steps + round_us
+            compute_us /= share
+            expected, memory_us, more = compute_us, bytes_us, 0.0
             if split > 1:
                 memory_us += 8 * split * batch * M * N * us_per_byte
-                more = kernel_us
+                more = family.extra_kernel_us
             elif tiles > wave and rule != "free":
-                steady = tiles / wave * (program.rounds_us[program.resident] * steps + round_us) / share
+                steady = tiles / wave * (full_us * steps + round_us) / share
                 expected = steady * (compute_us / steady) ** foresight
-            if best is not None and expected >= best[0]:
+            if expected >= least:
                 continue
             expected = join(expected, memory_us) + more
-            if best is None or expected < best[0]:
-                best = (expected, program, split, tiles, steps, compute_us, memory_us)
+            if expected < least:
+                least = expected
+                best = (program, split, tiles, steps, compute_us, memory_us)
     assert best is not None
-    _, program, split, tiles, steps, compute_us, memory_us = best
+    program, split, tiles, steps, compute_us, memory_us = best
     return Choice(lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1))
