@@ -140,9 +140,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gpus = {name: resolve_gpu(name, {}) for name in {row.gpu for row in rows}}
     left = [row for row in rows if row.gpu in options.leave_out or f"{row.gpu}/{row.precision}" in options.leave_out]
     used = [row for row in rows if row not in left]
-    print(f"{len(used)} rows; loss before {loss(used, gpus):.4f}" + (f", left out {loss(left, gpus):.4f}" if left else ""))
+    print(
+        f"{len(used)} rows; loss before {loss(used, gpus):.4f}" + (f", left out {loss(left, gpus):.4f}" if left else "")
+    )
     reached = fit(used, gpus, SETS[options.name], rounds=options.rounds)
-    print(f"loss after {reached:.4f}" + (f", left out {loss(left, gpus):.4f}" if left else "") + f" (1.0 is a factor e = {exp(1):.2f})")
+    print(
+        f"loss after {reached:.4f}"
+        + (f", left out {loss(left, gpus):.4f}" if left else "")
+        + f" (1.0 is a factor e = {exp(1):.2f})"
+    )
     for constant in SETS[options.name]:
         print(f"  {constant!s:45} {constant.get():.4g}")
     return 0

@@ -73,7 +73,9 @@ def test_fact_5_figure_13_runs_near_250_tflops(which):
 def test_fact_6_dilation_changes_nothing(dilation):
     dense = conv()
     dilated = with_output(
-        replace(dense, DilH=dilation, DilW=dilation, **dict.fromkeys(("PadH", "PadW", "PadH_end", "PadW_end"), dilation))
+        replace(
+            dense, DilH=dilation, DilW=dilation, **dict.fromkeys(("PadH", "PadW", "PadH_end", "PadW_end"), dilation)
+        )
     )
     assert (dilated.P, dilated.Q) == (dense.P, dense.Q)
     for which in PASSES:
@@ -89,9 +91,14 @@ def test_fact_7_wgrad_tiles_c_whatever_the_filter():
 
 def test_fact_8_equal_npq_is_equal_time_up_to_the_halo():
     """Fig. 5; sizes without padding differ by their halo alone."""
-    times = [fprop(conv(N=n, H=size, W=size, R=1, S=1, C=512, K=512)).time_us for n, size in ((256, 16), (64, 32), (16, 64))]
+    times = [
+        fprop(conv(N=n, H=size, W=size, R=1, S=1, C=512, K=512)).time_us for n, size in ((256, 16), (64, 32), (16, 64))
+    ]
     assert max(times) == pytest.approx(min(times), rel=1e-9)
-    times = [fprop(conv(N=n, H=size, W=size, pad=(0, 0), C=512, K=512)).time_us for n, size in ((256, 18), (64, 34), (16, 66))]
+    times = [
+        fprop(conv(N=n, H=size, W=size, pad=(0, 0), C=512, K=512)).time_us
+        for n, size in ((256, 18), (64, 34), (16, 66))
+    ]
     assert max(times) / min(times) < 1.02
 
 
@@ -124,7 +131,9 @@ def test_fact_10_first_layers_run_best_with_4_or_multiples_of_8():
 def test_fact_11_nchw_costs_transposes(which):
     ratios = []
     for taps in (1, 3):
-        nchw, nhwc = (estimate_pass(conv(R=taps, S=taps, layout=layout), which, A100, RUNTIME) for layout in ("NCHW", "NHWC"))
+        nchw, nhwc = (
+            estimate_pass(conv(R=taps, S=taps, layout=layout), which, A100, RUNTIME) for layout in ("NCHW", "NHWC")
+        )
         assert nchw.transposes_us > 0 == nhwc.transposes_us
         ratios.append(nchw.time_us / nhwc.time_us)
     assert ratios[0] > ratios[1] > 1
@@ -180,7 +189,9 @@ def test_every_gpu_predicts_resnets_layers(gpu, dtype):
 
 def test_faster_gpus_are_predicted_faster():
     layer = conv(C=512, K=512, H=28, W=28)
-    order = [fprop(layer, load_gpu(name)).time_us for name in ("k80", "m40", "p100", "t4", "v100", "a100", "h100", "b200")]
+    order = [
+        fprop(layer, load_gpu(name)).time_us for name in ("k80", "m40", "p100", "t4", "v100", "a100", "h100", "b200")
+    ]
     assert order == sorted(order, reverse=True)
 
 
@@ -285,7 +296,10 @@ def test_transposed_layers_take_the_roles_of_their_mirror():
 
 def test_geforce_accumulates_at_half_rate_except_in_tensorrt():
     layer = conv(C=512, K=512, H=28, W=28)
-    ratio = fprop(layer, load_gpu("rtx-3090")).time_us / fprop(layer, load_gpu("rtx-3090"), Runtime(framework="tensorrt")).time_us
+    ratio = (
+        fprop(layer, load_gpu("rtx-3090")).time_us
+        / fprop(layer, load_gpu("rtx-3090"), Runtime(framework="tensorrt")).time_us
+    )
     assert 1.5 < ratio < 2.1
     board = load_gpu("a100")
     assert fprop(layer, board).time_us / fprop(layer, board, Runtime(framework="tensorrt")).time_us < 1.05
@@ -307,7 +321,9 @@ def test_layer_time_sums_the_passes_times_the_calls():
     assert list(estimate_layer(replace(layer, first=True), A100, RUNTIME, "training").passes) == ["fprop", "wgrad"]
 
 
-@pytest.mark.parametrize(("ratio", "letter"), [(1, "A"), (0.9, "A"), (0.89, "B"), (0.75, "B"), (0.6, "C"), (0.4, "D"), (0.39, "F")])
+@pytest.mark.parametrize(
+    ("ratio", "letter"), [(1, "A"), (0.9, "A"), (0.89, "B"), (0.75, "B"), (0.6, "C"), (0.4, "D"), (0.39, "F")]
+)
 def test_grades(ratio, letter):
     assert grade(ratio) == letter
 

@@ -86,8 +86,6 @@ def test_sizes_up_to_2_to_the_31_neither_overflow_nor_raise(n, c, h, w, k, taps,
     assert estimate is None or isfinite(estimate.time_us)
 
 
-
-
 @given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 16), st.sampled_from([256, 512, 1024]))
 @settings(max_examples=200, deadline=None)
 def test_fprop_efficiency_grows_with_c_at_full_tiles(gpu, waves, few, more, k):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from convlint.estimate import constants as const
@@ -60,8 +61,8 @@ class Board:
             return None
         peak *= clock_under_load(gpu, tensor=tensor)
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
-        complex_steps = const.replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
-        pointwise = const.replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
+        pointwise = replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.tiles, family),
@@ -99,7 +100,7 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
         setup = (const.INT8_SETUP_US, const.INT8_SETUP_US, const.INT8_SETUP_US)
     if tensorrt:
         setup = (const.TENSORRT_SETUP_US, *setup[1:])
-    return const.replace(
+    return replace(
         family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
 
@@ -115,7 +116,7 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
         family = {
             "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
         }.get(gpu.architecture, const.SIMT)  # fmt: skip
-    return const.replace(family, setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
+    return replace(family, setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -80,7 +80,11 @@ VOLTA: Final = Family(
     weight_writes=(0.0, 0.0, 0.0), split=("idle", "never", "free"),
 )  # fmt: skip
 TURING: Final = replace(
-    VOLTA, wgrad_tiles=((128, 128),), setup_us=(5.75, 16.1, 15.5), weight_writes=(0.0, 0.0, 10.0), split=("never", "never", "free")
+    VOLTA,
+    wgrad_tiles=((128, 128),),
+    setup_us=(5.75, 16.1, 15.5),
+    weight_writes=(0.0, 0.0, 10.0),
+    split=("never", "never", "free"),
 )
 AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15)
 # Warpgroup instructions multiply 64 rows; one tile per SM, fed by bulk copies. Assumed.
@@ -98,7 +102,9 @@ SIMT: Final = Family(
 )  # fmt: skip
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
-SIMT_DOUBLED: Final = replace(SIMT, sustained=0.7, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
+SIMT_DOUBLED: Final = replace(
+    SIMT, sustained=0.7, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0)
+)
 SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
 SIMT_TURING: Final = replace(SIMT, setup_us=(10.5 * 0.42, 10.5 * 0.42 * 1.85, 10.5 * 0.42 * 2.9))
 SIMT_KEPLER: Final = replace(SIMT, sustained=0.7)  # dual issue is rarely met. Assumed.

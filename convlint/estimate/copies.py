@@ -27,7 +27,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, us_per_
     (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3).
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
-    if not problem.nchw and (c == raw_c and k == raw_k or not pads):
+    if not problem.nchw and ((c == raw_c and k == raw_k) or not pads):
         return NONE
     pixels_in = problem.N * problem.D * problem.H * problem.W
     pixels_out = problem.N * problem.Z * problem.P * problem.Q

@@ -38,9 +38,7 @@ def padded_channels(problem: Problem, alignment: int, small_first: bool) -> tupl
     return wide_c, ceil_to(k, alignment)
 
 
-def implicit_gemm(
-    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool
-) -> list[Lowering]:
+def implicit_gemm(problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool) -> list[Lowering]:
     """The implicit GEMMs of a pass with `c` and `k` padded channels per group (CG 4.2, Table 2; 4.4.2 for wgrad).
 
     Tensor Core kernels walk the reduction tap by tap, so that channels are rounded up to a granule per tap; kernels

@@ -38,7 +38,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     passes: dict[Pass, PassEstimate] = {}
     time = attainable = 0.0
     for which in PASSES:
-        if which != "fprop" and mode == "inference" or which == "dgrad" and layer.first:
+        if (which != "fprop" and mode == "inference") or (which == "dgrad" and layer.first):
             continue
         estimate = _cached(layer, problem, which, board, situation)
         if estimate is None:
@@ -57,9 +57,7 @@ def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     return Situation(compute_dtype(problem.dtype, gpu, runtime), runtime.framework == "tensorrt", pads)
 
 
-def _cached(
-    layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation
-) -> PassEstimate | None:
+def _cached(layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation) -> PassEstimate | None:
     key = (problem, which, situation, layer.op)
     if key not in board.estimates:
         if len(board.estimates) >= _MOST_CACHED:

@@ -140,8 +140,10 @@ def _tiled(case: Case, lowering: Lowering, bytes_: float, around: Copies) -> Pri
 
 def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
     """A kernel without tiles: `compute_us` against its bytes."""
-    problem, which, board, unit = case
-    memory_us = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
+    problem, which, board, _unit = case
+    memory_us = (
+        moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
+    )
     return _priced_untiled(case, compute_us, memory_us, around)
 
 
@@ -157,7 +159,9 @@ def _direct(case: Case) -> Priced:
 def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
     problem, which, _, unit = case
     outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
-    choice = Choice(Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0)
+    choice = Choice(
+        Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
+    )
     overhead = unit.family.setup_us[PASS_INDEX[which]]
     time = join(compute_us, memory_us) + overhead + around.transposes_us + around.padding_us
     return Priced(unit, choice, time, overhead, around)

@@ -51,7 +51,9 @@ def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> L
     tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
     M, N, reduction = _gemm_of(which, tiles, C, K)
     weights = 1 if which == "wgrad" else 2
-    spilled = sum(f * size for f, size in ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K)) if size > l2_bytes)
+    spilled = sum(
+        f * size for f, size in ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K)) if size > l2_bytes
+    )
     added = _tensors_bytes(problem) + spilled
     return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
 
