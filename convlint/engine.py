@@ -31,51 +31,63 @@ class Target:
     gpu: Gpu
 
 
-def check_networks(
-    networks: Sequence[Network],
-    errors: Iterable[InputError],
-    rulebook: Rulebook,
-    *,
-    targets: Sequence[Sequence[Target]],
-    modes: Sequence[Mode],
-    files: int,
-) -> Report:
-    """The report on all `networks`; `targets` and `modes` hold each network's own."""
-    layers: list[LayerReport] = []
-    findings: list[Finding] = []
-    skipped: dict[tuple[str, str | None, str], Skipped] = {}
-    time_us = attainable_us = lost_us = 0.0
-    complete_time = bool(networks)
-    for network, network_targets, mode in zip(networks, targets, modes, strict=True):
-        check = _NetworkCheck(network, rulebook, mode)
-        for number, target in enumerate(network_targets):
-            check.run(target, first=number == 0)
-        layers += check.layer_reports([target.label for target in network_targets])
-        findings += check.findings
-        for skip in check.skipped:
-            skipped.setdefault((skip.code, skip.layer, skip.path), skip)
-        if check.time_us is None or check.attainable_us is None:
-            complete_time = False
-        else:
-            time_us += check.time_us
-            attainable_us += check.attainable_us
-            lost_us += check.lost_us
-    known = complete_time and time_us > 0
-    labels = tuple(dict.fromkeys(target.label for group in targets for target in group))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkResult:
+    """What the check of one network found; times in us on its first target, None where one layer's is unknown."""
+
+    path: str
+    labels: tuple[str, ...]
+    mode: Mode
+    layers: tuple[LayerReport, ...]
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    time_us: float | None
+    attainable_us: float | None
+    lost_us: float
+    source_lines: tuple[str, ...] | None
+
+
+def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode) -> NetworkResult:
+    """All rules on all layers for each target. Raises RuleError where a rule divides by zero."""
+    check = _NetworkCheck(network, rulebook, mode)
+    for number, target in enumerate(targets):
+        check.run(target, first=number == 0)
+    labels = tuple(target.label for target in targets)
+    return NetworkResult(
+        path=network.path,
+        labels=labels,
+        mode=mode,
+        layers=tuple(check.layer_reports(labels)),
+        findings=tuple(check.findings),
+        skipped=tuple({(skip.code, skip.layer): skip for skip in check.skipped}.values()),
+        time_us=check.time_us,
+        attainable_us=check.attainable_us,
+        lost_us=check.lost_us,
+        source_lines=network.source_lines,
+    )
+
+
+def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rulebook: Rulebook, files: int) -> Report:
+    """One report on all inputs; the result does not depend on the order in which they were checked."""
+    times = [result.time_us for result in results]
+    known = bool(times) and all(times)
+    time_us = sum(time for time in times if time)
+    attainable_us = sum(result.attainable_us for result in results if result.attainable_us)
+    findings = [finding for result in results for finding in result.findings]
     return Report(
         version=__version__,
-        targets=labels,
-        mode=modes[0] if modes else "training",
+        targets=tuple(dict.fromkeys(label for result in results for label in result.labels)),
+        mode=results[0].mode if results else "training",
         files=files,
-        layers=tuple(layers),
+        layers=tuple(layer for result in results for layer in result.layers),
         findings=tuple(sorted(findings, key=_rank)),
-        skipped=tuple(skipped.values()),
+        skipped=tuple(skip for result in results for skip in result.skipped),
         errors=tuple(errors),
         rules=tuple(rule.info for rule in rulebook.rules),
-        sources={network.path: network.source_lines for network in networks if network.source_lines},
+        sources={result.path: result.source_lines for result in results if result.source_lines},
         grade=grade(attainable_us / time_us) if known else None,
         time_us=time_us if known else None,
-        lost_us=lost_us if known else None,
+        lost_us=sum(result.lost_us for result in results) if known else None,
     )
 
 
@@ -217,7 +229,7 @@ class _NetworkCheck:
 
 def _case(rule: Rule, values: LayerFacts) -> Case:
     for case in rule.cases[:-1]:
-        if case.when is not None and case.when.evaluate(values):
+        if case.when is not None and _holds(case.when, values):
             return case
     return rule.cases[-1]
 

@@ -84,7 +84,9 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], int | None, Type]] = {
     "ceil": (_ceil, 1, "number"),
     "known": (_known, 1, "truth"),
 }
-_GLOBALS: dict[str, Any] = {"__builtins__": {}, **{name: entry[0] for name, entry in FUNCTIONS.items()}}
+# YAML spells truth in lower case, and rules are YAML
+_TRUTHS = {"true": True, "false": False}
+_GLOBALS: dict[str, Any] = {"__builtins__": {}, **_TRUTHS, **{name: entry[0] for name, entry in FUNCTIONS.items()}}
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -176,6 +178,8 @@ class _Checker:
 
     def _name(self, node: ast.Name | ast.Attribute) -> Type:
         name = ast.unparse(node)
+        if name in _TRUTHS:
+            return "truth"
         if name not in self.vocabulary:
             raise ExprError(f"unknown name {name!r}{suggestion(name, self.vocabulary)}", node.col_offset)
         self.names.add(name)

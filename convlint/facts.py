@@ -30,7 +30,7 @@ _ROOTS: Mapping[str, tuple[str, ...]] = {
     "extent_T": ("T",), "extent_R": ("R",), "extent_S": ("S",), "NPQ": ("N", "H", "W"),
     "dead_taps": ("H", "W", "R", "S"), "live_R": ("H", "R"), "live_S": ("W", "S"), "pointwise_map": ("H", "W"),
     "PadH": ("H",), "PadH_end": ("H",), "PadW": ("W",), "PadW_end": ("W",), "PadD": ("D",), "PadD_end": ("D",),
-    "align": ("dtype",), "compute_dtype": ("dtype",), "on_tensor_cores": ("dtype",),
+    "alignment": ("dtype",), "dtype.bytes": ("dtype",), "compute_dtype": ("dtype",), "on_tensor_cores": ("dtype",),
 }  # fmt: skip
 _SIZES = ("N", "C", "H", "W", "K", "R", "S")
 
@@ -100,12 +100,14 @@ class LayerFacts(dict[str, Any]):
         self["transposed"] = layer.op == "conv_transpose"
         self["connected"] = edge is not None
         self["depthwise"] = layer.depthwise
-        self["pointwise_map"] = layer.pointwise_map
+        # A 1x1 filter on a map of unknown size may be squeeze-and-excite's; a larger one is not.
+        unsure = layer.R == layer.S == 1 and (layer.H is None or layer.W is None)
+        self["pointwise_map"] = UNKNOWN if unsure else layer.pointwise_map
         self["arriving"] = UNKNOWN if edge is None else _arriving(layer, edge, producers)
         if layer.dtype is None:
-            self["compute_dtype"] = self["align"] = self["on_tensor_cores"] = UNKNOWN
+            self["compute_dtype"] = self["alignment"] = self["on_tensor_cores"] = UNKNOWN
         else:
-            self["compute_dtype"], self["align"], self["on_tensor_cores"] = context.precision(layer.dtype)
+            self["compute_dtype"], self["alignment"], self["on_tensor_cores"] = context.precision(layer.dtype)
 
     def __missing__(self, name: str) -> Any:
         make = _LAZY.get(name)
@@ -119,16 +121,19 @@ class LayerFacts(dict[str, Any]):
         estimate = self.estimate.passes.get(which) if self.estimate else None
         return UNKNOWN if estimate is None else PassView(estimate, which, self.context.gpu.sms)
 
-    def worst(self, lost: str, *, compute_bound: bool) -> Any:
-        """The pass that loses most, in us; a view without flaws where none does."""
+    def worst_tiles(self) -> Any:
+        """The compute-bound pass with the emptiest tiles; a view without flaws where no pass is compute-bound."""
+        return self._worst("tile_efficiency", lambda _, estimate: estimate.bound_by == "compute")
+
+    def worst_waves(self) -> Any:
+        """Of fprop and dgrad, whose tiles follow N, the one with the emptiest waves among those of one wave or more."""
+        return self._worst("wave_efficiency", lambda which, estimate: which != "wgrad" and estimate.waves >= 1)
+
+    def _worst(self, efficiency: str, counts: Callable[[str, PassEstimate], bool]) -> Any:
         if self.estimate is None:
             return UNKNOWN
-        passes = [
-            (getattr(estimate, lost), which, estimate)
-            for which, estimate in self.estimate.passes.items()
-            if estimate.bound_by == "compute" or not compute_bound
-        ]
-        _, which, worst = max(passes, default=(0.0, "fprop", None), key=lambda entry: entry[0])
+        passes = [(which, entry) for which, entry in self.estimate.passes.items() if counts(which, entry)]
+        which, worst = min(passes, default=("fprop", None), key=lambda entry: getattr(entry[1], efficiency))
         return PassView(worst, which, self.context.gpu.sms)
 
     def batches(self) -> tuple[int, int]:
@@ -162,7 +167,7 @@ class LayerFacts(dict[str, Any]):
                         lacking["dtype"] = None
                     if not lacking:
                         lacking["predicted time"] = None
-            elif self[name] is UNKNOWN:
+            elif self[first] is UNKNOWN:
                 roots = _ROOTS.get(name, (name,))
                 lacking.update(dict.fromkeys(root for root in roots if self.get(root, UNKNOWN) is UNKNOWN))
         return tuple(lacking)
@@ -248,8 +253,8 @@ _LAZY: Mapping[str, Callable[[LayerFacts], Any]] = {
     "wgrad": lambda facts: facts.pass_view("wgrad"),
     "has_dgrad": lambda facts: facts["dgrad"] is not UNKNOWN,
     "has_wgrad": lambda facts: facts["wgrad"] is not UNKNOWN,
-    "tiles_worst": lambda facts: facts.worst("lost_to_tiles_us", compute_bound=True),
-    "waves_worst": lambda facts: facts.worst("lost_to_waves_us", compute_bound=False),
+    "tiles_worst": lambda facts: facts.worst_tiles(),
+    "waves_worst": lambda facts: facts.worst_waves(),
     "tile": lambda facts: f"{facts['tiles_worst'].tile_m}x{facts['tiles_worst'].tile_n}",
     "batch_below": lambda facts: facts.batches()[0],
     "batch_above": lambda facts: facts.batches()[1],

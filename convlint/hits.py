@@ -44,6 +44,9 @@ class Hit:
             other = {name: value for name, value in _evaluated(case.fix.other, values).items() if value}
             describe = case.fix.describe.render(_Over(values, new))
         join = rule.join is not None and _joins(rule.join.when, values)
+        new, other = _changes(new, values), _changes(other, values)
+        if other and (not new or _distance(other, values) < _distance(new, values)):
+            new, other = other, new  # the nearer good value is the one to set
         return Hit(
             rule=rule,
             case=case,
@@ -52,8 +55,8 @@ class Hit:
             location=location,
             message=case.message.render(values),
             describe=describe,
-            set=(_changes(new, values),),
-            other=_changes(other, values),
+            set=(new,),
+            other=other,
             join=join,
             join_message=rule.join.message.render(_Over(values, {"count": _COUNT, "layers": _LAYERS}))
             if join and rule.join
@@ -91,6 +94,11 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
         if not (isinstance(value, int) and value == 0 and not isinstance(value, bool) and not name.startswith("Pad"))
         and ("." in name or name not in values or not _same(values[name], value))
     }
+
+
+def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
+    """How far the sizes move, relative to what they are."""
+    return sum(abs(value / values[name] - 1) for name, value in changes.items() if isinstance(value, int | float))
 
 
 def _same(old: Any, new: Scalar) -> bool:
@@ -131,6 +139,13 @@ def _join(group: list[Hit]) -> Hit:
         first,
         indices=tuple(index for hit in group for index in hit.indices),
         message=text,
-        set=tuple(hit.set[0] for hit in group),
+        set=_one_batch([hit.set[0] for hit in group]),
         other={},
     )
+
+
+def _one_batch(sets: list[Mapping[str, Scalar]]) -> tuple[Mapping[str, Scalar], ...]:
+    """A network has one batch size: where each layer wants its own N, the largest serves them all."""
+    if all(set(changes) == {"N"} for changes in sets):
+        return ({"N": max(changes["N"] for changes in sets)},) * len(sets)  # type: ignore[type-var]
+    return tuple(sets)

@@ -36,6 +36,7 @@ class Fix:
     safety: Literal["safe", "unsafe"]
     set: Mapping[str, Scalar]
     time_change_us: float | None = None
+    states_effect: bool = False  # `describe` itself says what each alternative changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

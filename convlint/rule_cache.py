@@ -9,17 +9,21 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from convlint import __version__
 from convlint.rulebook import Plain
 
+# what the compiled form depends on beside the rule files
+_COMPILERS = ("rule_file.py", "rulebook.py", "expr.py", "vocabulary.py")
+
 
 def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
     """The plain form of the rules in `paths`. Raises RuleError at the first defect."""
-    key = repr((__version__, sys.version, [(path, *_stamp(path)) for path in paths]))
+    here = os.path.dirname(__file__)  # noqa: PTH120
+    code = [os.path.join(here, name) for name in _COMPILERS]  # noqa: PTH118
+    key = repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*code, *paths)]))
     cache = _cache_path()
     if cache is not None:
         try:
@@ -58,9 +62,9 @@ def _cache_path() -> Path | None:
 
 def _store(cache: Path, data: bytes) -> None:
     """Writes atomically, so that a run beside this one never reads half a file. A full disk costs only the cache."""
+    temporary = cache.with_suffix(f".{os.getpid()}")
     try:
-        with tempfile.NamedTemporaryFile(dir=cache.parent, delete=False) as file:
-            file.write(data)
-        os.replace(file.name, cache)  # noqa: PTH105
+        temporary.write_bytes(data)
+        temporary.replace(cache)
     except OSError:
-        return
+        temporary.unlink(missing_ok=True)

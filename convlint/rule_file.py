@@ -19,7 +19,7 @@ SCOPES = ("layer", "edge", "network")
 LOSSES = ("fix", "tile", "wave", "none")
 PASSES = ("fprop", "dgrad", "wgrad")
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)(?::([,.0-9]{0,4}[fd%]?))?\}")
-_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 
 
 def read_rule(path: str) -> Plain:

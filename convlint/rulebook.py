@@ -104,7 +104,8 @@ class Rule:
 class Rulebook:
     """All rules, sorted by code, found by code or name."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], folders: tuple[str, ...] = ()) -> None:
+        self.folders = folders  # beside the built-in rules
         self.rules = tuple(sorted(rules, key=lambda rule: rule.info.code))
         self.by_key = {key: rule for rule in self.rules for key in (rule.info.code, rule.info.name)}
 
@@ -137,6 +138,7 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
     """The built-in rules and those in `folders`. Raises RuleError at the first defect, with file and line."""
     from convlint.rule_cache import cached_plain_rules
 
+    folders = tuple(folders)
     plain = list(cached_plain_rules(rule_files(builtin_folder())))
     for folder in folders:
         from convlint.rule_file import read_rule
@@ -148,10 +150,10 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
             raise RuleError("holds no rule (*.yaml)", path=folder)
         plain += [read_rule(path) for path in files]
     check_unique(plain)
-    return Rulebook(rule_from_plain(data) for data in plain)
+    return Rulebook((rule_from_plain(data) for data in plain), folders)
 
 
-def check_unique(plain: Iterable[Plain]) -> None:
+def check_unique(plain: Iterable[Plain], known_codes: Iterable[str] = ()) -> None:
     """No two rules share a code or a name, and every yields_to names a rule. Raises RuleError."""
     rules = list(plain)
     seen: dict[str, Plain] = {}
@@ -164,9 +166,10 @@ def check_unique(plain: Iterable[Plain]) -> None:
                     f"{key} {data[key]} is taken by {other['path']}:{other['lines'][key][0]}",
                     path=data["path"], line=line, column=column,
                 )  # fmt: skip
+    known = {*seen, *known_codes}
     for data in rules:
         for code in data["yields_to"]:
-            if code not in seen:
+            if code not in known:
                 line, column = data["lines"]["yields_to"]
                 raise RuleError(
                     f"yields_to: no rule {code}{suggestion(code, seen)}", path=data["path"], line=line, column=column

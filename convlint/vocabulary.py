@@ -46,7 +46,8 @@ _NUMBER: Mapping[str, str] = {
     "live_R": "filter rows that read input for some output",
     "live_S": "filter columns that read input for some output",
     "NPQ": "N·Z·P·Q, the rows of fprop's GEMM",
-    "align": "multiple that the compute dtype's Tensor Core vectors want (1: none)",
+    "alignment": "multiple that the compute dtype's Tensor Core vectors want (1: none)",
+    "dtype.bytes": "bytes per stored element",
     "arriving.C": "channels that the connected layers deliver",
     "arriving.D": "depth that the connected layers deliver",
     "arriving.H": "height that the connected layers deliver",
@@ -84,7 +85,7 @@ _TEXT: Mapping[str, str] = {
     "runtime.framework": "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ...",
     "runtime.cudnn_conv_algo_search": "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT",
     "runtime.gpu_clock": "base or boost",
-    "tile": "tile of the pass that loses most to tiles, such as 128x128",
+    "tile": "tile of tiles_worst, such as 128x128",
     "network.memory_bound_layers": "layers with most time in memory-bound passes",
     **{f"support.{library}_first": f"the first {library} that knows the GPU" for library in ("cuda", "cudnn")},
     **{f"support.{library}_last": f"the last {library} for the GPU" for library in ("cuda", "cudnn", "tensorrt", "framework")},
@@ -147,7 +148,7 @@ _PASS_NUMBER: Mapping[str, str] = {
     "arithmetic_intensity": "FLOPs per byte",
 }
 _PASS_TEXT = {"bound_by": "compute, memory or launch"}
-# the passes, and the pass in use that loses most to tiles and to waves
+# the passes, and the passes in use with the emptiest tiles and waves
 PASS_PREFIXES = ("fprop", "dgrad", "wgrad", "tiles_worst", "waves_worst")
 
 MEANINGS: Mapping[str, str] = {
@@ -156,8 +157,8 @@ MEANINGS: Mapping[str, str] = {
     **_TRUTH,
     **_VERSION,
     **{f"{p}.{name}": f"{p}: {text}" for p in PASS_PREFIXES for name, text in {**_PASS_NUMBER, **_PASS_TEXT}.items()},
-    "tiles_worst.pass_name": "the compute-bound pass that loses most to tile quantization",
-    "waves_worst.pass_name": "the pass that loses most to wave quantization",
+    "tiles_worst.pass_name": "the compute-bound pass with the emptiest tiles",
+    "waves_worst.pass_name": "of fprop and dgrad with a full wave, the one with the emptiest waves",
 }
 VOCABULARY: Mapping[str, Type] = {
     **dict.fromkeys(_NUMBER, "number"),
@@ -174,7 +175,7 @@ GPU_NAMES = frozenset(
     name
     for name in VOCABULARY
     if name.split(".")[0] in (*PASS_PREFIXES, "support", "network")
-    or name in ("compute_dtype", "align", "on_tensor_cores", "has_dgrad", "has_wgrad", "tile", "batch_below",
+    or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "tile", "batch_below",
                 "batch_above", "batch_to_fill", "layer_percent")
 ) - {"network.layers"}  # fmt: skip
 

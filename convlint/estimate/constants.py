@@ -74,7 +74,7 @@ _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 
 FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
 VOLTA: Final = Family(
-    tiles=_TENSOR_TILES, wgrad_tiles=_TENSOR_TILES, granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
+    tiles=_TENSOR_TILES, wgrad_tiles=((128, 128), (64, 64)), granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
     pointwise_wgrad_cost=0.0,
     load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
     weight_writes=(0.0, 0.0, 0.0), split=("idle", "never", "free"),
@@ -91,10 +91,10 @@ AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15)
 HOPPER: Final = replace(
     AMPERE,
     tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
-    wgrad_tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
+    wgrad_tiles=((256, 128), (128, 128), (64, 64)),
     granule=64,
 )
-BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.tiles))
+BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.wgrad_tiles))
 SIMT: Final = Family(
     tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
     operand_cost=8.4, pointwise_wgrad_cost=32.0, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,

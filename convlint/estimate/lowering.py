@@ -21,7 +21,7 @@ class Lowering(NamedTuple):
     useful_outputs: int  # of batch * M * N, those that are results
     extra_kernels: int = 0
     serial_bytes: float = 0.0  # moved by those kernels, beside the GEMM
-    gemm_bytes: float = 0.0  # moved by the GEMM beside the tensors
+    zeroed_bytes: float = 0.0  # zero-filled just before, so that the GEMM writes over what L2 still holds
     fused_tiles: int = 0  # tiles counted exactly, where the kernel does not tile M and N independently
     peak_share: float = 1.0  # on top of the family's sustained share
 

@@ -131,7 +131,7 @@ def _tiled(case: Case, lowering: Lowering, bytes_: float, around: Copies) -> Pri
     rule = "never" if lowering.table in ("fft", "fused winograd") else family.split[index]
     choice = fastest(
         lowering, unit.tables[lowering.table], rule, family, sms=board.sms, us_per_byte=board.us_per_byte,
-        bytes_us=(bytes_ + lowering.gemm_bytes + writes) * board.us_per_byte,
+        bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes) + writes) * board.us_per_byte,
     )  # fmt: skip
     overhead = family.setup_us[index] + choice.kernels * family.extra_kernel_us
     serial = lowering.serial_bytes * board.us_per_byte + around.transposes_us + around.padding_us

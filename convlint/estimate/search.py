@@ -74,7 +74,7 @@ def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
     if rule == "idle" and unsplit >= sms:
         return (1,)
     found = {1}
-    for waves in (1, 2, 4, 8):
+    for waves in (1, 2, 4, 8, 16):
         split = min(waves * sms // unsplit, most)
         if split > 1:
             found.add(split)

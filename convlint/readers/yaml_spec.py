@@ -41,12 +41,18 @@ def read_spec(
     return _Spec(path, options or ReadOptions()).read(document, text)
 
 
+def read_fragment(document: Value, path: str) -> tuple[Network | None, tuple[InputError, ...]]:
+    """A spec whose layers may leave out what a rule's example does not care about: K, the filter, any size."""
+    return _Spec(path, ReadOptions(), complete=False).read(document, "")
+
+
 class _Spec:
     """One pass over a spec; `errors` grows, `layers` and `edges` are what could be read."""
 
-    def __init__(self, path: str, options: ReadOptions) -> None:
+    def __init__(self, path: str, options: ReadOptions, *, complete: bool = True) -> None:
         self.path = path
         self.options = options
+        self.complete = complete
         self.errors: list[InputError] = []
         self.layers: list[ConvLayer] = []
         self.edges: list[Edge] = []
@@ -186,7 +192,17 @@ class _Spec:
         if len(inputs) > 1:
             raise fault(f"{name}: a convolution reads one tensor; join its inputs with op: concat or add", item.span)
         incoming = inputs[0] if inputs else None
-        layer = conv_layer(name, self.path, conv, dims, fields, self._default(dims), incoming, batch=self.options.batch)
+        layer = conv_layer(
+            name,
+            self.path,
+            conv,
+            dims,
+            fields,
+            self._default(dims),
+            incoming,
+            batch=self.options.batch,
+            complete=self.complete,
+        )
         index = len(self.layers)
         self.layers.append(layer)
         if incoming is not None:

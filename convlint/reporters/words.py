@@ -63,7 +63,7 @@ def lost(finding: Finding) -> str:
 
 def change(fix: Fix) -> str:
     """What the fix does to the time: `210 us faster`; empty where that is unknown."""
-    if fix.time_change_us is None:
+    if fix.time_change_us is None or fix.states_effect:
         return ""
     if abs(fix.time_change_us) < 0.005:
         return "no change in time"

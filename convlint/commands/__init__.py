@@ -1,0 +1,1 @@
+"""What each command of the CLI does, once its options are parsed."""

@@ -1,0 +1,134 @@
+"""One run from paths to a report: read each input, resolve its targets and mode, check it, put the results together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from convlint.engine import NetworkResult, Target, assemble, check_network
+from convlint.errors import ConvlintError, UsageError, shown
+from convlint.gpu import load_gpu
+from convlint.model import Location, Mode, Network
+from convlint.readers import READERS, ReadOptions, find_reader
+from convlint.report import InputError, Report
+from convlint.rulebook import Rulebook
+
+DEFAULT_TARGET = "a100"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to check and for what; empty `gpus` and no `mode` leave both to the input."""
+
+    gpus: tuple[str, ...] = ()
+    mode: Mode | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+@contextmanager
+def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
+    """A defect of convlint itself becomes an error of the input at hand, and the other inputs go on."""
+    try:
+        yield
+    except ConvlintError:
+        raise
+    except Exception as error:
+        import traceback
+
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        message = f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
+        errors.append(InputError(path=path, message=message, internal=True))
+
+
+def read_input(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network at `path` through the reader that knows it."""
+    name = "yaml_spec" if path == "-" else find_reader(path)
+    if name is None:
+        tail = path.rsplit("/", 1)[-1]
+        if "." in tail.lstrip("."):
+            message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
+            return None, (InputError(path=path, message=message),)
+        name = "yaml_spec"
+    reader = import_module(f"convlint.readers.{name}")
+    result: tuple[Network | None, tuple[InputError, ...]] = reader.read(path, options)
+    return result
+
+
+def resolve_targets(names: Sequence[str]) -> list[Target]:
+    """GPUs under the names given. Raises UsageError with the nearest names for an unknown one."""
+    return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
+
+
+def check_path(path: str, rulebook: Rulebook, job: Job) -> tuple[NetworkResult | None, list[InputError]]:
+    """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
+    errors: list[InputError] = []
+    result = None
+    with last_resort(errors, path):
+        network, read_errors = read_input(path, job.reading)
+        errors += read_errors
+        if network is not None:
+            result = _check(network, rulebook, job, errors)
+    return result, errors
+
+
+def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputError]) -> NetworkResult | None:
+    targets = []
+    if job.gpus:
+        targets = resolve_targets(job.gpus)
+    else:
+        for name in network.targets or (DEFAULT_TARGET,):
+            try:
+                targets += resolve_targets([name])
+            except UsageError as error:
+                place = _target_place(network)
+                errors.append(
+                    InputError(path=network.path, message=f"target: {error}", line=place.line, column=place.column)
+                )
+    if not network.layers and not errors:
+        errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
+    return check_network(network, rulebook, targets, job.mode or network.mode or "training") if targets else None
+
+
+def _target_place(network: Network) -> Location:
+    span = network.spans.get("target")
+    return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
+
+
+def check_paths(paths: Sequence[str], rulebook: Rulebook, job: Job, *, jobs: int = 1) -> Report:
+    """The report on all `paths`, in their order whatever `jobs` is; equal networks in one process share estimates."""
+    if job.gpus:
+        resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
+    outcomes = [check_path(path, rulebook, job) for path in paths] if jobs <= 1 or len(paths) < 2 else _parallel(
+        paths, rulebook, job, jobs
+    )
+    results = [result for result, _ in outcomes if result is not None]
+    errors = [error for _, found in outcomes for error in found]
+    return assemble(results, errors, rulebook, files=len(paths))
+
+
+def _parallel(
+    paths: Sequence[str], rulebook: Rulebook, job: Job, jobs: int
+) -> list[tuple[NetworkResult | None, list[InputError]]]:
+    """Checks in `jobs` processes. Rules hold code and cannot travel, so each process loads its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(
+        min(jobs, len(paths)), mp_context=get_context("spawn"), initializer=_load, initargs=(rulebook.folders,)
+    ) as pool:
+        return list(pool.map(_check_in_process, paths, [job] * len(paths)))
+
+
+_RULEBOOK: list[Rulebook] = []  # of a worker process
+
+
+def _load(folders: tuple[str, ...]) -> None:
+    from convlint.rulebook import load_rulebook
+
+    _RULEBOOK[:] = [load_rulebook(folders)]
+
+
+def _check_in_process(path: str, job: Job) -> tuple[NetworkResult | None, list[InputError]]:
+    return check_path(path, _RULEBOOK[0], job)
