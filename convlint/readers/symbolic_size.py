@@ -29,18 +29,18 @@ def _value(node: ast.expr, symbols: Mapping[str, int]) -> int | None:
         return symbols.get(node.id)
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _apply("Mul", [-1, _value(node.operand, symbols)])
     if isinstance(node, ast.BinOp):
         return _apply(type(node.op).__name__, [_value(node.left, symbols), _value(node.right, symbols)])
     if not isinstance(node, ast.Call):
         return None
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    if name in {"Symbol", "Integer"}:
+    if name == "Symbol":
         first = node.args[0]
-        if not isinstance(first, ast.Constant):
-            return None
-        if name == "Symbol":
-            return symbols.get(str(first.value))
-        return first.value if type(first.value) is int else None
+        return symbols.get(str(first.value)) if isinstance(first, ast.Constant) else None
+    if name == "Integer":
+        return _value(node.args[0], symbols)
     return _apply(name, [_value(argument, symbols) for argument in node.args])
 
 

@@ -120,8 +120,9 @@ def _layer(calls: list[Call], taken: dict[str, int], path: str) -> tuple[ConvLay
     layer = with_output(
         ConvLayer(
             name=name, path=where, spans=spans, node=call.owner or None,
-            op="conv_transpose" if call.transposed else "conv", dims=dims, N=arrives[0], C=C, K=K, groups=call.groups, dtype=call.dtype,
-            layout="NHWC" if call.nhwc else "NCHW", bias=call.bias, calls=len(calls),
+            op="conv_transpose" if call.transposed else "conv", dims=dims, N=arrives[0], C=C, K=K,
+            groups=call.groups, dtype=call.dtype, layout="NHWC" if call.nhwc else "NCHW", bias=call.bias,
+            calls=len(calls),
             first=all(is_first(each.source) for each in calls), head=all(each.written.head for each in calls),
             norm_follows=all(each.written.readers == [NORM] for each in calls), **fields,
         )

@@ -78,7 +78,7 @@ def test_transformers_layers_point_at_their_construction() -> None:
 def test_places_names_and_calls() -> None:
     layers = one("torch_nets:Traps", "2x3x8x8").layers
     assert [(layer.name, layer.node, layer.calls, layer.H) for layer in layers] == [
-        ("own", "own", 1, 8), ("shared", "shared", 3, 8), ("shared#2", "shared", 1, 4), ("conv2d", "", 1, 4),
+        ("own", "own", 1, 8), ("shared", "shared", 3, 8), ("shared#2", "shared", 1, 4), ("conv2d", None, 1, 4),
     ]  # fmt: skip
     marks = ["own", "shared", "shared", "functional"]
     assert [(layer.path, layer.locate().line) for layer in layers] == [
