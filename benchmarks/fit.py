@@ -20,7 +20,9 @@ from statistics import fmean
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
-from accuracy import DEFAULT_CSV, Predicted, Row, convlint_us, gain_pairs, predict, read_rows, resolve_gpu
+from accuracy import convlint_us, predict
+from metrics import Predicted, gain_pairs
+from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu
 
 from convlint.estimate import board, constants
 from convlint.gpu import Gpu
@@ -32,7 +34,7 @@ GAIN_WEIGHT = 0.5  # of the gain's error in the loss, against that of the times
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One number that several families share: a field of `Family`, or one item of a tuple there; or a module constant."""
+    """One number that several families share: a field of `Family`, one item of a tuple there, or a module constant."""
 
     name: str
     families: tuple[str, ...] = ()

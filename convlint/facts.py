@@ -33,6 +33,12 @@ _ROOTS: Mapping[str, tuple[str, ...]] = {
     "alignment": ("dtype",), "dtype.bytes": ("dtype",), "compute_dtype": ("dtype",), "on_tensor_cores": ("dtype",),
 }  # fmt: skip
 _SIZES = ("N", "C", "H", "W", "K", "R", "S")
+# settings that one framework alone has: nobody who runs another is asked for them
+_OWNERS: Mapping[str, str] = {
+    "runtime.cudnn_benchmark": "pytorch", "runtime.cudnn_conv_algo_search": "onnxruntime",
+    "runtime.tf_cudnn_use_autotune": "tensorflow", "runtime.mxnet_cudnn_autotune_default": "mxnet",
+    "runtime.xla_gpu_autotune_level": "jax", "runtime.tensorrt": "tensorrt",
+}  # fmt: skip
 
 
 def _known(value: Any) -> Any:
@@ -170,7 +176,10 @@ class LayerFacts(dict[str, Any]):
             elif self[first] is UNKNOWN:
                 roots = _ROOTS.get(name, (name,))
                 lacking.update(dict.fromkeys(root for root in roots if self.get(root, UNKNOWN) is UNKNOWN))
-        return tuple(lacking)
+            elif first == "network" and getattr(self[first], name.split(".")[1]) is UNKNOWN:
+                lacking["dtype" if name == "network.on_tensor_cores" else "predicted time"] = None
+        framework = self.context.runtime.framework
+        return tuple(name for name in lacking if _OWNERS.get(name) in (None, framework))
 
 
 def _arriving(layer: ConvLayer, edge: Edge, producers: tuple[ConvLayer, ...]) -> SimpleNamespace:
@@ -289,6 +298,12 @@ class TargetFacts:
             found = self._precision[dtype] = (compute, alignment(compute, self.runtime) if tensor else 1, tensor)
         return found
 
+    def _on_tensor_cores(self, layers: tuple[ConvLayer, ...]) -> Any:
+        dtypes = {layer.dtype for layer in layers}
+        if any(dtype is not None and self.precision(dtype)[2] for dtype in dtypes):
+            return True
+        return UNKNOWN if None in dtypes else False
+
     def add_network(self, layers: tuple[ConvLayer, ...], estimates: tuple[LayerEstimate | None, ...]) -> None:
         """Adds what only all layers together show: the network's time and where it goes."""
         known = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
@@ -296,7 +311,7 @@ class TargetFacts:
         self.time_us = total
         view = SimpleNamespace(
             layers=len(layers), time_us=UNKNOWN, memory_bound_percent=UNKNOWN, launch_percent=UNKNOWN,
-            memory_bound_layers=UNKNOWN,
+            memory_bound_layers=UNKNOWN, on_tensor_cores=self._on_tensor_cores(layers),
         )  # fmt: skip
         if known and len(known) == len(layers) and total > 0:
             memory = []

@@ -87,8 +87,11 @@ _TEXT: Mapping[str, str] = {
     "runtime.gpu_clock": "base or boost",
     "tile": "tile of tiles_worst, such as 128x128",
     "network.memory_bound_layers": "layers with most time in memory-bound passes",
-    **{f"support.{library}_first": f"the first {library} that knows the GPU" for library in ("cuda", "cudnn")},
-    **{f"support.{library}_last": f"the last {library} for the GPU" for library in ("cuda", "cudnn", "tensorrt", "framework")},
+    **{
+        f"support.{library}_{what}": text.format(library)
+        for library in ("cuda", "cudnn", "tensorrt", "framework")
+        for what, text in (("first", "the first {} that knows the GPU"), ("last", "the last {} for the GPU"))
+    },
 }
 _TRUTH: Mapping[str, str] = {
     "bias": "has a bias",
@@ -104,6 +107,7 @@ _TRUTH: Mapping[str, str] = {
     "has_wgrad": "wgrad is run and its time predicted",
     "on_tensor_cores": "compute_dtype multiplies on this GPU's Tensor Cores",
     "framework_picks_layout": "the framework chooses the layout itself",
+    "network.on_tensor_cores": "compute_dtype of some layer multiplies on this GPU's Tensor Cores",
     "gpu.tensor_cores": "has Tensor Cores",
     "gpu.fast_fp16": "fp16 arithmetic at fp32's rate or more",
     "gpu.hyper_q": "32 hardware work queues",

@@ -111,7 +111,9 @@ def markdown(text: str) -> Counts:
     assert kinds <= {"text", "text_special", "html_inline", "strong_open", "strong_close", "em_open", "em_close"}
     assert {child.content for child in children if child.type == "html_inline"} <= {"<code>", "</code>", "<br>"}
     text_of = {"<code>": "\x01", "</code>": "\x02", "<br>": "\n"}
-    rendered = "".join(text_of.get(child.content, child.content) for child in children)
+    rendered = "\n".join(
+        "".join(text_of.get(child.content, child.content) for child in token.children or ()) for token in tokens
+    )
     assert not re.search(r"\bwww\.", rendered, re.IGNORECASE)
     assert not re.search(r"[@#]\w|://", re.sub("\x01[^\x02]*\x02", "", rendered))
     body = text.split("\n|---|---|---|---|---|\n", 1)

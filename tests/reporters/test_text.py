@@ -93,8 +93,9 @@ def test_layers_of_one_name_are_not_described_for_each_other() -> None:
     assert "stride 2" not in reporter("text")(twice, Style(width=120)).split("\n")[0]
 
 
-def test_wrapped_lines_never_begin_with_a_workflow_command() -> None:
-    message = "word " * 14 + "::error ::forged"
+@pytest.mark.parametrize("words", range(8, 20))
+def test_wrapped_lines_never_begin_with_a_workflow_command(words: int) -> None:
+    message = "word " * words + "::error ::forged"
     report = full_report(findings=(finding(ALIGNMENT, message, Location(path="a"), "x"),), sources={})
     text = reporter("text")(report, Style(width=80))
     assert "::error" in text
