@@ -101,19 +101,17 @@ def print_tables(rows: Sequence[Row], gpus: dict[str, Gpu], models: Sequence[str
         if not predicted:
             continue
         clocks = clock_factors(predicted)
-        print(
-            f"{'':32}{'n':>5} {'rho t':>6} {'rho e':>6} {'med %':>6} {'factor':>7}   with one clock factor: med %  factor"
-        )
+        print(f"{'':32}{'n':>5} {'rho t':>6} {'rho e':>6} {'med %':>6} {'factor':>7}   one clock factor: med %  factor")
         for title, found in _sections(predicted):
             f = figures(found, clocks)
             print(
                 f"{title:32}{f.n:5d} {_text(f.rho_time):>6} {_text(f.rho_efficiency):>6} {f.median_error:6.1f} "
-                f"{f.factor:7.3f} {f.median_error_clocked:29.1f} {f.factor_clocked:7.3f}"
+                f"{f.factor:7.3f} {f.median_error_clocked:24.1f} {f.factor_clocked:7.3f}"
             )
         if any(clocks.values()):
             print("clock factors:", ", ".join(f"{gpu} {exp(value):.2f}" for gpu, value in sorted(clocks.items())))
         print(
-            f"{'gain of a changed N':32}{'n':>5} {'rho':>6} {'factor':>7} {'agree %':>8} {'decided n':>10} {'agree %':>8}"
+            f"{'gain of a changed N':32}{'n':>5} {'rho':>6} {'factor':>7} {'agree %':>8} {'decided':>10} {'agree %':>8}"
         )
         sections = _sections(predicted)
         for precision in sorted({p.row.precision for p in predicted}):

@@ -10,7 +10,7 @@ from convlint.model import Pass
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}
 _FUSED_WINOGRAD_SHARE = 0.93
-_LEAST_BATCH_NOT_FUSED = 12
+LEAST_BATCH_NOT_FUSED = 12
 # cuFFT's 32 x 32 tiles: 32 * 17 complex points; 3 real multiplies of a complex one count as 4 real GEMM columns.
 _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
@@ -24,7 +24,7 @@ def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> 
     found = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
         # Libraries keep to the fused kernel for small batches, also where the other one is faster.
-        if which == "wgrad" or problem.R != 3 or problem.N >= _LEAST_BATCH_NOT_FUSED:
+        if which == "wgrad" or problem.R != 3 or problem.N >= LEAST_BATCH_NOT_FUSED:
             found.append(_winograd(problem, which, family, l2_bytes))
         if problem.R == 3 and which != "wgrad":
             found.append(_fused_winograd(problem, which, family))
@@ -50,12 +50,15 @@ def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> L
     C, K = problem.C, problem.K
     tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
     M, N, reduction = _gemm_of(which, tiles, C, K)
-    weights = 1 if which == "wgrad" else 2
-    spilled = sum(
-        f * size for f, size in ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K)) if size > l2_bytes
-    )
-    added = _tensors_bytes(problem) + spilled
+    added = _tensors_bytes(problem) + _spilled(which, tiles, C, K, l2_bytes)
     return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
+
+
+def _spilled(which: Pass, tiles: int, C: int, K: int, l2_bytes: int) -> int:
+    """Bytes of the transformed tensors that L2 cannot hold: written and read, in wgrad the weights' only once."""
+    weights = 1 if which == "wgrad" else 2
+    workspace = ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K))
+    return sum(times * size for times, size in workspace if size > l2_bytes)
 
 
 def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
