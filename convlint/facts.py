@@ -179,7 +179,7 @@ class LayerFacts(dict[str, Any]):
             elif first == "network" and getattr(self[first], name.split(".")[1]) is UNKNOWN:
                 lacking["dtype" if name == "network.on_tensor_cores" else "predicted time"] = None
         framework = self.context.runtime.framework
-        return tuple(name for name in lacking if _OWNERS.get(name) in (None, framework))
+        return tuple(name for name in lacking if _OWNERS.get(name) in (None, framework)) or tuple(lacking)
 
 
 def _arriving(layer: ConvLayer, edge: Edge, producers: tuple[ConvLayer, ...]) -> SimpleNamespace:
