@@ -162,7 +162,8 @@ def test_compute_dtype(dtype, gpu, tf32, expected):
 @pytest.mark.parametrize(
     ("dtype", "gpu", "tensor_cores"),
     [
-        ("bf16", "v100", None), ("bf16", "t4", None), ("bf16", "a100", True), ("fp8", "a100", None), ("fp8", "l4", True),
+        ("bf16", "v100", None), ("bf16", "t4", None), ("bf16", "a100", True), ("fp8", "a100", None),
+        ("fp8", "l4", True),
         ("fp8", "h100", True), ("int8", "k80", None), ("int8", "p100", None), ("int8", "p4", False),
         ("int8", "v100", False), ("int8", "t4", True), ("fp16", "gtx-1660-ti", False), ("fp32", "k80", False),
         ("fp64", "a100", False), ("tf32", "t4", False), ("tf32", "orin", True), ("bf16", "orin", True),

@@ -1,0 +1,135 @@
+"""What each term of the cost model buys: takes them out one by one and prints the loss in accuracy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
+
+from accuracy import convlint_us, predict
+from metrics import clock_factors, figures, gains
+from timings import DEFAULT_CSV, read_rows, resolve_gpu
+
+from convlint.estimate import board, constants, price, transforms
+
+FAMILIES = ("VOLTA", "TURING", "AMPERE", "SIMT", "SIMT_VOLTA", "SIMT_TURING", "SIMT_DOUBLED")
+NEVER = ("never", "never", "never")
+FREE_TURING = ("idle", "never", "free")
+
+
+def module(name: str, value: object) -> Callable[[], None]:
+    """Sets a constant of the module."""
+    return lambda: setattr(constants, name, value)
+
+
+def family(names: Sequence[str] = FAMILIES, **fields: object) -> Callable[[], None]:
+    """Sets fields of families."""
+
+    def apply() -> None:
+        for name in names:
+            setattr(constants, name, replace(getattr(constants, name), **fields))  # type: ignore[type-var]
+
+    return apply
+
+
+def without_lowering(*tables: str) -> Callable[[], None]:
+    """Takes transform-based algorithms away."""
+
+    def apply() -> None:
+        kept = price.transforms
+        price.transforms = lambda *a: [found for found in kept(*a) if found.table not in tables]
+
+    return apply
+
+
+def lowered(**fields: object) -> Callable[[], None]:
+    """Sets fields of every implicit GEMM."""
+
+    def apply() -> None:
+        kept = price.implicit_gemm
+        price.implicit_gemm = lambda *a, **k: [found._replace(**fields) for found in kept(*a, **k)]
+
+    return apply
+
+
+def modern_boards() -> None:
+    """Treats all GPUs as if their libraries had no fallbacks to CUDA cores."""
+    kept = board.Board.__init__
+
+    def init(self: board.Board, gpu: object) -> None:
+        kept(self, gpu)  # type: ignore[arg-type]
+        self.modern = True
+
+    board.Board.__init__ = init  # type: ignore[assignment, method-assign]
+
+
+TERMS: dict[str, Callable[[], None]] = {
+    "nothing": lambda: None,
+    "load latency": family(load_latency_us=1e-6),
+    "resident tiles": module("MOST_RESIDENT_TILES", 1),
+    "a lone tile waits": module("SOLO", 1.0),
+    "libraries overlook waves": module("WAVE_FORESIGHT", 1.0),
+    "operand cost": family(operand_cost=0.0),
+    "start and end of rounds": family(round_us=0.0),
+    "drain (CUDA cores)": family(drain=0.0),
+    "partial overlap with memory": module("OVERLAP", 30.0),
+    "splitting the reduction": family(split=NEVER),
+    "no split in Turing's fprop": family(("TURING",), split=FREE_TURING),
+    "Turing's one wgrad tile": family(("TURING",), wgrad_tiles=((128, 128), (64, 64))),
+    "weight writes": family(weight_writes=(0.0, 0.0, 0.0)),
+    "setup per pass and generation": family(setup_us=(7.0, 7.0, 7.0)),
+    "fallbacks to CUDA cores": modern_boards,
+    "Winograd, not fused": without_lowering("winograd"),
+    "Winograd, fused": without_lowering("fused winograd"),
+    "fused for small batches": lambda: setattr(transforms, "LEAST_BATCH_NOT_FUSED", 1),
+    "FFT": without_lowering("fft"),
+    "workspace of transforms": lambda: setattr(transforms, "_spilled", lambda *_: 0),
+    "1x1 wgrad's loads": family(pointwise_wgrad_cost=0.0),
+    "zero-fill of strided dgrad": lowered(zeroed_bytes=0.0, serial_bytes=0.0, extra_kernels=0),
+    "narrow dgrad kernel": module("NARROW_DGRAD_SHARE", 1e-6),
+    "clock under load": lambda: vars(constants).update(TENSOR_CLOCK={}, BOARD_WATTS={}),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints one line per term that is taken out."""
+    parser = argparse.ArgumentParser(description="Measures what each term of the cost model buys.")
+    parser.add_argument("csv", nargs="?", type=Path, default=DEFAULT_CSV)
+    rows = read_rows(parser.parse_args(arguments).csv)
+    gpus = {name: resolve_gpu(name, {}) for name in {row.gpu for row in rows}}
+    kept_constants = {name: getattr(constants, name) for name in dir(constants) if name.isupper()}
+    kept = (
+        price.transforms,
+        price.implicit_gemm,
+        transforms.LEAST_BATCH_NOT_FUSED,
+        transforms._spilled,
+        board.Board.__init__,
+    )
+    print(f"{'':32}{'Tensor Cores':>30}  {'CUDA cores':>30}")
+    print(f"{'without':32}" + 2 * f"{'rho e':>8}{'factor':>8}{'gain rho':>9}{'factor':>7}")
+    for term, take_out in TERMS.items():
+        take_out()
+        board._BOARDS.clear()
+        predicted, _ = predict(rows, convlint_us, gpus)
+        clocks = clock_factors(predicted)
+        line = f"{term:32}"
+        for fp32 in (False, True):
+            found = [item for item in predicted if (item.row.precision == "fp32") == fp32]
+            result, gain = figures(found, clocks), gains(found)
+            assert gain is not None
+            line += f"{result.rho_efficiency:8.3f}{result.factor_clocked:8.3f}{gain.rho:9.3f}{gain.factor:7.3f}"
+        print(line)
+        for name, value in kept_constants.items():
+            setattr(constants, name, value)
+        price.transforms, price.implicit_gemm, transforms.LEAST_BATCH_NOT_FUSED, transforms._spilled = kept[:4]
+        board.Board.__init__ = kept[4]  # type: ignore[method-assign]
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

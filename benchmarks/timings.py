@@ -1,0 +1,103 @@
+"""Published timings as layers: reading the CSV, and what each source adds of its own."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from convlint.errors import ConvlintError
+from convlint.gpu import Gpu, gpu_names, load_gpu
+from convlint.model import ConvLayer, Dtype, Pass, Runtime, flops, with_output
+
+DEFAULT_CSV = Path(__file__).resolve().parent / "data" / "conv_timings.csv"
+# NeuSight times its layers from Python: each of its rows carries this much that is no convolution.
+HARNESS_US = {"neusight": 178.0}
+# DeepBench pads channels itself; NC/32HW32 holds vectors of 32.
+PADDED_BY_BENCHMARK = {("deepbench", "fp16"): 8, ("deepbench", "int8"): 32}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured pass."""
+
+    gpu: str
+    precision: str
+    which: Pass
+    source: str
+    layer: ConvLayer
+    measured_us: float
+    flops: int
+
+
+def resolve_gpu(name: str, given: dict[str, str]) -> Gpu:
+    """The GPU that a CSV means: an id or alias, also with its maker, memory size or form factor left out or added."""
+    if name in given:
+        return load_gpu(given[name])
+    words = [word for word in name.replace("_", "-").replace(" ", "-").split("-") if word]
+    plain = [word for word in words if word.casefold() not in {"nvidia", "tesla", "geforce", "quadro"}]
+    memoryless = [word for word in plain if not (word[:-2].isdigit() and word.casefold().endswith("gb"))]
+    for candidate in (words, plain, memoryless, memoryless[:2], memoryless[:1]):
+        try:
+            return load_gpu("-".join(candidate))
+        except ConvlintError:
+            continue
+    squeezed = "".join(plain).casefold()
+    short = {gpu_id.replace("-", ""): gpu_id for gpu_id in gpu_names()}
+    for matches in (str.startswith, str.__contains__):
+        for flat, gpu_id in short.items():
+            if len(squeezed) > 1 and (matches(flat, squeezed) or matches(squeezed, flat)):
+                return load_gpu(gpu_id)
+    raise ConvlintError(f"unknown GPU {name!r}: name it with --gpu-map '{name}=ID'")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a CSV; raises ConvlintError where one cannot be read."""
+    rows = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for number, record in enumerate(csv.DictReader(file), start=2):
+            try:
+                rows.append(_row(record))
+            except (KeyError, ValueError) as error:
+                raise ConvlintError(f"{path}:{number}: {error!r}") from error
+    return rows
+
+
+def _row(record: dict[str, str]) -> Row:
+    precision, source = record["precision"], record["source"]
+    multiple = PADDED_BY_BENCHMARK.get((source.partition(":")[0], precision), 1) if record["layout"] != "NCHW" else 1
+    raw = _layer(record, 1)
+    count = flops(raw)
+    if count is None:
+        raise ValueError("sizes are missing")
+    which = record["pass"]
+    if which not in ("fprop", "dgrad", "wgrad"):
+        raise ValueError(f"pass {which!r}")
+    return Row(record["gpu"], precision, which, source, _layer(record, multiple), float(record["ms"]) * 1e3, count)  # type: ignore[arg-type]
+
+
+def _whole(text: str) -> int:
+    value = float(text)
+    if value != int(value):
+        raise ValueError(f"not a whole number: {text!r}")
+    return int(value)
+
+
+def _layer(record: dict[str, str], multiple: int) -> ConvLayer:
+    number = {key: _whole(record[key]) for key in ("N", "C", "H", "W", "K", "R", "S", "pad_h", "pad_w")}
+    pad_h, pad_w = number["pad_h"], number["pad_w"]
+    return with_output(
+        ConvLayer(
+            name="row", N=number["N"], C=-(-number["C"] // multiple) * multiple, H=number["H"], W=number["W"],
+            K=-(-number["K"] // multiple) * multiple, R=number["R"], S=number["S"], U=_whole(record["stride_h"]),
+            V=_whole(record["stride_w"]), PadH=pad_h, PadW=pad_w, PadH_end=pad_h, PadW_end=pad_w,
+            dtype=Dtype(record["precision"]), layout="NCHW" if record["layout"] == "NCHW" else "NHWC",
+            groups=_whole(record.get("groups") or "1"), residual_inputs=_whole(record.get("residual_inputs") or "0"),
+        )
+    )  # fmt: skip
+
+
+def runtime_of(row: Row) -> Runtime:
+    """The runtime of a row: TensorRT for its engines, cuDNN else; fp32 means fp32."""
+    framework = "tensorrt" if row.source.startswith("trt") else None
+    return Runtime(tf32=row.precision == "tf32", framework=framework)
