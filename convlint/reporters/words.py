@@ -11,11 +11,19 @@ from convlint.reporters.safe import clean, clean_path
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
     "kepler-tuning-guide": "NVIDIA Tuning CUDA Applications for Kepler",
+    "cuda-programming-guide": "NVIDIA CUDA C++ Programming Guide",
+    "pytorch-tuning-guide": "PyTorch Performance Tuning Guide",
+    "field-report": "Field report",
+    "cost-model": "convlint's cost model",
 }
 DOCUMENT_URLS: Mapping[str, str] = {
     "convolutional-layers-guide": "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html",
     "kepler-tuning-guide": "https://docs.nvidia.com/cuda/archive/11.8.0/kepler-tuning-guide/index.html",
+    "cuda-programming-guide": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html",
+    "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
+
+_NOTHING_US = 0.005  # would be written as 0
 
 
 def plural(count: int, noun: str) -> str:
@@ -55,6 +63,8 @@ def lost(finding: Finding) -> str:
     """`210 us, 2.3 % of the network`; empty where the loss is unknown."""
     if finding.lost_us is None:
         return ""
+    if abs(finding.lost_us) < _NOTHING_US:
+        return "nothing"
     if finding.lost_percent is None:
         return duration(finding.lost_us)
     digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
@@ -65,7 +75,7 @@ def change(fix: Fix) -> str:
     """What the fix does to the time: `210 us faster`; empty where that is unknown."""
     if fix.time_change_us is None or fix.states_effect:
         return ""
-    if abs(fix.time_change_us) < 0.005:
+    if abs(fix.time_change_us) < _NOTHING_US:
         return "no change in time"
     return f"{duration(abs(fix.time_change_us))} {'faster' if fix.time_change_us < 0 else 'slower'}"
 

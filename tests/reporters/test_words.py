@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from convlint.model import ConvLayer, Dtype
 from convlint.report import Fix, InputError, Skipped
-from convlint.reporters.words import advice, change, coverage, duration, lost, shape
+from convlint.reporters.words import DOCUMENTS, advice, change, coverage, duration, lost, shape
 
 from .reports import full_report
 
@@ -54,6 +56,14 @@ def test_lost() -> None:
     assert lost(replace(finding, lost_percent=0.04)) == "210 us, 0.04 % of the network"
     assert lost(replace(finding, lost_percent=None)) == "210 us"
     assert lost(replace(finding, lost_us=None)) == ""
+    assert lost(replace(finding, lost_us=0.001)) == "nothing"
+
+
+def test_every_document_that_a_shipped_rule_cites_has_a_title() -> None:
+    rules = Path(__file__).parents[2] / "rules"
+    cited = {name for path in rules.rglob("*.yaml") for name in re.findall(r"document: *([\w-]+)", path.read_text())}
+    assert "convolutional-layers-guide" in cited
+    assert cited <= set(DOCUMENTS)
 
 
 @pytest.mark.parametrize(
