@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 from convlint import __version__
 from convlint.rulebook import Plain
@@ -57,7 +58,9 @@ def _cache_path() -> Path | None:
             return None
     except OSError:
         return None
-    return folder / f"rules-{__version__}.marshal"
+    # One file for each installation: several beside each other must not replace each other's at every run.
+    here = crc32(os.fsencode(__file__))
+    return folder / f"rules-{__version__}-{sys.implementation.cache_tag}-{here:08x}.marshal"
 
 
 def _store(cache: Path, data: bytes) -> None:

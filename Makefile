@@ -1,0 +1,32 @@
+# `make demo` and `make test` work on a fresh machine: each makes the virtual environment that it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test check clean
+
+demo: $(VENV)/installed
+	$(BIN)/convlint check sample_configs/resnet50.yaml
+
+test: $(VENV)/tested
+	$(BIN)/python -m pytest
+
+check: $(VENV)/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+# PyTorch is pinned: a looser requirement may fetch gigabytes of CUDA libraries that no test needs.
+$(VENV)/tested: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test,onnx,torch,plot]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
