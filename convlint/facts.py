@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from convlint import support
 from convlint.estimate import LayerEstimate, PassEstimate, compute_dtype, nearest_full_waves
 from convlint.expr import UNKNOWN
 from convlint.gpu import Gpu
@@ -18,7 +17,6 @@ from convlint.model import PASSES, ConvLayer, Dtype, Edge, Mode, Pass, Runtime, 
 # Tensor Core vectors are 16 bytes wide: the guide's 8 for fp16 and 4 for tf32; TensorRT packs int8 by 32 (CG 4.4.3).
 _ALIGN = {Dtype.fp16: 8, Dtype.bf16: 8, Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 _LAYOUT_PICKERS = ("jax", "tensorrt", "tensorflow")
-_LIBRARIES = ("cuda", "cudnn", "tensorrt")
 _LETTERS = (
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dims", "calls", "declared_P", "declared_Q",
@@ -159,7 +157,9 @@ class LayerFacts(dict[str, Any]):
             if first == "support":
                 library = name.split(".")[1].rsplit("_", 1)[0].removesuffix("_too")
                 setting = "framework_version" if library == "framework" else library
-                if getattr(self.context.runtime, setting) is None:
+                bound = f"{library}_first" if name.endswith("_too_old") else f"{library}_last"
+                decides = getattr(self[first], bound) is not UNKNOWN  # else no version is known to matter
+                if decides and getattr(self.context.runtime, setting) is None:
                     lacking[f"runtime.{setting}"] = None
             elif first in ("runtime", "arriving", "gpu"):
                 parent = self[first]
@@ -283,7 +283,7 @@ class TargetFacts:
         self.shared: dict[str, Any] = {
             "gpu": _gpu_view(label, gpu),
             "runtime": _runtime_view(runtime),
-            "support": _support_view(gpu, runtime),
+            "support": _SupportView(gpu, runtime),
             "mode": mode,
             "training": mode == "training",
             "framework_picks_layout": framework_picks_layout(runtime),
@@ -346,14 +346,24 @@ def _runtime_view(runtime: Runtime) -> SimpleNamespace:
     return SimpleNamespace(**{name: _known(getattr(runtime, name)) for name in Runtime.__slots__ if name != "spans"})
 
 
-def _support_view(gpu: Gpu, runtime: Runtime) -> SimpleNamespace:
-    values: dict[str, Any] = {}
-    given: list[tuple[str, str, Version | None]] = [(name, name, getattr(runtime, name)) for name in _LIBRARIES]
-    given.append(("framework", runtime.framework or "", runtime.framework_version))
-    for key, library, version in given:
-        known = version is not None
-        values[f"{key}_dropped"] = _known(support.dropped(library, version, gpu)) if known else UNKNOWN
-        values[f"{key}_too_old"] = _known(support.too_old(library, version, gpu)) if known else UNKNOWN
-        values[f"{key}_first"] = str(support.first_version(library, gpu) or "") or UNKNOWN
-        values[f"{key}_last"] = support.last_version(library, gpu) or UNKNOWN
-    return SimpleNamespace(**values)
+class _SupportView:
+    """Which given library supports the GPU; the table is read only when a rule asks about a version."""
+
+    __slots__ = ("_gpu", "_runtime")
+
+    def __init__(self, gpu: Gpu, runtime: Runtime) -> None:
+        self._gpu, self._runtime = gpu, runtime
+
+    def __getattr__(self, name: str) -> Any:
+        from convlint import support  # reads its table: only for those who give a version
+
+        key, what = name.split("_", 1)
+        library = (self._runtime.framework or "") if key == "framework" else key
+        version: Version | None = getattr(self._runtime, "framework_version" if key == "framework" else key)
+        if what == "first":
+            return str(support.first_version(library, self._gpu) or "") or UNKNOWN
+        if what == "last":
+            return support.last_version(library, self._gpu) or UNKNOWN
+        if version is None:
+            return UNKNOWN
+        return _known((support.dropped if what == "dropped" else support.too_old)(library, version, self._gpu))
