@@ -12,6 +12,7 @@ DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
     "kepler-tuning-guide": "NVIDIA Tuning CUDA Applications for Kepler",
     "cuda-programming-guide": "NVIDIA CUDA C++ Programming Guide",
+    "cuda-release-notes": "NVIDIA CUDA Toolkit Release Notes",
     "pytorch-tuning-guide": "PyTorch Performance Tuning Guide",
     "field-report": "Field report",
     "cost-model": "convlint's cost model",
@@ -20,6 +21,7 @@ DOCUMENT_URLS: Mapping[str, str] = {
     "convolutional-layers-guide": "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html",
     "kepler-tuning-guide": "https://docs.nvidia.com/cuda/archive/11.8.0/kepler-tuning-guide/index.html",
     "cuda-programming-guide": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html",
+    "cuda-release-notes": "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
     "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
 
@@ -91,7 +93,7 @@ def advice(fix: Fix) -> str:
 
 def origin(rule: RuleInfo) -> str:
     """`NVIDIA Optimizing Convolutional Layers, 4.4.3 Channels In And Out`."""
-    document = DOCUMENTS.get(rule.source.document) or clean(rule.source.document)
+    document = DOCUMENTS.get(rule.source.document) or clean(rule.source.document).replace("-", " ")
     return f"{document}, {clean(rule.source.section)}" if rule.source.section else document
 
 
