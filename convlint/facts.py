@@ -158,8 +158,8 @@ class LayerFacts(dict[str, Any]):
                 library = name.split(".")[1].rsplit("_", 1)[0].removesuffix("_too")
                 setting = "framework_version" if library == "framework" else library
                 bound = f"{library}_first" if name.endswith("_too_old") else f"{library}_last"
-                decides = getattr(self[first], bound) is not UNKNOWN  # else no version is known to matter
-                if decides and getattr(self.context.runtime, setting) is None:
+                asks = name.endswith(("_too_old", "_dropped")) and getattr(self[first], bound) is not UNKNOWN
+                if asks and getattr(self.context.runtime, setting) is None:
                     lacking[f"runtime.{setting}"] = None
             elif first in ("runtime", "arriving", "gpu"):
                 parent = self[first]
