@@ -59,6 +59,9 @@ class Board:
             family = simt_family(gpu, tensorrt)
         if peak is None:
             return None
+        if gpu.boost_clock_hz is not None:
+            per_clock = peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor else 4)
+            family = replace(family, operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
         complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)

@@ -42,7 +42,7 @@ MOST_RESIDENT_TILES: Final = 4
 # 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
 SOLO: Final = 1.05
 # How much of the last wave's cost a library sees when it chooses a tile: 0 none, 1 all. Assumed from Fig. 4.
-WAVE_FORESIGHT: Final = 0.3
+WAVE_FORESIGHT: Final = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,7 @@ class Family:
     alignment: int  # channels are padded to this many
     sustained: float  # share of the peak that the innermost loop reaches with operands at hand
     operand_cost: float  # what loading operands adds to a step: times (tm + tn) / (tm * tn)
+    operand_rate: float  # FLOPs per clock and SM, times bytes per operand, that operand_cost is for: it grows with both
     pointwise_wgrad_cost: float  # operand_cost where wgrad has one tap, so that no load is shared by taps; 0: the same
     load_latency_us: float  # the latency of one step's loads, hidden by the work of all resident tiles
     round_us: float  # start and end of a round of resident tiles
@@ -75,6 +76,7 @@ FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
 VOLTA: Final = Family(
     tiles=_TENSOR_TILES, wgrad_tiles=((128, 128), (64, 64)), granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
+    operand_rate=1024.0 * 2,
     pointwise_wgrad_cost=0.0,
     load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
     weight_writes=(0.0, 0.0, 0.0), split=("idle", "never", "free"),
@@ -86,18 +88,22 @@ TURING: Final = replace(
     weight_writes=(0.0, 0.0, 10.0),
     split=("never", "never", "free"),
 )
-AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15)
+# Copies to shared memory that bypass registers feed twice the rate at the same cost. Fit on A100.
+AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
 # Warpgroup instructions multiply 64 rows; one tile per SM, fed by bulk copies. Assumed.
 HOPPER: Final = replace(
     AMPERE,
     tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
     wgrad_tiles=((256, 128), (128, 128), (64, 64)),
     granule=64,
+    operand_rate=4096.0 * 2,
 )
-BLACKWELL: Final = replace(HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.wgrad_tiles))
+BLACKWELL: Final = replace(
+    HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.wgrad_tiles), operand_rate=8192.0 * 2
+)
 SIMT: Final = Family(
     tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
-    operand_cost=8.4, pointwise_wgrad_cost=32.0, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
+    operand_cost=8.4, pointwise_wgrad_cost=32.0, operand_rate=256.0 * 4, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
     setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), split=("never", "never", "one"),
 )  # fmt: skip
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
