@@ -27,6 +27,7 @@ _ROOTS: Mapping[str, tuple[str, ...]] = {
     "P": ("H",), "Q": ("W",), "Z": ("D",), "C_group": ("C",), "K_group": ("K",), "depthwise": ("C",),
     "extent_T": ("T",), "extent_R": ("R",), "extent_S": ("S",), "NPQ": ("N", "H", "W"),
     "dead_taps": ("H", "W", "R", "S"), "live_R": ("H", "R"), "live_S": ("W", "S"), "pointwise_map": ("H", "W"),
+    "declared_P": ("H",), "declared_Q": ("W",), "declared_Z": ("D",),
     "PadH": ("H",), "PadH_end": ("H",), "PadW": ("W",), "PadW_end": ("W",), "PadD": ("D",), "PadD_end": ("D",),
     "alignment": ("dtype",), "dtype.bytes": ("dtype",), "compute_dtype": ("dtype",), "on_tensor_cores": ("dtype",),
 }  # fmt: skip

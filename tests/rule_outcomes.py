@@ -1,0 +1,45 @@
+"""What one built-in rule says of a spec: used by the tables of the rules' tests."""
+
+from __future__ import annotations
+
+from convlint.engine import Target, check_network
+from convlint.gpu import load_gpu
+from convlint.located_yaml import parse
+from convlint.readers.yaml_spec import read_fragment
+from convlint.report import Finding
+from convlint.rulebook import Rulebook, load_rulebook
+
+_RULES = load_rulebook()
+
+SILENT = "silent"
+
+
+def findings(code: str, layers: str, *, gpu: str = "a100", runtime: str = "", mode: str = "training") -> list[Finding]:
+    """The findings of rule `code` on layers written as "{ C: 3, ... }, { ... }"; nothing may be skipped."""
+    found, needs = _checked(code, layers, gpu, runtime, mode)
+    assert not needs, needs
+    return found
+
+
+def outcome(
+    code: str, layers: str, *, gpu: str = "a100", runtime: str = "", mode: str = "training"
+) -> str | tuple[str, ...]:
+    """The severity of the one finding, SILENT, or what the rule was skipped for want of."""
+    found, needs = _checked(code, layers, gpu, runtime, mode)
+    if not found:
+        return needs or SILENT
+    assert len(found) == 1, found
+    return found[0].severity
+
+
+def _checked(code: str, layers: str, gpu: str, runtime: str, mode: str) -> tuple[list[Finding], tuple[str, ...]]:
+    rule = _RULES.find(code)
+    assert rule is not None
+    document = parse(f"version: 1\nruntime: {{ {runtime} }}\nlayers:\n  [ {layers} ]\n")
+    assert document is not None
+    network, errors = read_fragment(document, "spec.yaml")
+    assert network is not None, errors
+    assert not errors, errors
+    target = Target(label=gpu, gpu=load_gpu(gpu))
+    result = check_network(network, Rulebook([rule]), [target], "training" if mode == "training" else "inference")
+    return list(result.findings), tuple(dict.fromkeys(need for skip in result.skipped for need in skip.needs))
