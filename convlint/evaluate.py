@@ -1,0 +1,67 @@
+"""The layer rules evaluated on one layer's facts: which do not hold, which cannot be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+from convlint.errors import RuleError
+from convlint.expr import ExprError, UnknownValue
+from convlint.facts import LayerFacts
+from convlint.hits import Flaw, holds
+from convlint.model import ConvLayer
+from convlint.rulebook import Case, Rule
+
+# Everything of a layer that a rule can read, but not where it stands.
+layer_identity = attrgetter(
+    *(field.name for field in fields(ConvLayer) if field.name not in ("name", "path", "spans", "node"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What the rules say of one layer; `applicable` are the codes whose `when` held."""
+
+    flaws: tuple[Flaw, ...]
+    skipped: tuple[tuple[str, tuple[str, ...]], ...]  # code, what it needs
+    applicable: tuple[str, ...]
+
+
+class Evaluator:
+    """A fixed list of rules, in order."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        # A rule that prints a layer's own name sets equal layers apart.
+        self.reads_names = any(rule.scope == "layer" and "name" in rule.names_in_messages() for rule in rules)
+
+    def evaluate(self, facts: LayerFacts, *, connected: bool) -> Evaluation:
+        """All rules on one layer, the general ones silent where a specific one speaks."""
+        flaws: list[Flaw] = []
+        skipped: list[tuple[str, tuple[str, ...]]] = []
+        applicable: list[str] = []
+        for rule in self.rules:
+            if rule.scope == "edge" and not connected:
+                continue
+            try:
+                if rule.when is not None and not rule.when.evaluate(facts):
+                    continue
+                for name, expr in rule.let:
+                    facts[name] = expr.evaluate(facts)
+                right = rule.check.evaluate(facts)
+                applicable.append(rule.info.code)
+                if not right:
+                    flaws.append(Flaw.of(rule, _case(rule, facts), facts))
+            except UnknownValue:
+                skipped.append((rule.info.code, facts.needs(rule.names())))
+            except ExprError as error:
+                raise RuleError(error.message, path=rule.path) from error
+        if len(flaws) > 1:
+            codes = {flaw.rule.info.code for flaw in flaws}
+            flaws = [flaw for flaw in flaws if not (flaw.rule.yields_to & codes)]
+        return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
+
+
+def _case(rule: Rule, facts: LayerFacts) -> Case:
+    return next((case for case in rule.cases[:-1] if holds(case.when, facts)), rule.cases[-1])
