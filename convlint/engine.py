@@ -12,15 +12,14 @@ from hashlib import blake2b
 
 from convlint import __version__
 from convlint.estimate import LayerEstimate, estimate_layer, grade
-from convlint.expr import Expr, ExprError, UnknownValue
-from convlint.errors import RuleError
+from convlint.evaluate import Evaluation, Evaluator, layer_identity
 from convlint.facts import LayerFacts, TargetFacts, framework_picks_layout
 from convlint.gpu import Gpu
-from convlint.hits import Hit, joined
+from convlint.hits import Flaw, Hit, joined
 from convlint.model import ConvLayer, Location, Mode, Network
 from convlint.pricing import Pricer, severity_by_price
 from convlint.report import Finding, InputError, LayerReport, Report, Skipped
-from convlint.rulebook import Case, Rule, Rulebook
+from convlint.rulebook import Rulebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,79 +125,72 @@ class _NetworkCheck:
             self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
             self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
         rules = [rule for rule in self.rulebook.rules if first or rule.needs_gpu]
-        hits: list[Hit] = []
-        applicable: dict[str, int] = {}
-        layer_rules = [rule for rule in rules if rule.scope != "network"]
-        for index, layer in enumerate(network.layers):
-            edge = self.edges.get(index)
-            producers = tuple(network.layers[i] for i in edge.producers) if edge else ()
-            values = LayerFacts(facts, layer, edge, producers, estimates[index])
-            fired = []
-            for rule in layer_rules:
-                if rule.scope == "edge" and edge is None:
-                    continue
-                hit = self._evaluate(rule, values, index, applicable)
-                if hit is not None:
-                    fired.append(hit)
-            if len(fired) > 1:
-                codes = {hit.rule.info.code for hit in fired}
-                fired = [hit for hit in fired if not (hit.rule.yields_to & codes)]
-            hits += fired
+        hits = self._hits(Evaluator([rule for rule in rules if rule.scope != "network"]), facts, estimates)
         if network.layers:
-            hits += self._network_hits(facts, [rule for rule in rules if rule.scope == "network"])
-        for hit in joined(hits, applicable, len(network.layers)):
+            found = Evaluator([rule for rule in rules if rule.scope == "network"]).evaluate(
+                LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False
+            )
+            self._skip(found, None)
+            hits += [self._hit(flaw, None) for flaw in found.flaws]
+        for hit in hits:
             self.findings.append(self._finding(hit, target, pricer, first))
 
-    def _network_hits(self, facts: TargetFacts, rules: Sequence[Rule]) -> list[Hit]:
-        values = LayerFacts(facts, ConvLayer(name=""), None, (), None)
-        hits = [hit for rule in rules if (hit := self._evaluate(rule, values, None, {})) is not None]
-        codes = {hit.rule.info.code for hit in hits}
-        return [hit for hit in hits if not (hit.rule.yields_to & codes)]
+    def _hits(self, evaluator: Evaluator, facts: TargetFacts, estimates: Sequence[LayerEstimate | None]) -> list[Hit]:
+        """What the layer rules find; layers that no rule can tell apart are evaluated once."""
+        layers = self.network.layers
+        hits: list[Hit] = []
+        applicable: dict[str, int] = {}
+        known: dict[object, Evaluation] = {}
+        for index, layer in enumerate(layers):
+            edge = self.edges.get(index)
+            key = None if edge is not None or evaluator.reads_names else layer_identity(layer)
+            found = known.get(key) if key is not None else None
+            if found is None:
+                producers = tuple(layers[i] for i in edge.producers) if edge else ()
+                values = LayerFacts(facts, layer, edge, producers, estimates[index])
+                found = evaluator.evaluate(values, connected=edge is not None)
+                if key is not None:
+                    known[key] = found
+            self._skip(found, layer.name)
+            for code in found.applicable:
+                applicable[code] = applicable.get(code, 0) + 1
+            hits += [self._hit(flaw, index) for flaw in found.flaws]
+        return joined(hits, applicable)
 
-    def _evaluate(self, rule: Rule, values: LayerFacts, index: int | None, applicable: dict[str, int]) -> Hit | None:
-        """The rule's hit on one layer (or on the network), or None; what it lacks becomes a Skipped."""
-        try:
-            if rule.when is not None and not rule.when.evaluate(values):
-                return None
-            for name, expr in rule.let:
-                values[name] = expr.evaluate(values)
-            holds = rule.check.evaluate(values)
-            code = rule.info.code
-            applicable[code] = applicable.get(code, 0) + 1
-            if holds:
-                return None
-            case = _case(rule, values)
-            return Hit.of(rule, case, index, values, self._location(case, index, values))
-        except UnknownValue:
-            layer = None if index is None else self.network.layers[index].name
-            needs = values.needs(rule.names())
-            self.skipped.append(Skipped(code=rule.info.code, layer=layer, path=self.network.path, needs=needs))
-        except ExprError as error:
-            raise RuleError(error.message, path=rule.path) from error
-        return None
+    def _skip(self, found: Evaluation, layer: str | None) -> None:
+        path = self.network.path
+        self.skipped += [Skipped(code=code, layer=layer, path=path, needs=needs) for code, needs in found.skipped]
 
-    def _location(self, case: Case, index: int | None, values: LayerFacts) -> Location:
-        """Where the value that breaks the rule was written: the first place whose condition holds."""
-        names = [name for name, expr in case.at if expr is None or _holds(expr, values)]
+    def _hit(self, flaw: Flaw, index: int | None) -> Hit:
+        layer = None if index is None else self.network.layers[index]
+        return Hit(
+            flaw=flaw,
+            indices=() if index is None else (index,),
+            names=() if layer is None else (layer.name,),
+            location=self._location(flaw.places, layer),
+            message=flaw.message,
+            sets=(flaw.set,),
+            other=flaw.other,
+        )
+
+    def _location(self, places: Sequence[str], layer: ConvLayer | None) -> Location:
+        """Where the value that breaks the rule was written: in the layer, or among the network's settings."""
         network = self.network
-        if index is not None:
-            layer = network.layers[index]
-            own = [name for name in names if name in layer.spans]
-            if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in names):
+        if layer is not None:
+            own = [name for name in places if name in layer.spans]
+            if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in places):
                 return layer.locate(*own)
-        for name in names:
-            setting = name.removeprefix("runtime.")
-            span = network.runtime.spans.get(setting) or network.spans.get(name)
+        for name in places:
+            span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)
             if span is not None:
                 return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
-        return Location(path=network.path) if index is None else network.layers[index].locate()
+        return Location(path=network.path) if layer is None else layer.locate()
 
     def _finding(self, hit: Hit, target: Target, pricer: Pricer, first: bool) -> Finding:
         rule = hit.rule
         price = pricer.price(hit)
-        severity = severity_by_price(hit.case.severity, price)
-        layer = self.network.layers[hit.indices[0]].name if len(hit.indices) == 1 else None
-        names = tuple(self.network.layers[i].name for i in hit.indices) if len(hit.indices) > 1 else ()
+        severity = severity_by_price(hit.flaw.case.severity, price)
+        layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None
         key = (rule.info.code, layer, gpu)
         ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
@@ -211,7 +203,7 @@ class _NetworkCheck:
             message=hit.message,
             location=hit.location,
             layer=layer,
-            layers=names,
+            layers=hit.names if len(hit.names) > 1 else (),
             gpu=gpu,
             lost_us=price.lost_us,
             lost_percent=price.lost_percent,
@@ -225,17 +217,3 @@ class _NetworkCheck:
             LayerReport(layer=layer, estimates={label: self.estimates[label][index] for label in labels})
             for index, layer in enumerate(self.network.layers)
         ]
-
-
-def _case(rule: Rule, values: LayerFacts) -> Case:
-    for case in rule.cases[:-1]:
-        if case.when is not None and _holds(case.when, values):
-            return case
-    return rule.cases[-1]
-
-
-def _holds(expr: Expr, values: LayerFacts) -> bool:
-    try:
-        return bool(expr.evaluate(values))
-    except UnknownValue:
-        return False

@@ -271,7 +271,16 @@ _LAZY: Mapping[str, Callable[[LayerFacts], Any]] = {
     "batch_to_fill": _batch_to_fill,
     "layer_percent": _layer_percent,
 }
-_ESTIMATED = (*PASSES, "tiles_worst", "waves_worst", "tile", "batch_below", "batch_above", "batch_to_fill", "layer_percent")
+_ESTIMATED = (
+    *PASSES,
+    "tiles_worst",
+    "waves_worst",
+    "tile",
+    "batch_below",
+    "batch_above",
+    "batch_to_fill",
+    "layer_percent",
+)
 
 
 class TargetFacts:
@@ -335,7 +344,9 @@ def shortened(names: list[str], most: int) -> str:
 
 
 def _gpu_view(label: str, gpu: Gpu) -> SimpleNamespace:
-    tensor = {f"tensor_{dtype}": dtype in gpu.tensor_dtypes for dtype in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")}
+    tensor = {
+        f"tensor_{dtype}": dtype in gpu.tensor_dtypes for dtype in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")
+    }
     fields = (
         "name", "architecture", "chip", "compute_capability", "dies_per_board", "sms", "pcie_gen", "concurrent_kernels",
         "hyper_q", "geforce", "integrated", "tensor_cores", "fast_fp16", "fp64_ratio",

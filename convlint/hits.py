@@ -1,10 +1,10 @@
-"""What rules hit before it is priced: one hit per rule and layer, joined where a whole network shares it."""
+"""What rules find before it is priced: flaws, where they were hit, and those that a whole network shares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from convlint.expr import Expr, UnknownValue
 from convlint.facts import LayerFacts, shortened
@@ -18,24 +18,22 @@ _COUNT, _LAYERS = "\x00count\x00", "\x00layers\x00"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A rule that does not hold: where, why, and what its fix would set (per layer)."""
+class Flaw:
+    """A rule that does not hold for some values: what it says, and what its fix would set. Knows no layer."""
 
     rule: Rule
     case: Case
-    name: str  # of the layer
-    indices: tuple[int, ...]  # of the network's layers; empty: the network itself
-    location: Location
+    places: tuple[str, ...]  # the fields to point at, best first
     message: str
     describe: str = ""
-    set: tuple[Mapping[str, Scalar], ...] = ()  # one for each index
+    set: Mapping[str, Scalar] = field(default_factory=dict)
     other: Mapping[str, Scalar] = field(default_factory=dict)
     join: bool = False
     join_message: str = ""
 
     @staticmethod
-    def of(rule: Rule, case: Case, index: int | None, values: LayerFacts, location: Location) -> Hit:
-        """The hit of one layer, its texts rendered while the layer's values are at hand. Raises UnknownValue."""
+    def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
+        """The flaw, its texts rendered while the values are at hand. Raises UnknownValue."""
         new: dict[str, Scalar] = {}
         other: dict[str, Scalar] = {}
         describe = ""
@@ -43,25 +41,48 @@ class Hit:
             new = _evaluated(case.fix.set, values)
             other = {name: value for name, value in _evaluated(case.fix.other, values).items() if value}
             describe = case.fix.describe.render(_Over(values, new))
-        join = rule.join is not None and _joins(rule.join.when, values)
+        join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
         new, other = _changes(new, values), _changes(other, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
-        return Hit(
+        return Flaw(
             rule=rule,
             case=case,
-            name=values.layer.name,
-            indices=() if index is None else (index,),
-            location=location,
+            places=tuple(name for name, expr in case.at if expr is None or holds(expr, values)),
             message=case.message.render(values),
             describe=describe,
-            set=(new,),
+            set=new,
             other=other,
             join=join,
             join_message=rule.join.message.render(_Over(values, {"count": _COUNT, "layers": _LAYERS}))
             if join and rule.join
             else "",
         )
+
+
+def holds(expr: Expr | None, values: LayerFacts) -> bool:
+    """Whether `expr` is known to be true."""
+    try:
+        return expr is not None and bool(expr.evaluate(values))
+    except UnknownValue:
+        return False
+
+
+class Hit(NamedTuple):
+    """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
+
+    flaw: Flaw
+    indices: tuple[int, ...]  # of the network's layers
+    names: tuple[str, ...]
+    location: Location
+    message: str
+    sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
+    other: Mapping[str, Scalar]
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that was broken."""
+        return self.flaw.rule
 
 
 class _Over(dict[str, Any]):
@@ -73,13 +94,6 @@ class _Over(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         return self.values_behind[name]
-
-
-def _joins(when: Expr | None, values: LayerFacts) -> bool:
-    try:
-        return when is None or bool(when.evaluate(values))
-    except UnknownValue:
-        return False
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
@@ -98,7 +112,11 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
 
 def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
     """How far the sizes move, relative to what they are."""
-    return sum(abs(value - values[name]) / max(1, abs(values[name])) for name, value in changes.items() if isinstance(value, int | float))
+    return sum(
+        float(abs(value - values[name])) / max(1, abs(values[name]))
+        for name, value in changes.items()
+        if isinstance(value, int | float)
+    )
 
 
 def _same(old: Any, new: Scalar) -> bool:
@@ -108,23 +126,22 @@ def _same(old: Any, new: Scalar) -> bool:
         return False
 
 
-def joined(hits: list[Hit], applicable: Mapping[str, int], layers: int) -> list[Hit]:
+def joined(hits: list[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     """Hits in order; those of a rule that all its layers share (or that always joins) become one."""
     groups: dict[str, list[Hit]] = {}
     for hit in hits:
-        if hit.join:
+        if hit.flaw.join:
             groups.setdefault(hit.rule.info.code, []).append(hit)
     whole = {}
     for code, group in groups.items():
         join = group[0].rule.join
         assert join is not None
-        shared = len(group) == applicable.get(code) and layers > 1
-        if len(group) > 1 and (join.share == "any" or shared):
+        if len(group) > 1 and (join.share == "any" or len(group) == applicable.get(code)):
             whole[code] = _join(group)
     result = []
     for hit in hits:
         code = hit.rule.info.code
-        if code not in whole or not hit.join:
+        if code not in whole or not hit.flaw.join:
             result.append(hit)
         elif hit is groups[code][0]:
             result.append(whole[code])
@@ -132,14 +149,16 @@ def joined(hits: list[Hit], applicable: Mapping[str, int], layers: int) -> list[
 
 
 def _join(group: list[Hit]) -> Hit:
-    names = shortened([hit.name for hit in group], 4)
     first = group[0]
-    text = first.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, names)
-    return replace(
-        first,
+    names = tuple(name for hit in group for name in hit.names)
+    text = first.flaw.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, shortened(list(names), 4))
+    return Hit(
+        flaw=first.flaw,
         indices=tuple(index for hit in group for index in hit.indices),
+        names=names,
+        location=first.location,
         message=text,
-        set=_one_batch([hit.set[0] for hit in group]),
+        sets=_one_batch([hit.sets[0] for hit in group]),
         other={},
     )
 
@@ -147,5 +166,5 @@ def _join(group: list[Hit]) -> Hit:
 def _one_batch(sets: list[Mapping[str, Scalar]]) -> tuple[Mapping[str, Scalar], ...]:
     """A network has one batch size: where each layer wants its own N, the largest serves them all."""
     if all(set(changes) == {"N"} for changes in sets):
-        return ({"N": max(changes["N"] for changes in sets)},) * len(sets)  # type: ignore[type-var]
+        return ({"N": max(changes["N"] for changes in sets)},) * len(sets)
     return tuple(sets)

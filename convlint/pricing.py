@@ -27,6 +27,7 @@ class Price:
 
 
 _FIELDS = frozenset(field.name for field in fields(ConvLayer))
+_SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
@@ -42,7 +43,10 @@ def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
             values[name] = value
             if name in ("PadD", "PadH", "PadW") and name + "_end" not in changes:
                 values[name + "_end"] = value
-    return with_output(replace(layer, **values)) if values else layer  # type: ignore[arg-type]
+    if not values:
+        return layer
+    changed = replace(layer, **values)  # type: ignore[arg-type]
+    return changed if _SHAPELESS.issuperset(values) else with_output(changed)
 
 
 def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
@@ -59,12 +63,13 @@ class Pricer:
     ) -> None:
         self.layers, self.estimates, self.facts = layers, estimates, facts
         self.time_us = facts.time_us if all(estimates) else None
+        self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], LayerEstimate | None] = {}
 
     def price(self, hit: Hit) -> Price:
         """The hit's price and its fix with the change it makes."""
-        pairs = list(zip(hit.indices, hit.set, strict=False))
+        pairs = list(zip(hit.indices, hit.sets, strict=False))
         if len(pairs) > 1 and all(set(changed) == {"N"} for _, changed in pairs):  # the batch is the whole network's
-            pairs = [(index, hit.set[0]) for index in range(len(self.layers))]
+            pairs = [(index, hit.sets[0]) for index in range(len(self.layers))]
         changes = [self._change(index, changed) for index, changed in pairs]
         known = [change for change in changes if change is not None]
         change = sum(known) if known and len(known) == len(changes) else None
@@ -89,8 +94,14 @@ class Pricer:
         return None if after is None else after.time_us - before.time_us
 
     def _after(self, index: int, changes: Mapping[str, Scalar]) -> LayerEstimate | None:
-        runtime = with_settings(self.facts.runtime, changes)
-        return estimate_layer(with_fix(self.layers[index], changes), self.facts.gpu, runtime, self.facts.mode)
+        key = index, tuple(changes.items())
+        if len(self._estimated) > 16:  # only what one finding asks for twice; memory must not grow with the network
+            self._estimated.clear()
+        if key not in self._estimated:
+            runtime = with_settings(self.facts.runtime, changes)
+            layer = with_fix(self.layers[index], changes)
+            self._estimated[key] = estimate_layer(layer, self.facts.gpu, runtime, self.facts.mode)
+        return self._estimated[key]
 
     def _lost_to_quantization(self, hit: Hit) -> float | None:
         """Over the passes that the rule names; a pass bound by memory loses nothing."""
@@ -106,12 +117,12 @@ class Pricer:
         return total
 
     def _fix(self, hit: Hit, change: float | None) -> Fix | None:
-        spec = hit.case.fix
+        spec = hit.flaw.case.fix
         if spec is None:
             return None
-        first = hit.set[0] if hit.set else {}
-        shared = first if all(changes == first for changes in hit.set) else {}
-        describe = hit.describe
+        first = hit.sets[0] if hit.sets else {}
+        shared = first if all(changes == first for changes in hit.sets) else {}
+        describe = hit.flaw.describe
         stated = False
         if spec.other or set(shared) == {"N"}:
             sides = [side for side in (hit.other, shared) if side]
@@ -120,9 +131,7 @@ class Pricer:
             if effects:
                 stated = True
                 describe = f"{describe}: {' or '.join(effects)}"
-        return Fix(
-            describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change, states_effect=stated
-        )
+        return Fix(describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change, states_effect=stated)
 
     def _effect(self, indices: Sequence[int], changes: Mapping[str, Scalar]) -> str:
         """ "N=54 (time -31 %, work -2 %)": a size that shapes better need not shorten the operation (CG 1)."""

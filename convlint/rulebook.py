@@ -100,6 +100,12 @@ class Rule:
         parts = [self.check, *(expr for _, expr in self.let), *([self.when] if self.when else [])]
         return frozenset(name for expr in parts for name in expr.names)
 
+    def names_in_messages(self) -> frozenset[str]:
+        """Every name that its texts print."""
+        texts = [case.message for case in self.cases] + ([self.join.message] if self.join else [])
+        texts += [case.fix.describe for case in self.cases if case.fix]
+        return frozenset(name for text in texts for name in text.names)
+
 
 class Rulebook:
     """All rules, sorted by code, found by code or name."""
