@@ -1,0 +1,269 @@
+"""Family 7: what depends on the GPU alone, on its generation's limits, and on the libraries that still support it."""
+
+from __future__ import annotations
+
+import pytest
+from rule_outcomes import SILENT, findings, outcome
+
+from convlint.estimate import estimate_layer
+from convlint.gpu import load_gpu, occupancy_warps, resident_warps
+from convlint.model import ConvLayer, Dtype, Runtime, with_output
+
+
+def layer(N: int = 32, C: int = 64, H: int = 56, K: int = 64, R: int = 3, dtype: str = "fp32", name: str = "x") -> str:
+    return (
+        f"{{ name: {name}, N: {N}, C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}, padding: {R // 2}, dtype: {dtype} }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        *((gpu, "info") for gpu in ("k10", "k40", "k80", "m40", "p100", "p40", "gtx-1080-ti")),
+        # 7.5, and yet without
+        *((gpu, "info") for gpu in ("gtx-1650", "gtx-1660-ti")),
+        *((gpu, SILENT) for gpu in ("v100", "t4", "a100", "l4", "h100", "b200", "xavier")),
+    ],
+)
+def test_no_tensor_cores(gpu: str, expected: str) -> None:
+    assert outcome("CL701", f"{layer()}, {layer(name='y')}", gpu=gpu) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "hit"),
+    [
+        *((gpu, "fp16", True) for gpu in ("k80", "m40", "m60", "p4", "p40", "gtx-1080-ti", "titan-xp")),
+        *((gpu, "fp16", False) for gpu in ("p100", "v100", "gtx-1660-ti", "t4", "a100")),
+        *((gpu, "fp32", False) for gpu in ("k80", "m40", "p40")),
+        ("k80", "bf16", False),
+    ],
+)
+def test_half_precision_storage_only(gpu: str, dtype: str, hit: bool) -> None:
+    assert bool(findings("CL702", layer(dtype=dtype), gpu=gpu)) == hit
+
+
+def test_half_precision_is_one_finding_where_all_layers_share_it() -> None:
+    half = [layer(dtype="fp16", name=name) for name in "abc"]
+    (finding,) = findings("CL702", ", ".join(half), gpu="p40")
+    assert finding.layers == ("a", "b", "c")
+    assert finding.fix is not None
+    assert finding.fix.set == {"dtype": "fp32"}
+    # compute-bound work is no slower in fp32, so nothing is lost that would deserve a warning
+    assert finding.severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [*((gpu, "info") for gpu in ("k10", "k80", "m60")), *((gpu, SILENT) for gpu in ("k40", "a100", "b200", "gb200"))],
+)
+def test_multi_die_board(gpu: str, expected: str) -> None:
+    assert outcome("CL703", f"{layer()}, {layer(name='y')}", gpu=gpu) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "sizes", "expected"),
+    [
+        ("k40", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
+        ("k40", {"N": 32, "C": 512, "H": 7, "K": 512}, SILENT),
+        ("k40", {"N": 64, "C": 128, "H": 28, "K": 128}, SILENT),
+        ("k80", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
+        ("k10", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
+        # a single multiprocessor is soon full
+        ("gk20a", {"N": 1, "C": 512, "H": 7, "K": 512}, SILENT),
+        # no other generation
+        *((gpu, {"N": 1, "C": 512, "H": 7, "K": 512}, SILENT) for gpu in ("m40", "p100", "v100", "a100")),
+    ],
+)
+def test_low_occupancy(gpu: str, sizes: dict[str, int], expected: str) -> None:
+    assert outcome("CL704", layer(**sizes), gpu=gpu) == expected
+
+
+def test_low_occupancy_needs_the_sizes_on_kepler_only() -> None:
+    assert set(outcome("CL704", "{ C: 64, K: 64, R: 3, S: 3, dtype: fp32 }", gpu="k40")) == {"N", "H", "W"}
+    assert outcome("CL704", "{ C: 64, K: 64, R: 3, S: 3, dtype: fp32 }", gpu="a100") == SILENT
+
+
+def test_occupancy_by_registers() -> None:
+    """KG 1.4.1: 63 registers and 256 threads a block; 64 resident warps are the most from Kepler on."""
+    fermi = resident_warps(
+        threads_per_block=256, registers_per_thread=63, shared_bytes_per_block=0, registers_per_sm=32768,
+        registers_per_block=32768, shared_bytes_per_sm=49152, max_warps_per_sm=48, max_blocks_per_sm=8,
+        register_unit=64, warp_unit=2, shared_unit=128,
+    )  # fmt: skip
+    assert fermi == 16
+    warps = {
+        gpu: occupancy_warps(load_gpu(gpu), threads_per_block=256, registers_per_thread=63)
+        for gpu in ("k10", "k20", "k40", "k80")
+    }
+    assert warps == {"k10": 32, "k20": 32, "k40": 32, "k80": 64}
+
+
+def test_limits_of_an_smx() -> None:
+    for name, registers, shared in (("k10", 65536, 48), ("k20", 65536, 48), ("k40", 65536, 48), ("k80", 131072, 112)):
+        gpu = load_gpu(name)
+        assert (gpu.max_warps_per_sm, gpu.max_blocks_per_sm) == (64, 16)
+        assert (gpu.registers_per_sm, gpu.shared_bytes_per_sm // 1024) == (registers, shared)
+        assert gpu.max_shared_bytes_per_block // 1024 == 48
+        assert gpu.max_registers_per_thread == (63 if name == "k10" else 255)
+
+
+def test_twice_the_registers_hold_twice_the_warps() -> None:
+    """GK210 (K80) against GK110B (K40), for a layer large enough that only registers limit."""
+    pads = {"PadH": 1, "PadW": 1, "PadH_end": 1, "PadW_end": 1}
+    conv = with_output(ConvLayer(name="x", N=256, C=256, H=28, W=28, K=256, R=3, S=3, dtype=Dtype.fp32, **pads))
+    warps = {}
+    for name in ("k40", "k80"):
+        estimate = estimate_layer(conv, load_gpu(name), Runtime(), "inference")
+        assert estimate is not None
+        fprop = estimate.passes["fprop"]
+        assert fprop.tile == (128, 128)
+        warps[name] = fprop.resident_warps
+    assert warps["k80"] == 2 * warps["k40"]
+
+
+SMALL = {"N": 1, "C": 64, "H": 7, "K": 64, "R": 1}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        *((gpu, "info") for gpu in ("k10", "gtx-680", "k20", "k20x", "k40", "k80")),
+        *((gpu, SILENT) for gpu in ("gk20a", "m40", "p100", "a100")),
+    ],
+)
+def test_concurrent_kernels(gpu: str, expected: str) -> None:
+    assert outcome("CL705", layer(**SMALL), gpu=gpu) == expected
+    assert outcome("CL705", layer(N=64), gpu=gpu) == SILENT
+
+
+@pytest.mark.parametrize(("gpu", "kernels", "hyper_q"), [("k10", 16, False), ("k20", 32, True), ("k80", 32, True)])
+def test_concurrent_kernels_says_what_this_chip_can_do(gpu: str, kernels: int, hyper_q: bool) -> None:
+    layers = ", ".join([layer(**SMALL, name="a"), layer(name="big", N=64), layer(**SMALL, name="b")])
+    (finding,) = findings("CL705", layers, gpu=gpu)
+    assert finding.layers == ("a", "b")
+    assert f"up to {kernels} kernels" in finding.message
+    assert finding.fix is not None
+    assert ("CUDA_DEVICE_MAX_CONNECTIONS" in finding.fix.describe) == hyper_q
+    assert ("MPS" in finding.fix.describe) == hyper_q
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "expected"),
+    [
+        ("k40", "gpu_clock: base", "info"),
+        ("k40", "gpu_clock: boost", SILENT),
+        ("k40", "", ("runtime.gpu_clock",)),
+        # K80 boosts by itself, the others do not have it or manage it themselves
+        *((gpu, clock, SILENT) for gpu in ("k80", "k20x", "k10", "m40", "a100") for clock in ("", "gpu_clock: base")),
+    ],
+)
+def test_gpu_boost(gpu: str, runtime: str, expected: object) -> None:
+    assert outcome("CL706", layer(), gpu=gpu, runtime=runtime) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "expected"),
+    [
+        ("k10", 'cuda: "11.0", cudnn: "7.6.5"', "error"),
+        ("k10", 'cuda: "10.2", cudnn: "7.6.5", framework: pytorch', SILENT),
+        ("k80", 'cuda: "11.8", cudnn: "8.5", framework: pytorch', SILENT),
+        ("k80", 'cuda: "12.0"', "error"),
+        ("v100", 'cuda: "12.9", cudnn: "9.10", framework: pytorch', SILENT),
+        ("v100", 'cuda: "13.0"', "error"),
+        ("v100", 'cuda: "12.9", cudnn: "9.11"', "error"),
+        ("v100", 'cuda: "12.9", framework: pytorch', ("runtime.cudnn",)),
+        ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt, tensorrt: "10.4"', SILENT),
+        ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt, tensorrt: "10.5"', "error"),
+        ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt', ("runtime.tensorrt",)),
+        ("m40", 'framework: tensorrt, framework_version: "8.6"', "error"),
+        # nothing has dropped these yet, so no version is asked for
+        *((gpu, "", SILENT) for gpu in ("t4", "a100", "h100", "b200")),
+        ("t4", 'cuda: "13.0", cudnn: "9.11", framework: tensorrt, tensorrt: "10.5"', SILENT),
+        # cuDNN and TensorRT come with JetPack there
+        ("orin", 'cuda: "12.6", cudnn: "9.11"', SILENT),
+    ],
+)
+def test_retired_architecture(gpu: str, runtime: str, expected: object) -> None:
+    result = outcome("CL707", layer(), gpu=gpu, runtime=runtime)
+    assert (
+        set(result) - {"runtime.framework_version"} == set(expected)
+        if isinstance(expected, tuple)
+        else result == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "given", "last"),
+    [
+        ("k10", 'cuda: "11.2"', "CUDA 11.2", "CUDA 10.2"),
+        ("k80", 'cuda: "12.1"', "CUDA 12.1", "CUDA 11.8"),
+        ("p100", 'cuda: "13.0"', "CUDA 13.0", "CUDA 12.9"),
+        ("p100", 'cudnn: "9.13"', "cuDNN 9.13", "cuDNN 9.10"),
+        ("v100", 'tensorrt: "10.6"', "TensorRT 10.6", "TensorRT 10.4"),
+    ],
+)
+def test_retired_architecture_names_what_is_given_and_the_last_that_works(
+    gpu: str, runtime: str, given: str, last: str
+) -> None:
+    (finding,) = findings("CL707", layer(), gpu=gpu, runtime=runtime)
+    assert given in finding.message
+    assert gpu in finding.message
+    assert finding.location.line == 2
+    assert finding.fix is not None
+    assert last in finding.fix.describe
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "expected"),
+    [
+        ("a100", 'cuda: "11.0", cudnn: "8.0"', SILENT),
+        ("a100", 'cuda: "10.2"', "error"),
+        ("a100", 'cuda: "11.0", cudnn: "7.6.5"', "error"),
+        ("a100", 'cuda: "11.0"', ("runtime.cudnn",)),
+        ("rtx-3090", 'cuda: "11.0", cudnn: "8.0"', SILENT),
+        ("h100", 'cuda: "11.8", cudnn: "8.9.5"', SILENT),
+        ("h100", 'cuda: "11.7"', "error"),
+        ("b200", 'cuda: "12.6"', "error"),
+        ("b200", 'cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.7"', SILENT),
+        ("b200", 'cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.6"', "error"),
+        ("b200", 'cuda: "12.8", cudnn: "9.7", framework: jax', SILENT),
+    ],
+)
+def test_library_too_old(gpu: str, runtime: str, expected: object) -> None:
+    assert outcome("CL708", layer(), gpu=gpu, runtime=runtime) == expected
+
+
+def test_library_too_old_names_the_first_that_works() -> None:
+    (hopper,) = findings("CL708", layer(), gpu="h100", runtime='cuda: "11.7"')
+    (blackwell,) = findings(
+        "CL708", layer(), gpu="rtx-5090",
+        runtime='cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.6"',
+    )  # fmt: skip
+    assert hopper.fix is not None
+    assert "CUDA 11.8" in hopper.fix.describe
+    assert blackwell.fix is not None
+    assert "pytorch 2.7" in blackwell.fix.describe
+
+
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "expected"),
+    [
+        ("a100", "pinned_memory: false", "info"),
+        ("k20", "pinned_memory: false", "info"),
+        ("a100", "pinned_memory: true", SILENT),
+        ("a100", "", ("runtime.pinned_memory",)),
+        # one memory for CPU and GPU
+        ("orin", "pinned_memory: false", SILENT),
+        ("gk20a", "", SILENT),
+    ],
+)
+def test_host_transfer(gpu: str, runtime: str, expected: object) -> None:
+    assert outcome("CL709", layer(), gpu=gpu, runtime=runtime) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "narrow"), [("k20", True), ("k20x", True), ("k10", False), ("k40", False), ("k80", False)]
+)
+def test_host_transfer_names_the_boards_with_the_older_bus(gpu: str, narrow: bool) -> None:
+    (finding,) = findings("CL709", layer(), gpu=gpu, runtime="pinned_memory: false")
+    assert ("PCIe 2.0" in finding.message) == narrow
