@@ -71,8 +71,8 @@ def modern_boards() -> None:
 TERMS: dict[str, Callable[[], None]] = {
     "nothing": lambda: None,
     "load latency": family(load_latency_us=1e-6),
-    "resident tiles": module("MOST_RESIDENT_TILES", 1),
-    "a lone tile waits": module("SOLO", 1.0),
+    "resident tiles": family(most_resident=1),
+    "a lone tile waits": family(lone_tile_cost=1.0),
     "libraries overlook waves": module("WAVE_FORESIGHT", 1.0),
     "operand cost": family(operand_cost=0.0),
     "start and end of rounds": family(round_us=0.0),

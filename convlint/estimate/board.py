@@ -60,7 +60,9 @@ class Board:
         if peak is None:
             return None
         if gpu.boost_clock_hz is not None:
-            per_clock = peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor else 4)
+            per_clock = (
+                peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor or compute == Dtype.int8 else 4)
+            )
             family = replace(family, operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
@@ -72,7 +74,7 @@ class Board:
             "wgrad": (family.wgrad_tiles, family),
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
             "winograd": (family.tiles, family),
-            "fused winograd": (((128, 128),), family),
+            "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
             "fft": (const.FFT_TILES, complex_steps),
         }
         tables = {

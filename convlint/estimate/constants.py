@@ -37,10 +37,6 @@ DEPTHWISE_WGRAD: Final = 3.0
 LEAST_STEPS_PER_SPLIT: Final = 4
 # Registers for accumulators: half of the register file of an SM with 65,536. Hardware.
 ACCUMULATORS_PER_REGISTER: Final = 0.5
-MOST_RESIDENT_TILES: Final = 4
-# A tile that has its SM to itself waits at its own barriers; another would work meanwhile. The guide's Fig. 4 has
-# 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
-SOLO: Final = 1.05
 # How much of the last wave's cost a library sees when it chooses a tile: 0 none, 1 all. Assumed from Fig. 4.
 WAVE_FORESIGHT: Final = 0.35
 
@@ -64,6 +60,11 @@ class Family:
     setup_us: tuple[float, float, float]  # launch and setup of fprop, dgrad, wgrad
     weight_writes: tuple[float, float, float]  # further bytes per weight that the pass writes, per element
     split: tuple[Split, Split, Split]
+    most_resident: int = 4  # tiles per SM that the kernels are built for, where registers hold more
+    # A tile that has its SM to itself waits at its own barriers; another would work meanwhile. The guide's Fig. 4 has
+    # 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
+    lone_tile_cost: float = 1.05
+    fused_winograd: bool = True
 
 
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
@@ -74,13 +75,25 @@ _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 
 # cuDNN multiplies FFT's many small products with cgemm kernels of these tiles. Library (kernel names).
 FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
+# Tensor Cores. Fit: V100.
 VOLTA: Final = Family(
-    tiles=_TENSOR_TILES, wgrad_tiles=((128, 128), (64, 64)), granule=32, alignment=8, sustained=0.86, operand_cost=13.5,
+    tiles=_TENSOR_TILES,
+    wgrad_tiles=((128, 128), (64, 64)),
+    granule=32,
+    alignment=8,
+    sustained=0.86,
+    operand_cost=13.5,
     operand_rate=1024.0 * 2,
     pointwise_wgrad_cost=0.0,
-    load_latency_us=0.76, round_us=2.0, drain=0.0, extra_kernel_us=2.0, setup_us=(5.0, 7.5, 5.5),
-    weight_writes=(0.0, 0.0, 0.0), split=("idle", "never", "free"),
-)  # fmt: skip
+    load_latency_us=0.76,
+    round_us=2.0,
+    drain=0.0,
+    extra_kernel_us=2.0,
+    setup_us=(5.0, 7.5, 5.5),
+    weight_writes=(0.0, 0.0, 0.0),
+    split=("idle", "never", "free"),
+)
+# Fit: T4.
 TURING: Final = replace(
     VOLTA,
     wgrad_tiles=((128, 128),),
@@ -88,32 +101,46 @@ TURING: Final = replace(
     weight_writes=(0.0, 0.0, 10.0),
     split=("never", "never", "free"),
 )
-# Copies to shared memory that bypass registers feed twice the rate at the same cost. Fit on A100.
+# Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
+# rest as on V100. Checked against the guide's Figs. 4 and 13.
 AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
-# Warpgroup instructions multiply 64 rows; one tile per SM, fed by bulk copies. Assumed.
+# Warpgroup instructions multiply 64 rows; one tile per SM, fed by warps of its own. Assumed.
 HOPPER: Final = replace(
     AMPERE,
     tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
     wgrad_tiles=((256, 128), (128, 128), (64, 64)),
     granule=64,
     operand_rate=4096.0 * 2,
+    most_resident=1,
+    lone_tile_cost=1.0,
 )
-BLACKWELL: Final = replace(
-    HOPPER, tiles=((256, 256), *HOPPER.tiles), wgrad_tiles=((256, 256), *HOPPER.wgrad_tiles), operand_rate=8192.0 * 2
-)
+# Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
+BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
+# CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
 SIMT: Final = Family(
-    tiles=_SIMT_TILES, wgrad_tiles=((128, 128), (128, 32), (32, 128)), granule=8, alignment=1, sustained=1.0,
-    operand_cost=8.4, pointwise_wgrad_cost=32.0, operand_rate=256.0 * 4, load_latency_us=0.40, round_us=2.0, drain=0.2, extra_kernel_us=1.5,
-    setup_us=(10.5, 10.5 * 1.85, 10.5 * 2.9), weight_writes=(0.0, 0.0, 46.0), split=("never", "never", "one"),
-)  # fmt: skip
+    tiles=_SIMT_TILES,
+    wgrad_tiles=((128, 128), (128, 32), (32, 128)),
+    granule=8,
+    alignment=1,
+    sustained=1.0,
+    operand_cost=8.4,
+    operand_rate=256.0 * 4,
+    pointwise_wgrad_cost=32.0,
+    load_latency_us=0.40,
+    round_us=2.0,
+    drain=0.2,
+    extra_kernel_us=1.5,
+    setup_us=(10.5, 19.4, 30.5),
+    weight_writes=(0.0, 0.0, 46.0),
+    split=("never", "never", "one"),
+)
+SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0))
+SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8))
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
-SIMT_DOUBLED: Final = replace(
-    SIMT, sustained=0.7, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0)
-)
-SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 10.5 * 1.85, 10.5 * 1.45), weight_writes=(0.0, 0.0, 0.0))
-SIMT_TURING: Final = replace(SIMT, setup_us=(10.5 * 0.42, 10.5 * 0.42 * 1.85, 10.5 * 0.42 * 2.9))
-SIMT_KEPLER: Final = replace(SIMT, sustained=0.7)  # dual issue is rarely met. Assumed.
+SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
+# Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
+SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
 INT8_SETUP_US: Final = 11.5  # fit on int8 through cuDNN

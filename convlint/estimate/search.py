@@ -45,10 +45,10 @@ def programs(
         if tm * tn / THREADS_PER_TILE > thread_registers - 31:  # accumulators alone would spill (GK104)
             continue
         resident = int(registers * const.ACCUMULATORS_PER_REGISTER) // (tm * tn)
-        resident = max(1, min(resident, const.MOST_RESIDENT_TILES))
+        resident = max(1, min(resident, family.most_resident))
         step = 2 * tm * tn * family.granule / flops_per_us * (1 + family.operand_cost * (tm + tn) / (tm * tn))
         if resident == 1:
-            step *= const.SOLO
+            step *= family.lone_tile_cost
         power = const.LATENCY_OVERLAP
         rounds = tuple(
             ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
