@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 
 def main() -> None:
@@ -20,7 +25,7 @@ def _run(arguments: list[str]) -> int:
     # Typer's own errors share click's base class, under whatever name the installed version keeps it.
     wrong_usage = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
     try:
-        code = app(arguments, prog_name="convlint", standalone_mode=False)
+        code = _narrowed(app, arguments)(arguments, prog_name="convlint", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ConvlintError as error:
@@ -38,6 +43,20 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         print(f"convlint: error: output failed: {error.strerror or error}", file=sys.stderr)
         return 2
+
+
+def _narrowed(app: Typer, arguments: list[str]) -> Typer:
+    """The app with only the command that is asked for: Typer builds the options of every command that it holds."""
+    asked = [
+        command
+        for command in app.registered_commands
+        if command.callback is not None and (command.name or command.callback.__name__) in arguments[:1]
+    ]
+    if not asked:
+        return app
+    narrowed = copy(app)
+    narrowed.registered_commands = asked
+    return narrowed
 
 
 if __name__ == "__main__":
