@@ -48,7 +48,7 @@ def _stamp(path: str) -> tuple[int, int]:
 
 def _cache_path() -> Path | None:
     """In the user's cache folder; None where there is none, it is someone else's, or CONVLINT_NO_CACHE is set."""
-    if os.environ.get("CONVLINT_NO_CACHE") or sys.dont_write_bytecode:
+    if os.environ.get("CONVLINT_NO_CACHE"):
         return None
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     folder = Path(base) / "convlint"
