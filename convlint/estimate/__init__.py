@@ -1,4 +1,10 @@
-"""The cost model: pure functions from a layer, a GPU and a runtime to tiles, waves, bytes and time per pass."""
+"""The cost model: pure functions from a layer, a GPU and a runtime to tiles, waves, bytes and time per pass.
+
+A pass is lowered to batched GEMMs (`lowering`, `transforms`), whose tiles are dealt over the SMs in rounds of resident
+tiles; the fastest program (`search`) gives the compute time, joined with the DRAM traffic; copies for layout and
+alignment, further kernels and the launch come on top (`price`). `constants` says where each number comes from,
+`benchmarks/README.md` how well the whole predicts measured times.
+"""
 
 from convlint.estimate.passes import estimate_layer, estimate_pass
 from convlint.estimate.precision import compute_dtype

@@ -75,7 +75,7 @@ class Board:
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
             "winograd": (family.tiles, family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
-            "fft": (const.FFT_TILES, complex_steps),
+            "fft": (family.fft_tiles, complex_steps),
         }
         tables = {
             name: programs(

@@ -65,15 +65,13 @@ class Family:
     # 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
     lone_tile_cost: float = 1.05
     fused_winograd: bool = True
+    fft_tiles: tuple[Tile, ...] = ((64, 64),)
 
 
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
     (256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64),
 )  # fmt: skip
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
-
-# cuDNN multiplies FFT's many small products with cgemm kernels of these tiles. Library (kernel names).
-FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 
 # Tensor Cores. Fit: V100.
 VOLTA: Final = Family(
@@ -134,8 +132,10 @@ SIMT: Final = Family(
     weight_writes=(0.0, 0.0, 46.0),
     split=("never", "never", "one"),
 )
-SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0))
-SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8))
+# From Volta on, cgemm kernels of smaller tiles multiply FFT's many small products. Fit: V100 and T4.
+_FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
+SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
+SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
 SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)

@@ -86,6 +86,8 @@ def _describe(
     flops = useful_flops(problem)
     bytes_ = problem.dtype.bytes * elements
     direct = lowering.algorithm == "direct"
+    if direct:
+        resident = 32 * board.gpu.max_warps_per_sm
     wave = board.sms * resident
     last = 0 if direct else tiles % wave
     tile_efficiency = 1.0 if direct else lowering.useful_outputs * choice.split / (tiles * tm * tn)

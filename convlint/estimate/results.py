@@ -20,7 +20,7 @@ class PassEstimate:
 
     `gemm`, `flops`, `bytes` and `arithmetic_intensity` describe the useful work: tensors read once and written once,
     weights counted, no padding. Tiles, waves and times describe what is predicted to run. A pass that runs without
-    tiling (depthwise) has tile (1, 1) and nothing lost to quantization.
+    tiling (depthwise, fallbacks) has tile (1, 1), one thread each, and nothing lost to quantization.
     """
 
     gemm: Gemm
