@@ -100,8 +100,7 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
         if which == "dgrad" and problem.strided and board.cc == "7.5":
             return [_untiled(case, half_rate, around)]
     bytes_ = moved_bytes(problem, which, c, k)
-    lowerings = implicit_gemm(problem, which, family, c, k, tensor=True)
-    ways = [_tiled(case, lowering, bytes_, around) for lowering in lowerings]
+    ways = _least_tiled(case, implicit_gemm(problem, which, family, c, k, tensor=True), bytes_, around)
     if not board.modern and which == "wgrad" and c == 8 and problem.groups == 1:
         ways.append(_untiled(case, slow, around))
     return ways
@@ -114,28 +113,44 @@ def _on_cuda_cores(case: Case) -> list[Priced]:
     bytes_ = moved_bytes(problem, which, c, k)
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     if problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
-        lowerings += [found for found in transforms(problem, which, family, board.l2_bytes) if unit.tables[found.table]]
-    ways = [_tiled(case, lowering, bytes_, NONE) for lowering in lowerings]
+        lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
+    ways = _least_tiled(case, lowerings, bytes_, NONE)
     if which == "dgrad" and c <= 4 and problem.strided and problem.groups == 1:
         ways.append(_untiled(case, useful_flops(problem) / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6))
     return ways
 
 
-def _tiled(case: Case, lowering: Lowering, bytes_: float, around: Copies) -> Priced:
+def _least_tiled(case: Case, lowerings: list[Lowering], bytes_: float, around: Copies) -> list[Priced]:
+    """The fastest of the lowerings, in a list of its own."""
     problem, which, board, unit = case
     family = unit.family
     index = PASS_INDEX[which]
-    writes = family.weight_writes[index]
-    if writes:
-        writes *= problem.K * (problem.C // problem.groups) * problem.taps
-    rule = "never" if lowering.table in ("fft", "fused winograd") else family.split[index]
-    choice = fastest(
-        lowering, unit.tables[lowering.table], rule, family, sms=board.sms, us_per_byte=board.us_per_byte,
-        bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes) + writes) * board.us_per_byte,
-    )  # fmt: skip
-    overhead = family.setup_us[index] + choice.kernels * family.extra_kernel_us
-    serial = lowering.serial_bytes * board.us_per_byte + around.transposes_us + around.padding_us
-    return Priced(unit, choice, join(choice.compute_us, choice.memory_us) + serial + overhead, overhead, around)
+    setup = family.setup_us[index]
+    if family.weight_writes[index]:
+        bytes_ += family.weight_writes[index] * problem.K * (problem.C // problem.groups) * problem.taps
+    copied = around.transposes_us + around.padding_us
+    least: Priced | None = None
+    for lowering in lowerings:
+        fixed = (
+            setup + copied + lowering.serial_bytes * board.us_per_byte + lowering.extra_kernels * family.extra_kernel_us
+        )
+        choice = fastest(
+            lowering,
+            unit.tables[lowering.table],
+            "never" if lowering.table in ("fft", "fused winograd") else family.split[index],
+            family,
+            sms=board.sms,
+            bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
+            us_per_byte=board.us_per_byte,
+            below_us=float("inf") if least is None else least.time_us - fixed,
+        )
+        if choice is None:
+            continue
+        overhead = setup + choice.kernels * family.extra_kernel_us
+        time = fixed + join(choice.compute_us, choice.memory_us) + (choice.split > 1) * family.extra_kernel_us
+        if least is None or time < least.time_us:
+            least = Priced(unit, choice, time, overhead, around)
+    return [] if least is None else [least]
 
 
 def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:

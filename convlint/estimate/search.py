@@ -90,15 +90,18 @@ def fastest(
     sms: int,
     bytes_us: float,
     us_per_byte: float,
-) -> Choice:
+    below_us: float = float("inf"),
+) -> Choice | None:
     """The program that the library is expected to take: the least expected time over tiles and splits.
+
+    None where no program takes less than `below_us`.
 
     Where the unsplit tiles fill more than one wave, what is expected leans on the steady state: libraries weigh the
     last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
     round_us, share, foresight = family.round_us, lowering.peak_share, const.WAVE_FORESIGHT
-    least = float("inf")
+    least = below_us
     best: tuple[Program, int, int, int, float, float] | None = None
     for program in table:
         resident, rounds_us = program.resident, program.rounds_us
@@ -128,6 +131,7 @@ def fastest(
             if expected < least:
                 least = expected
                 best = (program, split, tiles, steps, compute_us, memory_us)
-    assert best is not None
+    if best is None:
+        return None
     program, split, tiles, steps, compute_us, memory_us = best
     return Choice(lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1))
