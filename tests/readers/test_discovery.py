@@ -1,0 +1,108 @@
+"""Which files a folder, a glob or a name stands for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from convlint.readers import discovery
+from convlint.readers.discovery import discover
+
+SPEC = "version: 1\nlayers:\n  - {C: 8}\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with inputs, with files that are none, and with folders that are not entered."""
+    files = {
+        "b.onnx": "", "a/net.keras": "", "a/deep/x.pt2": "", "spec.yaml": SPEC, "other.yaml": "name: ci\n",
+        "spec.json": '{"version": 1, "layers": []}', "package.json": '{"name": "x"}', "model.pt": "", "notes.txt": "",
+        ".hidden.onnx": "", ".git/g.onnx": "", ".venv/v.onnx": "", "node_modules/n.onnx": "", "__pycache__/p.onnx": "",
+        "sharded/model.safetensors.index.json": "{}", "sharded/model-00001-of-00002.safetensors": "",
+        "sharded/model-00002-of-00002.safetensors": "", "lone/model-00001-of-00002.safetensors": "",
+    }  # fmt: skip
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+FOUND = (
+    "a/deep/x.pt2", "a/net.keras", "b.onnx", "lone/model-00001-of-00002.safetensors",
+    "sharded/model.safetensors.index.json", "spec.json", "spec.yaml",
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_folder_stands_for_every_file_that_a_reader_knows() -> None:
+    assert discover(["."]) == (FOUND, ())
+    assert discover(["a"]) == (("a/deep/x.pt2", "a/net.keras"), ())
+
+
+@pytest.mark.usefixtures("tree")
+def test_globs() -> None:
+    assert discover(["*.onnx"]) == (("b.onnx",), ())
+    assert discover(["**/*"]) == (FOUND, ())
+    assert discover(["a/**/*.pt2"]) == (("a/deep/x.pt2",), ())
+    assert discover(["**/*.pt2"]) == (("a/deep/x.pt2",), ())
+    assert discover(["*/*.keras"]) == (("a/net.keras",), ())
+    assert discover(["?.onnx"]) == (("b.onnx",), ())
+    assert discover(["[ab]/**"])[0] == ("a/deep/x.pt2", "a/net.keras")
+    assert discover(["[!a].onnx"]) == (("b.onnx",), ())
+    assert discover(["[a.onnx"])[1] != ()
+    here = str(Path.cwd())
+    assert discover([f"{here}/*.onnx"]) == ((f"{here}/b.onnx",), ())
+
+
+@pytest.mark.usefixtures("tree")
+def test_what_is_named_is_kept_as_it_is() -> None:
+    named = ("model.pt", "notes.txt", "other.yaml", ".git/g.onnx", "-", "pkg.mod:net", "not-there.onnx")
+    assert discover(named) == (named, ())
+    assert discover(["spec.yaml", "b.onnx", "spec.yaml"]) == (("spec.yaml", "b.onnx"), ())
+    assert discover(["b.onnx", "."])[0] == ("b.onnx", *(path for path in FOUND if path != "b.onnx"))
+
+
+@pytest.mark.usefixtures("tree")
+def test_nothing_found_is_an_error() -> None:
+    Path("empty").mkdir()
+    found, errors = discover(["empty", "*.nothing", "b.onnx"])
+    assert found == ("b.onnx",)
+    assert [error.path for error in errors] == ["empty", "*.nothing"]
+    assert ".safetensors" in errors[0].message
+
+
+def test_links_to_folders_make_no_loops(tree: Path) -> None:
+    (tree / "a" / "loop").symlink_to(tree, target_is_directory=True)
+    (tree / "a" / "link.onnx").symlink_to(tree / "b.onnx")
+    for argument in ("a", "a/**/*"):
+        assert discover([argument]) == (("a/deep/x.pt2", "a/link.onnx", "a/net.keras"), ())
+    (tree / "self").symlink_to("self")
+    assert discover(["self"]) == (("self",), ())
+    assert "self" not in discover(["."])[0]
+
+
+def test_names_of_any_kind(tree: Path) -> None:
+    for name in ("[x].onnx", "new\nline.onnx", "sp ace.onnx", "ünï.onnx"):
+        (tree / "odd").mkdir(exist_ok=True)
+        (tree / "odd" / name).write_text("")
+        assert discover([f"odd/{name}"]) == ((f"odd/{name}",), ())
+    assert len(discover(["odd"])[0]) == 4
+    assert discover(["nul\0.onnx"]) == (("nul\0.onnx",), ())
+
+
+@pytest.mark.usefixtures("tree")
+def test_pipes_are_not_opened() -> None:
+    os.mkfifo("a/pipe.yaml")
+    assert discover(["a"])[0] == ("a/deep/x.pt2", "a/net.keras")
+
+
+@pytest.mark.usefixtures("tree")
+def test_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "MOST_FILES", 3)
+    found, errors = discover(["."])
+    assert found == ()
+    assert "more than 3 files" in errors[0].message
