@@ -180,9 +180,14 @@ class _Checker:
         name = ast.unparse(node)
         if name in _TRUTHS:
             return "truth"
+        kind = self._look_up(node)
+        self.names.add(name)
+        return kind
+
+    def _look_up(self, node: ast.Name | ast.Attribute) -> Type:
+        name = ast.unparse(node)
         if name not in self.vocabulary:
             raise ExprError(f"unknown name {name!r}{suggestion(name, self.vocabulary)}", node.col_offset)
-        self.names.add(name)
         return self.vocabulary[name]
 
     def _compare(self, node: ast.Compare, depth: int) -> Type:
@@ -226,7 +231,7 @@ class _Checker:
             if name == "known":
                 if not isinstance(argument, ast.Name | ast.Attribute):
                     raise ExprError("known() takes a name", argument.col_offset)
-                self._name(argument)
+                self._look_up(argument)  # asked about, not needed
             else:
                 self._expect("number", argument, depth)
         return kind

@@ -100,14 +100,22 @@ def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[st
     return {name: expr.evaluate(values) for name, expr in pairs}
 
 
+# P, Q and Z are always the computed ones; what a fix changes is what the spec states
+_PRESENT = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
 def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]:
     """Only what differs from the layer's present value; 0 stands for "there is none"."""
-    return {
+    changed = {
         name: value
         for name, value in new.items()
         if not (isinstance(value, int) and value == 0 and not isinstance(value, bool) and not name.startswith("Pad"))
-        and ("." in name or name not in values or not _same(values[name], value))
+        and ("." in name or not _same(values[_PRESENT.get(name, name)], value))
     }
+    for name in new:  # one side of a padding alone would read as both
+        if name.startswith("Pad") and (name.removesuffix("_end") in changed or f"{name}_end" in changed):
+            changed[name] = new[name]
+    return changed
 
 
 def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:

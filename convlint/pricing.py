@@ -34,15 +34,15 @@ _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
     """The layer after `changes` to its fields (those of the runtime are not its own)."""
     values: dict[str, object] = {}
-    for name, value in changes.items():
+    for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
         if name in _DECLARED:
             values[_DECLARED[name]] = value
         elif name == "dtype":
             values[name] = Dtype(str(value))
         elif name in _FIELDS:
             values[name] = value
-            if name in ("PadD", "PadH", "PadW") and name + "_end" not in changes:
-                values[name + "_end"] = value
+            if name in ("PadD", "PadH", "PadW") and getattr(layer, name) == getattr(layer, name + "_end"):
+                values.setdefault(name + "_end", value)
     if not values:
         return layer
     changed = replace(layer, **values)  # type: ignore[arg-type]
