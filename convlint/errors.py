@@ -31,9 +31,11 @@ class InputFault(ConvlintError):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" or nothing."""
+    """What to append to a message: "; did you mean 'x'?", or nothing."""
     import difflib
 
+    if len(word) > 100:  # no name is that long, and the search for it takes quadratic time
+        return ""
     options = list(known)
     close = difflib.get_close_matches(word, options, n=1) or difflib.get_close_matches(
         word.lower(), [option.lower() for option in options], n=1

@@ -6,6 +6,7 @@ Built on the events of PyYAML's C parser: no recursion, no copies of aliases, no
 
 from __future__ import annotations
 
+import re
 import stat
 import sys
 from pathlib import Path
@@ -16,10 +17,14 @@ import yaml
 from convlint.errors import InputFault
 from convlint.model import Span
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 16 * 2**20  # a layer takes about 100
 MAX_DEPTH = 32
-MAX_VALUES = 5_000_000
+MAX_VALUES = 2_000_000
 MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merges grow quadratically
+MAX_MERGED_VALUES = 500_000  # of a whole file: few bytes can ask for many merges
+
+# libyaml's line breaks; its marks count lines by them
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -77,13 +82,9 @@ def read_text(path: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        line_start = before.rfind(b"\n") + 1
-        column = len(before[line_start:].decode("utf-8", "replace")) + 1
+        line, column = _end_of(raw[: error.start].decode("utf-8-sig", "replace"))
         raise InputFault(
-            f"is not UTF-8: byte 0x{raw[error.start]:02x}; save it as UTF-8",
-            line=before.count(b"\n") + 1,
-            column=column,
+            f"is not UTF-8: byte 0x{raw[error.start]:02x}; save it as UTF-8", line=line, column=column
         ) from error
 
 
@@ -99,21 +100,20 @@ def parse(text: str) -> Value | None:
             line=mark.line + 1 if mark else None,
             column=mark.column + 1 if mark else None,
         ) from error
-    except yaml.reader.ReaderError as error:
-        line, column = _position(text, error.position)
+    except yaml.reader.ReaderError as error:  # its position counts bytes, its character is not one
+        before = text.encode("utf-8", "replace")[: error.position].decode("utf-8", "ignore")
+        line, column = _end_of(before)
         raise InputFault(
-            f"is not valid YAML: character U+{ord(error.character) if isinstance(error.character, str) else 0:04X}"
-            " is not allowed",
-            line=line,
-            column=column,
+            f"is not valid YAML: character U+{ord(text[len(before)]):04X} is not allowed", line=line, column=column
         ) from error
     except yaml.YAMLError as error:
         raise InputFault(f"is not valid YAML: {error}") from error
 
 
-def _position(text: str, offset: int) -> tuple[int, int]:
-    before = text[:offset]
-    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+def _end_of(text: str) -> tuple[int, int]:
+    """Line and column of what follows `text`."""
+    lines = LINE_BREAK.split(text)
+    return len(lines), len(lines[-1]) + 1
 
 
 def _build(text: str) -> Value | None:
@@ -122,7 +122,8 @@ def _build(text: str) -> Value | None:
     keys: list[Value | None] = []  # per open collection: the key that waits for its value
     anchors: dict[str, Value | None] = {}  # None: still being built
     open_anchors: list[str | None] = []
-    count = 0
+    count = merged = 0
+    event: Any
     for event in yaml.parse(text, Loader=Loader):
         kind = type(event)
         if kind is yaml.ScalarEvent:
@@ -181,7 +182,12 @@ def _build(text: str) -> Value | None:
         elif isinstance(stack[-1].data, list):
             stack[-1].data.append(value)
         else:
-            keys[-1] = _into_mapping(stack[-1].data, keys[-1], value)
+            mapping = stack[-1].data
+            size = len(mapping)
+            keys[-1] = _into_mapping(mapping, keys[-1], value)
+            merged += max(0, len(mapping) - size - 1)
+            if merged > MAX_MERGED_VALUES:
+                raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
     return None if root is None or root.is_null else root
 
 

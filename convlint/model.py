@@ -5,12 +5,19 @@ Sizes are `int | None`; None means unknown, never zero. Units: elements, unless 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import total_ordering
 from typing import Literal
+
+# offered to the rest of convlint under this module's name too
+from convlint.geometry import output_size as output_size
+from convlint.geometry import same_padding as same_padding
+from convlint.geometry import transposed_output_size as transposed_output_size
+from convlint.location import Location as Location
+from convlint.location import Span as Span
+from convlint.runtime import Runtime as Runtime
+from convlint.version import Version as Version
 
 Pass = Literal["fprop", "dgrad", "wgrad"]
 PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
@@ -18,10 +25,6 @@ PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]
 Mode = Literal["training", "inference"]
-
-# Where a value was written: line, column, end line, end column; all from 1, the end column exclusive.
-Span = tuple[int, int, int, int]
-NO_SPANS: Mapping[str, Span] = {}
 
 
 class Dtype(StrEnum):
@@ -42,54 +45,6 @@ class Dtype(StrEnum):
 
 
 _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
-
-
-_VERSION = re.compile(r"\d{1,9}(\.\d{1,9})*")
-
-
-@total_ordering
-class Version:
-    """A dotted version, compared number by number; also against text, so that rules can write `< "7.6.3"`."""
-
-    __slots__ = ("numbers", "text")
-
-    def __init__(self, text: str) -> None:
-        """Reads the leading numbers ("2.1.0+cu118" is 2.1.0). Raises ValueError where there are none."""
-        match = _VERSION.match(text.strip())
-        if match is None:
-            raise ValueError(f"not a version: {text!r}")
-        numbers = [int(part) for part in match.group().split(".")]
-        while len(numbers) > 1 and numbers[-1] == 0:
-            numbers.pop()
-        self.text, self.numbers = text, tuple(numbers)
-
-    def __eq__(self, other: object) -> bool:
-        that = Version(other) if isinstance(other, str) else other
-        return isinstance(that, Version) and self.numbers == that.numbers
-
-    def __lt__(self, other: object) -> bool:
-        that = Version(other) if isinstance(other, str) else other
-        return self.numbers < that.numbers if isinstance(that, Version) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.numbers)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return f"Version({self.text!r})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
-    """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph)."""
-
-    path: str
-    line: int | None = None
-    column: int | None = None
-    end_line: int | None = None
-    end_column: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +123,7 @@ class ConvLayer:
 
     @property
     def depthwise(self) -> bool:
-        """groups = C, also with a channel multiplier (K = m·C)."""
+        """Whether groups = C, also with a channel multiplier (K = m·C)."""
         return self.groups > 1 and self.groups == self.C
 
     @property
@@ -177,73 +132,34 @@ class ConvLayer:
         return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
 
 
-def output_size(size: int, *, stride: int, pad: int, dilation: int, taps: int) -> int:
-    """Output size of a convolution along one axis; `pad` is both sides added up. May be < 1: invalid (CG 5.1)."""
-    return (size + pad - dilation * (taps - 1) - 1) // stride + 1
-
-
-def transposed_output_size(size: int, *, stride: int, pad: int, dilation: int, taps: int, output_padding: int) -> int:
-    """Output size of a transposed convolution along one axis; `pad` is both sides added up."""
-    return (size - 1) * stride - pad + dilation * (taps - 1) + output_padding + 1
-
-
-def same_padding(size: int | None, *, stride: int, dilation: int, taps: int) -> tuple[int, int] | None:
-    """Begin and end padding of "same": output = ceil(size / stride), the odd element at the end.
-
-    None where the size is unknown and the stride makes the padding depend on it.
-    """
-    extent = dilation * (taps - 1)
-    if stride == 1:
-        total = extent
-    elif size is None:
-        return None
-    else:
-        total = max((-(-size // stride) - 1) * stride + extent + 1 - size, 0)
-    return total // 2, total - total // 2
+_AXES = (
+    ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
+    ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
+    ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+)
 
 
 def with_output(layer: ConvLayer) -> ConvLayer:
     """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
-    return replace(
-        layer,
-        Z=_axis_out(
-            layer,
-            layer.D,
-            layer.T,
-            layer.StrideD,
-            layer.PadD,
-            layer.PadD_end,
-            layer.DilD,
-            layer.OutPadD,
-            layer.declared_Z,
-        ),
-        P=_axis_out(
-            layer, layer.H, layer.R, layer.U, layer.PadH, layer.PadH_end, layer.DilH, layer.OutPadH, layer.declared_P
-        ),
-        Q=_axis_out(
-            layer, layer.W, layer.S, layer.V, layer.PadW, layer.PadW_end, layer.DilW, layer.OutPadW, layer.declared_Q
-        ),
-    )
+    Z, P, Q = (_axis_out(layer, *axis) for axis in _AXES)
+    return replace(layer, Z=Z, P=P, Q=Q)
 
 
 def _axis_out(
-    layer: ConvLayer,
-    size: int | None,
-    taps: int | None,
-    stride: int,
-    begin: int | None,
-    end: int | None,
-    dilation: int,
-    output_padding: int,
-    declared: int | None,
+    layer: ConvLayer, size: str, taps: str, stride: str, pad: str, dilation: str, output_padding: str, declared: str
 ) -> int | None:
-    if size is None or taps is None or begin is None or end is None:
-        return declared
+    known = [getattr(layer, name) for name in (size, taps, pad, pad + "_end")]
+    if None in known:
+        result: int | None = getattr(layer, declared)
+        return result
+    length, count, begin, end = known
+    step, spread = getattr(layer, stride), getattr(layer, dilation)
     if layer.op == "conv_transpose":
+        extra = getattr(layer, output_padding)
         return transposed_output_size(
-            size, stride=stride, pad=begin + end, dilation=dilation, taps=taps, output_padding=output_padding
+            length, stride=step, pad=begin + end, dilation=spread, taps=count, output_padding=extra
         )
-    return output_size(size, stride=stride, pad=begin + end, dilation=dilation, taps=taps)
+    return output_size(length, stride=step, pad=begin + end, dilation=spread, taps=count)
 
 
 def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
@@ -293,30 +209,6 @@ def tensor_elements(layer: ConvLayer) -> tuple[int, int, int] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
-    """What runs the network. None means not given: rules that need it are skipped, never guessed."""
-
-    framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn
-    framework_version: Version | None = None
-    cuda: Version | None = None
-    cudnn: Version | None = None
-    tensorrt: Version | None = None
-    compile: bool | None = None
-    cudnn_benchmark: bool | None = None
-    fixed_input_size: bool | None = None
-    deterministic: bool | None = None
-    tf32: bool = True
-    cudnn_conv_algo_search: str | None = None
-    prefer_nhwc: bool | None = None
-    tf_cudnn_use_autotune: bool | None = None
-    mxnet_cudnn_autotune_default: int | None = None
-    xla_gpu_autotune_level: int | None = None
-    gpu_clock: str | None = None
-    pinned_memory: bool | None = None
-    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """What arrives at a convolution: the shape its producers deliver, after any pooling, concatenation and so on.
 
@@ -340,7 +232,7 @@ class Network:
     path: str
     layers: tuple[ConvLayer, ...]
     edges: tuple[Edge, ...] = ()
-    runtime: Runtime = Runtime()
+    runtime: Runtime = field(default_factory=Runtime)
     mode: Mode | None = None
     targets: tuple[str, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)

@@ -1,0 +1,19 @@
+"""Where something was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Where a value was written: line, column, end line, end column; all from 1, the end column exclusive.
+Span = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph)."""
+
+    path: str
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
