@@ -68,8 +68,9 @@ class Family:
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
 
 
+# The likeliest first, so that the search can skip others; ties go to the earlier.
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
-    (256, 128), (128, 256), (128, 128), (256, 64), (64, 256), (128, 64), (64, 128), (64, 64),
+    (128, 128), (256, 128), (128, 64), (256, 64), (64, 64), (128, 256), (64, 256), (64, 128),
 )  # fmt: skip
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 

@@ -135,7 +135,7 @@ def _describe(
         bound_by=bound,
         lost_to_tiles_us=max(0.0, lost_to_tiles),
         lost_to_waves_us=max(0.0, lost_to_waves),
-        main_loop_steps=choice.steps,
+        main_loop_steps=-(-product.K // unit.family.granule) if direct else lowering.steps,
         overhead_us=priced.overhead_us,
         transposes_us=priced.copies.transposes_us,
         padding_us=priced.copies.padding_us,

@@ -58,7 +58,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         simt = board.unit(Dtype.fp32 if compute == Dtype.tf32 else compute, tensor=False, tensorrt=tensorrt)
         if simt is not None and (tensor is None or simt.peak * const.WINOGRAD_GAIN > tensor.peak):
             unit = unit or simt
-            ways += _on_cuda_cores(Case(problem, which, board, simt))
+            below_us = min((way.time_us for way in ways), default=float("inf"))
+            ways += _on_cuda_cores(Case(problem, which, board, simt), below_us)
     if problem.groups > 1 and unit is not None:
         ways.append(_direct(Case(problem, which, board, unit)))
     return min(ways, key=lambda way: way.time_us) if ways else None
@@ -106,7 +107,7 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     return ways
 
 
-def _on_cuda_cores(case: Case) -> list[Priced]:
+def _on_cuda_cores(case: Case, below_us: float) -> list[Priced]:
     problem, which, board, unit = case
     family = unit.family
     c, k = problem.C // problem.groups, problem.K // problem.groups
@@ -114,14 +115,16 @@ def _on_cuda_cores(case: Case) -> list[Priced]:
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     if problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
         lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
-    ways = _least_tiled(case, lowerings, bytes_, NONE)
+    ways = _least_tiled(case, lowerings, bytes_, NONE, below_us)
     if which == "dgrad" and c <= 4 and problem.strided and problem.groups == 1:
         ways.append(_untiled(case, useful_flops(problem) / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6))
     return ways
 
 
-def _least_tiled(case: Case, lowerings: list[Lowering], bytes_: float, around: Copies) -> list[Priced]:
-    """The fastest of the lowerings, in a list of its own."""
+def _least_tiled(
+    case: Case, lowerings: list[Lowering], bytes_: float, around: Copies, below_us: float = float("inf")
+) -> list[Priced]:
+    """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
     problem, which, board, unit = case
     family = unit.family
     index = PASS_INDEX[which]
@@ -142,13 +145,14 @@ def _least_tiled(case: Case, lowerings: list[Lowering], bytes_: float, around: C
             sms=board.sms,
             bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
             us_per_byte=board.us_per_byte,
-            below_us=float("inf") if least is None else least.time_us - fixed,
+            below_us=below_us - fixed,
         )
         if choice is None:
             continue
         overhead = setup + choice.kernels * family.extra_kernel_us
         time = fixed + join(choice.compute_us, choice.memory_us) + (choice.split > 1) * family.extra_kernel_us
-        if least is None or time < least.time_us:
+        if time < below_us:
+            below_us = time
             least = Priced(unit, choice, time, overhead, around)
     return [] if least is None else [least]
 

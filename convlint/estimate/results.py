@@ -44,7 +44,7 @@ class PassEstimate:
     bound_by: Bound
     lost_to_tiles_us: float
     lost_to_waves_us: float
-    main_loop_steps: int  # granules of gemm.K that one tile works through, split included
+    main_loop_steps: int  # granules of the reduction that an unsplit tile works through (of one phase, of one tap)
     overhead_us: float  # launches and setup
     transposes_us: float  # NCHW on Tensor Cores
     padding_us: float  # copies into aligned channels
