@@ -17,7 +17,7 @@ from convlint.facts import LayerFacts, TargetFacts, framework_picks_layout
 from convlint.gpu import Gpu
 from convlint.hits import Flaw, Hit, joined
 from convlint.model import ConvLayer, Location, Mode, Network
-from convlint.pricing import Pricer, severity_by_price
+from convlint.pricing import Price, Pricer, severity_by_price
 from convlint.report import Finding, InputError, LayerReport, Report, Skipped
 from convlint.rulebook import Rulebook
 
@@ -125,7 +125,7 @@ class _NetworkCheck:
             self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
             self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
         rules = [rule for rule in self.rulebook.rules if first or rule.needs_gpu]
-        hits = self._hits(Evaluator([rule for rule in rules if rule.scope != "network"]), facts, estimates)
+        hits = self._hits(Evaluator([rule for rule in rules if rule.scope != "network"]), facts, estimates, pricer)
         if network.layers:
             found = Evaluator([rule for rule in rules if rule.scope == "network"]).evaluate(
                 LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False
@@ -133,9 +133,13 @@ class _NetworkCheck:
             self._skip(found, None)
             hits += [self._hit(flaw, None) for flaw in found.flaws]
         for hit in hits:
-            self.findings.append(self._finding(hit, target, pricer, first))
+            price = pricer.price(hit)
+            if not price.refuted:
+                self.findings.append(self._finding(hit, price, target, first))
 
-    def _hits(self, evaluator: Evaluator, facts: TargetFacts, estimates: Sequence[LayerEstimate | None]) -> list[Hit]:
+    def _hits(
+        self, evaluator: Evaluator, facts: TargetFacts, estimates: Sequence[LayerEstimate | None], pricer: Pricer
+    ) -> list[Hit]:
         """What the layer rules find; layers that no rule can tell apart are evaluated once."""
         layers = self.network.layers
         hits: list[Hit] = []
@@ -155,7 +159,7 @@ class _NetworkCheck:
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index) for flaw in found.flaws]
-        return joined(hits, applicable)
+        return joined(hits, applicable, lambda hit: pricer.severity(hit) == "info")
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
@@ -186,9 +190,8 @@ class _NetworkCheck:
                 return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
         return Location(path=network.path) if layer is None else layer.locate()
 
-    def _finding(self, hit: Hit, target: Target, pricer: Pricer, first: bool) -> Finding:
+    def _finding(self, hit: Hit, price: Price, target: Target, first: bool) -> Finding:
         rule = hit.rule
-        price = pricer.price(hit)
         severity = severity_by_price(hit.flaw.case.severity, price)
         layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from convlint.expr import Expr, UnknownValue
@@ -78,6 +79,7 @@ class Hit(NamedTuple):
     message: str
     sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
     other: Mapping[str, Scalar]
+    batches: tuple[int, ...] = ()  # where layers joined over N: what each of them wants, the most wanted first
 
     @property
     def rule(self) -> Rule:
@@ -134,25 +136,28 @@ def _same(old: Any, new: Scalar) -> bool:
         return False
 
 
-def joined(hits: list[Hit], applicable: Mapping[str, int]) -> list[Hit]:
-    """Hits in order; those of a rule that all its layers share (or that always joins) become one."""
-    groups: dict[str, list[Hit]] = {}
+def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
+    """Hits in order; those that the rule's `join` puts together become one."""
+    groups: dict[tuple[str, str], list[Hit]] = {}
+    keys = []
     for hit in hits:
-        if hit.flaw.join:
-            groups.setdefault(hit.rule.info.code, []).append(hit)
-    whole = {}
-    for code, group in groups.items():
-        join = group[0].rule.join
-        assert join is not None
-        if len(group) > 1 and (join.share == "any" or len(group) == applicable.get(code)):
-            whole[code] = _join(group)
+        join = hit.rule.join
+        key = None
+        if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
+            key = hit.rule.info.code, "" if join.share == "all" else hit.flaw.join_message
+            groups.setdefault(key, []).append(hit)
+        keys.append(key)
     result = []
-    for hit in hits:
-        code = hit.rule.info.code
-        if code not in whole or not hit.flaw.join:
+    for hit, key in zip(hits, keys, strict=True):
+        if key is None:
             result.append(hit)
-        elif hit is groups[code][0]:
-            result.append(whole[code])
+            continue
+        group, join = groups[key], hit.rule.join
+        assert join is not None
+        if len(group) == 1 or (join.share == "all" and len(group) != applicable.get(key[0])):
+            result.append(hit)
+        elif hit is group[0]:
+            result.append(_join(group))
     return result
 
 
@@ -160,19 +165,22 @@ def _join(group: list[Hit]) -> Hit:
     first = group[0]
     names = tuple(name for hit in group for name in hit.names)
     text = first.flaw.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, shortened(list(names), 4))
+    flaw = first.flaw
+    if flaw.rule.join and flaw.rule.join.share == "info":
+        flaw = replace(flaw, case=replace(flaw.case, severity="info"))
+    sets = [hit.sets[0] for hit in group]
+    batches: tuple[int, ...] = ()
+    if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
+        wanted = Counter(changes["N"] for hit in group for changes in (hit.sets[0], hit.other) if "N" in changes)
+        batches = tuple(int(N) for N, _ in wanted.most_common())
+        sets = [{"N": max(changes["N"] for changes in sets if changes)}] * len(sets)
     return Hit(
-        flaw=first.flaw,
+        flaw=flaw,
         indices=tuple(index for hit in group for index in hit.indices),
         names=names,
         location=first.location,
         message=text,
-        sets=_one_batch([hit.sets[0] for hit in group]),
+        sets=tuple(sets),
         other={},
+        batches=batches,
     )
-
-
-def _one_batch(sets: list[Mapping[str, Scalar]]) -> tuple[Mapping[str, Scalar], ...]:
-    """A network has one batch size: where each layer wants its own N, the largest serves them all."""
-    if all(set(changes) == {"N"} for changes in sets):
-        return ({"N": max(changes["N"] for changes in sets)},) * len(sets)
-    return tuple(sets)

@@ -14,6 +14,7 @@ from convlint.report import Fix, Scalar, Severity
 # A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
 WARNING_LAYER_SHARE = 0.05
 WARNING_NETWORK_SHARE = 0.005
+_BATCHES_TRIED = 2  # on each side, of those that layers joined over N want
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class Price:
     lost_percent: float | None  # of the network's time
     layer_share: float | None  # of the time of the layers hit
     fix: Fix | None
+    refuted: bool = False  # advice alone, and following it is predicted to cost time
 
 
 _FIELDS = frozenset(field.name for field in fields(ConvLayer))
@@ -67,6 +69,7 @@ class Pricer:
 
     def price(self, hit: Hit) -> Price:
         """The hit's price and its fix with the change it makes."""
+        hit = self._settled(hit)
         pairs = list(zip(hit.indices, hit.sets, strict=False))
         if len(pairs) > 1 and all(set(changed) == {"N"} for _, changed in pairs):  # the batch is the whole network's
             pairs = [(index, hit.sets[0]) for index in range(len(self.layers))]
@@ -83,7 +86,33 @@ class Pricer:
         layer_time = sum(estimate.time_us for estimate in times if estimate)
         share = lost / layer_time if lost is not None and layer_time > 0 else None
         percent = 100 * lost / self.time_us if lost is not None and self.time_us else None
-        return Price(lost_us=lost, lost_percent=percent, layer_share=share, fix=self._fix(hit, change))
+        refuted = hit.rule.loss == "fix" and hit.flaw.case.severity == "info" and change is not None and change > 0
+        return Price(
+            lost_us=lost, lost_percent=percent, layer_share=share, fix=self._fix(hit, change), refuted=refuted
+        )
+
+    def severity(self, hit: Hit) -> Severity:
+        """What the hit's price makes of its severity."""
+        return severity_by_price(hit.flaw.case.severity, self.price(hit))
+
+    def _settled(self, hit: Hit) -> Hit:
+        """Joined layers want several batch sizes: below and above, the one at which the whole network is fastest."""
+        spec = hit.flaw.case.fix
+        now = self.layers[hit.indices[0]].N if hit.batches else None
+        if now is None or spec is None or not spec.other:
+            return hit
+        sides = []
+        for wanted in ([N for N in hit.batches if N < now], [N for N in hit.batches if N > now]):
+            if wanted:
+                sides.append(min(wanted[:_BATCHES_TRIED], key=self._us_per_image))
+        sides.sort(key=lambda N: abs(N - now))
+        other = {"N": sides[1]} if len(sides) > 1 else {}
+        return hit._replace(sets=({"N": sides[0]},) * len(hit.indices), other=other)
+
+    def _us_per_image(self, N: int) -> float:
+        """Of the whole network; 0 where it is not known."""
+        layers = range(len(self.layers))
+        return sum(after.time_us for index in layers if (after := self._after(index, {"N": N}))) / N
 
     def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time before, in us."""

@@ -194,7 +194,7 @@ class _RuleFile:
         when = value.data.get("when")
         names: dict[str, Type] = {**self.names, "count": "number", "layers": "text"}
         return (
-            self._choice("share", ("all", "any"), "all", mapping=value.data),
+            self._choice("share", ("all", "any", "info"), "all", mapping=value.data),
             None if when is None else self._expr(when, "truth"),
             self._template(value.data["message"], names),
         )

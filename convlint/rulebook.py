@@ -70,9 +70,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """When the findings of many layers become one of the network: if all share it, or always (`any`)."""
+    """When the findings of many layers become one of the network.
 
-    share: Literal["all", "any"]
+    If all share it (`all`), always (`any`), or those alone that their price makes infos (`info`): a warning keeps its
+    own line. Layers whose messages differ in more than their names do not join.
+    """
+
+    share: Literal["all", "any", "info"]
     when: Expr | None
     message: Template
 
