@@ -8,19 +8,23 @@ are `UNKNOWN`: using one raises UnknownValue, so a rule is skipped rather than p
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from convlint.errors import ConvlintError, suggestion
-from convlint.model import Version
+from convlint.unknown import UNKNOWN as UNKNOWN
+from convlint.unknown import UnknownValue as UnknownValue
+from convlint.version import Version
 
 Type = Literal["number", "text", "truth", "version"]
 
 MAX_LENGTH = 500
 MAX_DEPTH = 20
 MAX_NUMBER = 10**12
+MAX_RESULT_BITS = 512  # of a whole number that an expression yields: rules feed results into each other
 
 
 class ExprError(ConvlintError):
@@ -29,33 +33,6 @@ class ExprError(ConvlintError):
     def __init__(self, message: str, offset: int = 0) -> None:
         self.message, self.offset = message, offset
         super().__init__(message)
-
-
-class UnknownValue(ConvlintError):  # noqa: N818 - a signal, not a failure
-    """An expression used a value that is not known."""
-
-
-class _Unknown:
-    """A value that nobody gave. Whatever is done with it raises UnknownValue."""
-
-    __slots__ = ()
-
-    def _raise(self, *_: object) -> NoReturn:
-        raise UnknownValue
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _raise
-    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __bool__ = __index__ = __float__ = _raise
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = __iter__ = _raise  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise UnknownValue
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN: Any = _Unknown()
 
 
 def _ceil_to(value: int, multiple: int) -> int:
@@ -102,11 +79,16 @@ class Expr:
     code: CodeType
 
     def evaluate(self, values: dict[str, Any]) -> Any:
-        """The value under `values`. Raises UnknownValue, or ExprError for a division by zero."""
+        """The value under `values`. Raises UnknownValue, or ExprError where the arithmetic has no result."""
         try:
-            return eval(self.code, _GLOBALS, values)  # noqa: S307 - only nodes from the allow-list get here
+            value = eval(self.code, _GLOBALS, values)  # only nodes from the allow-list get here
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
+        except (OverflowError, ValueError) as error:  # ValueError: a whole number of nan
+            raise ExprError(f"the numbers grow too large: {self.text}") from error
+        if type(value) is int and value.bit_length() > MAX_RESULT_BITS:
+            raise ExprError(f"the numbers grow too large: {self.text}")
+        return value
 
 
 def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
@@ -114,13 +96,26 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
     if len(text) > MAX_LENGTH:
         raise ExprError(f"longer than {MAX_LENGTH} characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what Python finds odd, such as `1if C else 2`, is refused, not printed
+            tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         offset = (error.offset or 1) - 1 if isinstance(error, SyntaxError) else 0
         raise ExprError(f"not an expression: {text!r}", offset) from error
     checker = _Checker(vocabulary)
     kind = checker.type_of(tree.body, 0)
     return Expr(text=text, names=frozenset(checker.names), type=kind, code=compile(tree, "<rule>", "eval"))
+
+
+def _dotted(node: ast.expr) -> str:
+    """`gpu.name` as it is written. Raises ExprError for an attribute of anything but a name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        raise ExprError(f"{type(node).__name__} is not part of the language here", node.col_offset)
+    return ".".join((node.id, *reversed(parts)))
 
 
 class _Checker:
@@ -177,7 +172,7 @@ class _Checker:
         raise ExprError(f"{value!r} is not part of the language", node.col_offset)
 
     def _name(self, node: ast.Name | ast.Attribute) -> Type:
-        name = ast.unparse(node)
+        name = _dotted(node)
         if name in _TRUTHS:
             return "truth"
         kind = self._look_up(node)
@@ -191,10 +186,11 @@ class _Checker:
         return self.vocabulary[name]
 
     def _compare(self, node: ast.Compare, depth: int) -> Type:
-        left = node.left
-        kind = self.type_of(left, depth)
+        kind = self.type_of(node.left, depth)
         for op, right in zip(node.ops, node.comparators, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
+                if len(node.ops) > 1:
+                    raise ExprError("`in` cannot stand in a chain of comparisons", right.col_offset)
                 if not isinstance(right, ast.Tuple | ast.List) or not right.elts:
                     raise ExprError("what follows `in` must be a list of constants", right.col_offset)
                 for item in right.elts:
@@ -202,16 +198,21 @@ class _Checker:
                         raise ExprError("what follows `in` must be a list of constants", item.col_offset)
                     self._expect(kind, item, depth)
             elif isinstance(op, (ast.Eq, ast.NotEq, *_ORDER)):
-                other = self.type_of(right, depth)
-                if not (kind == other or (kind, other) == ("version", "text")):
-                    raise ExprError(f"compares a {kind} with a {other}", right.col_offset)
-                if kind == "version" and other == "text":
-                    self._version(right)
-                if isinstance(op, _ORDER) and kind not in ("number", "version"):
-                    raise ExprError(f"a {kind} has no order", right.col_offset)
+                kind = self._pair(kind, op, right, depth)
             else:
                 raise ExprError(f"{type(op).__name__} is not part of the language", right.col_offset)
         return "truth"
+
+    def _pair(self, kind: Type, op: ast.cmpop, right: ast.expr, depth: int) -> Type:
+        """Checks one comparison of a chain with what is on its left; the type of its right side."""
+        other = self.type_of(right, depth)
+        if not (kind == other or (kind, other) == ("version", "text")):
+            raise ExprError(f"compares a {kind} with a {other}", right.col_offset)
+        if kind == "version" and other == "text":
+            self._version(right)
+        if isinstance(op, _ORDER) and kind not in ("number", "version"):
+            raise ExprError(f"a {kind} has no order", right.col_offset)
+        return other
 
     @staticmethod
     def _version(node: ast.expr) -> None:
@@ -221,7 +222,7 @@ class _Checker:
             raise ExprError("a version is compared with text such as '8.9'", node.col_offset) from None
 
     def _call(self, node: ast.Call, depth: int) -> Type:
-        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        name = _dotted(node.func)
         if name not in FUNCTIONS:
             raise ExprError(f"unknown function {name!r}{suggestion(name, FUNCTIONS)}", node.col_offset)
         _, count, kind = FUNCTIONS[name]

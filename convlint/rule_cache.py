@@ -17,7 +17,7 @@ from convlint import __version__
 from convlint.rulebook import Plain
 
 # what the compiled form depends on beside the rule files
-_COMPILERS = ("rule_file.py", "rulebook.py", "expr.py", "vocabulary.py")
+_COMPILERS = ("located_yaml.py", "rule_file.py", "rule_pieces.py", "rulebook.py", "expr.py", "vocabulary.py")
 
 
 def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
