@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from convlint.expr import Expr, UnknownValue
 from convlint.facts import LayerFacts, shortened
 from convlint.model import Location
+from convlint.new_values import new_value
 from convlint.report import Scalar
 from convlint.rulebook import Case, Rule
 
@@ -99,7 +100,7 @@ class _Over(dict[str, Any]):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
-    return {name: expr.evaluate(values) for name, expr in pairs}
+    return {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
 
 
 # P, Q and Z are always the computed ones; what a fix changes is what the spec states
@@ -125,7 +126,7 @@ def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
     return sum(
         float(abs(value - values[name])) / max(1, abs(values[name]))
         for name, value in changes.items()
-        if isinstance(value, int | float)
+        if isinstance(value, int | float) and "." not in name
     )
 
 
@@ -138,13 +139,14 @@ def _same(old: Any, new: Scalar) -> bool:
 
 def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
     """Hits in order; those that the rule's `join` puts together become one."""
-    groups: dict[tuple[str, str], list[Hit]] = {}
-    keys = []
+    groups: dict[tuple[str, ...], list[Hit]] = {}
+    keys: list[tuple[str, ...] | None] = []
     for hit in hits:
         join = hit.rule.join
-        key = None
+        key: tuple[str, ...] | None = None
         if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
-            key = hit.rule.info.code, "" if join.share == "all" else hit.flaw.join_message
+            same = ("",) if join.share == "all" else (hit.flaw.join_message, hit.flaw.describe)
+            key = hit.rule.info.code, *same
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []
