@@ -73,7 +73,7 @@ class Join:
     """When the findings of many layers become one of the network.
 
     If all share it (`all`), always (`any`), or those alone that their price makes infos (`info`): a warning keeps its
-    own line. Layers whose messages differ in more than their names do not join.
+    own line. Layers join only where the message and the fix say the same of them.
     """
 
     share: Literal["all", "any", "info"]
