@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -26,26 +25,39 @@ def _run(arguments: list[str]) -> int:
     from convlint.errors import ConvlintError
 
     # Typer's own errors share click's base class, under whatever name the installed version keeps it.
-    wrong_usage = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+    wrong_usage: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
     try:
         code = _narrowed(app, arguments)(arguments, prog_name="convlint", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ConvlintError as error:
-        print(f"convlint: error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return 2
     except BrokenPipeError:
-        # The reader of our output went away, which is its right; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from convlint.commands.output import silence
+
+        silence(sys.stdout)
         return 0
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except wrong_usage as error:
-        error.show()  # type: ignore[attr-defined]
+        error.show()
         return 2
     except OSError as error:
-        print(f"convlint: error: output failed: {error.strerror or error}", file=sys.stderr)
+        _say(f"error: output failed: {error.strerror or error}")
         return 2
+    except Exception as error:  # the last resort; inputs have one of their own, so that the others go on
+        import traceback
+
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        _say(f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it")
+        return 4
+
+
+def _say(message: str) -> None:
+    from convlint.reporters.safe import clean
+
+    print(f"convlint: {clean(message)}", file=sys.stderr)
 
 
 def _narrowed(app: Typer, arguments: list[str]) -> Typer:

@@ -14,7 +14,6 @@ from convlint.new_values import new_value
 from convlint.report import Scalar
 from convlint.rulebook import Case, Rule
 
-
 # stand in a joined message for what is only known once all layers were checked
 _COUNT, _LAYERS = "\x00count\x00", "\x00layers\x00"
 

@@ -21,6 +21,6 @@ def new_value(name: str, value: Any) -> Scalar:
     if "." in name or isinstance(value, bool | str):
         result: Scalar = value
         return result
-    if value != value or value not in range(_MAX_SIZE + 1):
+    if not (0 <= value <= _MAX_SIZE and value == int(value)):
         raise ExprError(f"sets {name} to {value}, which is no whole number from 0 to 2^31")
     return int(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
@@ -28,21 +29,31 @@ def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
     cache = _cache_path()
     if cache is not None:
         try:
-            stored_key, rules = marshal.loads(cache.read_bytes())
-            if stored_key == key:
-                return list(rules)
+            data = cache.read_bytes()
+            if data[:4] == _checksum(data[4:]):  # what is damaged could bring the interpreter down
+                stored_key, rules = marshal.loads(data[4:])
+                if stored_key == key:
+                    return list(rules)
         except (OSError, ValueError, EOFError, TypeError):
-            pass  # absent, of another version or damaged: the files decide
+            pass  # absent or of another version: the files decide
     from convlint.rule_file import read_rule
 
     rules = [read_rule(path) for path in paths]
     if cache is not None:
-        _store(cache, marshal.dumps((key, rules)))
+        data = marshal.dumps((key, rules))
+        _store(cache, _checksum(data) + data)
     return rules
 
 
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "little")
+
+
 def _stamp(path: str) -> tuple[int, int]:
-    status = os.stat(path)  # noqa: PTH116
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # Python can run without the sources
+        return 0, 0
     return status.st_mtime_ns, status.st_size
 
 
@@ -50,8 +61,8 @@ def _cache_path() -> Path | None:
     """In the user's cache folder; None where there is none, it is someone else's, or CONVLINT_NO_CACHE is set."""
     if os.environ.get("CONVLINT_NO_CACHE"):
         return None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    folder = Path(base) / "convlint"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    folder = Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache")) / "convlint"  # noqa: PTH111, PTH117
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from convlint.engine import Target, check_network
-from convlint.errors import InputFault, RuleError
+from convlint.errors import InputFault, RuleError, UsageError
 from convlint.gpu import load_gpu
 from convlint.located_yaml import Value, parse, read_text
-from convlint.model import Mode, Network
+from convlint.model import Mode, Network, Span
 from convlint.pricing import with_fix, with_settings
 from convlint.readers.yaml_spec import read_fragment
 from convlint.report import Finding
@@ -35,7 +35,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
     assert document is not None
     examples = document.data["examples"].data
     for item in examples["pass"].data:
-        findings, _ = _findings(rule, _network(rule, item), item)
+        findings, _ = _findings(rule, _network(rule, item), item.span)
         problem = f"should pass, but: {findings[0].message}" if findings else None
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
@@ -49,7 +49,7 @@ def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
 def _failing(rule: Rule, item: Value) -> str | None:
     given = item.data["given"]
     network = _network(rule, given)
-    findings, skipped = _findings(rule, network, given)
+    findings, skipped = _findings(rule, network, given.span)
     if not findings:
         return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
     finding = findings[0]
@@ -67,7 +67,7 @@ def _failing(rule: Rule, item: Value) -> str | None:
         owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
         if getattr(owner, setting) != _plain(value):
             return f"fixed has {key} = {getattr(owner, setting)}, not {_plain(value)}"
-    again, _ = _findings(rule, mended, given)
+    again, _ = _findings(rule, mended, given.span)
     return f"still fails once fixed: {again[0].message}" if again else None
 
 
@@ -83,8 +83,6 @@ def _mended(network: Network, finding: Finding) -> Network:
 
 
 def _network(rule: Rule, given: Value) -> Network:
-    if not isinstance(given.data, dict):
-        raise RuleError("an example is a mapping", path=rule.path, line=given.span[0], column=given.span[1])
     spec: dict[str, Value] = {"version": Value("1", given.span, plain=True)}
     layer: dict[str, Value] = {}
     for key, value in given.data.items():
@@ -100,10 +98,12 @@ def _network(rule: Rule, given: Value) -> Network:
     return network
 
 
-def _findings(rule: Rule, network: Network, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
-    names = network.targets or ("a100",)
+def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:
     mode: Mode = network.mode or "training"
-    targets = [Target(label=name, gpu=load_gpu(name)) for name in names]
+    try:
+        targets = [Target(label=name, gpu=load_gpu(name)) for name in network.targets or ("a100",)]
+    except UsageError as error:
+        raise RuleError(str(error), path=rule.path, line=at[0], column=at[1]) from error
     result = check_network(network, Rulebook([rule]), targets, mode)
     return result.findings, [need for skip in result.skipped for need in skip.needs]
 
@@ -120,5 +120,3 @@ def _plain(value: Value) -> Any:
             except ValueError:
                 continue
     return text
-
-

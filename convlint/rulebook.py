@@ -86,7 +86,7 @@ class Rule:
     """One rule, compiled. `needs_gpu`: its verdict or price depends on the target."""
 
     info: RuleInfo
-    scope: Literal["layer", "edge", "network"]
+    scope: Literal["layer", "edge", "network", "suppression"]
     opt_in: bool
     yields_to: frozenset[str]
     when: Expr | None
@@ -124,7 +124,7 @@ class Rulebook:
         return self.by_key.get(key.upper()) or self.by_key.get(key.lower())
 
     def suggestion(self, key: str) -> str:
-        """"; did you mean ...?" for a key that names no rule."""
+        """What to append to a message about `key`, which names no rule."""
         return suggestion(key, self.by_key)
 
 
@@ -132,7 +132,7 @@ def builtin_folder() -> str:
     """Where the rules that ship with convlint lie."""
     import convlint_rules
 
-    return next(iter(convlint_rules.__path__))
+    return str(next(iter(convlint_rules.__path__)))
 
 
 def rule_files(folder: str) -> list[str]:
@@ -159,12 +159,14 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
         if not files:
             raise RuleError("holds no rule (*.yaml)", path=folder)
         plain += [read_rule(path) for path in files]
-    check_unique(plain)
-    return Rulebook((rule_from_plain(data) for data in plain), folders)
+    return Rulebook((rule_from_plain(data) for data in linked(plain)), folders)
 
 
-def check_unique(plain: Iterable[Plain], known_codes: Iterable[str] = ()) -> None:
-    """No two rules share a code or a name, and every yields_to names a rule. Raises RuleError."""
+def linked(plain: Iterable[Plain], others: Iterable[Rule] = ()) -> list[Plain]:
+    """The rules with every yields_to as a code, of theirs or of `others`. Raises RuleError.
+
+    No two of them share a code or a name.
+    """
     rules = list(plain)
     seen: dict[str, Plain] = {}
     for data in rules:
@@ -176,14 +178,18 @@ def check_unique(plain: Iterable[Plain], known_codes: Iterable[str] = ()) -> Non
                     f"{key} {data[key]} is taken by {other['path']}:{other['lines'][key][0]}",
                     path=data["path"], line=line, column=column,
                 )  # fmt: skip
-    known = {*seen, *known_codes}
-    for data in rules:
-        for code in data["yields_to"]:
-            if code not in known:
-                line, column = data["lines"]["yields_to"]
-                raise RuleError(
-                    f"yields_to: no rule {code}{suggestion(code, seen)}", path=data["path"], line=line, column=column
-                )
+    codes = {key: rule.info.code for rule in others for key in (rule.info.code, rule.info.name)}
+    codes.update((key, data["code"]) for key, data in seen.items())
+    return [{**data, "yields_to": tuple(_code(name, data, codes) for name in data["yields_to"])} for data in rules]
+
+
+def _code(name: str, data: Plain, codes: Mapping[str, str]) -> str:
+    if name not in codes:
+        line, column = data["lines"]["yields_to"]
+        raise RuleError(
+            f"yields_to: no rule {name}{suggestion(name, codes)}", path=data["path"], line=line, column=column
+        )
+    return codes[name]
 
 
 def rule_from_plain(data: Plain) -> Rule:

@@ -25,9 +25,15 @@ def _table() -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
     lines = []
     for row in rows:
-        cells = [cell.rjust(width) if 2 <= i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=False))]
+        cells = [
+            cell.rjust(width) if column >= 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
         lines.append("  ".join([*cells, row[-1]]).rstrip())
-    note = "Peaks are dense TFLOPS (int8: TOPS): fp32 on CUDA cores, tf32, fp16 and int8 on Tensor Cores, fp16 accumulated in fp32."
+    note = (
+        "Peaks are dense TFLOPS (int8: TOPS): fp32 on CUDA cores; tf32, fp16 and int8 on Tensor Cores,"
+        " fp16 accumulated in fp32."
+    )
     return "\n".join([*lines, "", note])
 
 
@@ -77,4 +83,11 @@ def _details(gpu: Gpu, width: int) -> str:
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

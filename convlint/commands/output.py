@@ -68,11 +68,20 @@ def replace_file(path: str, text: str) -> None:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Text to a stream whose encoding may not hold every character of it."""
+    """Text to a stream whose encoding may not hold every character of it. A reader that went away has its right to."""
     encoding = stream.encoding or "utf-8"
     data = text if text.endswith("\n") or not text else text + "\n"
-    stream.write(data.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+    try:
+        stream.write(data.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Sends what is still to be written nowhere, so that the interpreter does not complain at exit."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:

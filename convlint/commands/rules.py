@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from convlint.commands.output import style_of, write
 from convlint.errors import RuleError, UsageError
-from convlint.located_yaml import parse, read_text
+from convlint.located_yaml import Value, parse, read_text
 from convlint.rule_examples import run_examples
 from convlint.rule_file import read_rule
-from convlint.rulebook import Rule, Rulebook, check_unique, load_rulebook, rule_files, rule_from_plain
+from convlint.rulebook import Rule, Rulebook, linked, load_rulebook, rule_files, rule_from_plain
 
 
 def run(key: str | None, test: str | None, folders: Sequence[str], color: str) -> int:
@@ -47,8 +47,7 @@ def _test(folder: str) -> int:
     paths = rule_files(folder)
     if not paths:
         raise RuleError("holds no rule (*.yaml)", path=folder)
-    plain = [read_rule(path) for path in paths]
-    check_unique(plain, known_codes=[rule.info.code for rule in load_rulebook().rules])
+    plain = linked([read_rule(path) for path in paths], load_rulebook().rules)
     total = failed = 0
     for data in plain:
         for outcome in run_examples(rule_from_plain(data)):
@@ -99,7 +98,7 @@ def _one_line(text: str) -> str:
     return " ".join(str(text).split())
 
 
-def _flow(value) -> str:  # type: ignore[no-untyped-def]
+def _flow(value: Value) -> str:
     """A Value as YAML's flow style, to be copied into a spec."""
     if isinstance(value.data, dict):
         return "{ " + ", ".join(f"{key}: {_flow(item)}" for key, item in value.data.items()) + " }"
