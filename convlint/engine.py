@@ -124,7 +124,7 @@ class _NetworkCheck:
         if first and all(estimates) and estimates:
             self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
             self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
-        rules = [rule for rule in self.rulebook.rules if first or rule.needs_gpu]
+        rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         hits = self._hits(Evaluator([rule for rule in rules if rule.scope != "network"]), facts, estimates, pricer)
         if network.layers:
             found = Evaluator([rule for rule in rules if rule.scope == "network"]).evaluate(

@@ -1,16 +1,40 @@
-"""What of a report counts: selected rules, changed severities, what was silenced, and the verdict."""
+"""What of a report counts: selected rules, changed severities, what the config silences, and the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from convlint.errors import UsageError
-from convlint.report import SEVERITIES, Finding, Report, Severity
+from convlint.report import SEVERITIES, Finding, Report, Severity, Suppressed
 from convlint.rulebook import Rulebook
 
+if TYPE_CHECKING:
+    from convlint.path_patterns import PathPattern
+
 FailOn = Literal["error", "warning", "info", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """Rules that the config silences in the files or layers that match a pattern."""
+
+    codes: frozenset[str]
+    reason: str
+    files: PathPattern | None = None
+    layers: str | None = None
+
+    def covers(self, finding: Finding, path: str) -> bool:
+        """Whether it silences `finding` in the input at `path`; a joined finding once all its layers match."""
+        if finding.rule.code not in self.codes:
+            return False
+        if self.files is not None:
+            return self.files.matches(path)
+        from fnmatch import fnmatchcase
+
+        names = finding.layers or (() if finding.layer is None else (finding.layer,))
+        return bool(names) and all(fnmatchcase(name, self.layers or "") for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +44,9 @@ class Policy:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
+    base: frozenset[str] | None = None  # codes that the config selects; None: the default ones
     severities: Mapping[str, Severity] = field(default_factory=dict)
+    exemptions: tuple[Exemption, ...] = ()
     fail_on: FailOn = "warning"
     min_loss: float = 0.0  # percent of the network's time
 
@@ -36,15 +62,20 @@ def matching(key: str, rulebook: Rulebook) -> set[str]:
     prefix = key.upper()
     codes = {rule.info.code for rule in rulebook.rules if len(prefix) >= 2 and rule.info.code.startswith(prefix)}
     if not codes:
-        raise UsageError(f"unknown rule {key!r}{rulebook.suggestion(key)}")
+        raise UsageError(f"unknown rule {key[:60]!r}{rulebook.suggestion(key)}")
     return codes
 
 
 def selected(policy: Policy, rulebook: Rulebook) -> set[str]:
     """Codes of the rules that count. Raises UsageError for an unknown one."""
-    default = {rule.info.code for rule in rulebook.rules if not rule.opt_in}
-    codes = _union(policy.select, rulebook) if policy.select else default
-    return (codes | _union(policy.extend_select, rulebook)) - _union(policy.ignore, rulebook)
+    codes: Iterable[str]
+    if policy.select:
+        codes = _union(policy.select, rulebook)
+    elif policy.base is not None:
+        codes = policy.base
+    else:
+        codes = (rule.info.code for rule in rulebook.rules if not rule.opt_in)
+    return (set(codes) | _union(policy.extend_select, rulebook)) - _union(policy.ignore, rulebook)
 
 
 def _union(keys: Iterable[str], rulebook: Rulebook) -> set[str]:
@@ -59,15 +90,34 @@ def severity_overrides(policy: Policy, rulebook: Rulebook) -> dict[str, Severity
 def apply(report: Report, policy: Policy, rulebook: Rulebook) -> Report:
     """The report with only the selected rules' findings, at the severities that the user wants."""
     codes = selected(policy, rulebook)
-    severities = severity_overrides(policy, rulebook)
-    findings = tuple(
+    return replace(
+        report,
+        findings=chosen(report.findings, codes, severity_overrides(policy, rulebook)),
+        skipped=tuple(skip for skip in report.skipped if skip.code in codes),
+    )
+
+
+def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str, Severity]) -> tuple[Finding, ...]:
+    """The findings of these rules, at the severities that the user wants."""
+    return tuple(
         replace(finding, severity=severities[finding.rule.code]) if finding.rule.code in severities else finding
-        for finding in report.findings
+        for finding in findings
         if finding.rule.code in codes
     )
-    return replace(
-        report, findings=findings, skipped=tuple(skip for skip in report.skipped if skip.code in codes)
-    )
+
+
+def exempted(
+    findings: Iterable[Finding], policy: Policy, path: str
+) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
+    """(findings left, findings that the config silences) of the input at `path`."""
+    left, silenced = [], []
+    for finding in findings:
+        exemption = next((entry for entry in policy.exemptions if entry.covers(finding, path)), None)
+        if exemption is None:
+            left.append(finding)
+        else:
+            silenced.append(Suppressed(finding=finding, reason=exemption.reason, by="config"))
+    return tuple(left), tuple(silenced)
 
 
 def counts(finding: Finding, policy: Policy) -> bool:
@@ -81,9 +131,14 @@ def counts(finding: Finding, policy: Policy) -> bool:
 
 def exit_code(report: Report, policy: Policy) -> int:
     """0 clean, 1 findings, 3 incomplete, 4 a defect of convlint; the worse wins."""
+    return verdict(report, failing=any(counts(finding, policy) for finding in report.findings))
+
+
+def verdict(report: Report, *, failing: bool) -> int:
+    """The exit code of a report, given whether any of its findings counts."""
     if any(error.internal for error in report.errors):
         return 4
     if report.errors:
         return 3
-    return 1 if any(counts(finding, policy) for finding in report.findings) else 0
+    return 1 if failing else 0
 

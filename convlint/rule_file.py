@@ -12,18 +12,20 @@ from convlint.expr import FUNCTIONS, Type
 from convlint.located_yaml import Value, parse, read_text
 from convlint.rule_pieces import Pieces
 from convlint.rulebook import Plain
-from convlint.vocabulary import GPU_NAMES, PLACES, SETTABLE, VOCABULARY
+from convlint.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSION, VOCABULARY
 
 REQUIRED = ("code", "name", "title", "severity", "check", "message", "rationale", "source", "examples")
 KEYS = (*REQUIRED, "scope", "opt_in", "yields_to", "when", "let", "at", "fix", "variants", "loss", "join")
 SEVERITIES = ("error", "warning", "info")
-SCOPES = ("layer", "edge", "network")
+SCOPES = ("layer", "edge", "network", "suppression")
+_OF_LAYERS = ("at", "join", "loss", "yields_to")  # keys that mean nothing for a suppression
 LOSSES = ("fix", "tile", "wave", "none")
 PASSES = ("fprop", "dgrad", "wgrad")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 # what the names of the vocabulary stand on; `let` must not hide it
 _RESERVED = frozenset(
-    {name.split(".")[0] for name in VOCABULARY} | {*FUNCTIONS, "true", "false", "count", "layers", "live_T"}
+    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)}
+    | {*FUNCTIONS, "true", "false", "count", "layers", "live_T"}
 )
 
 
@@ -49,6 +51,12 @@ def _plain(rule: Pieces) -> Plain:
     name = rule.text("name")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) or name == "all":
         rule.fail("name: lower-case words joined by hyphens", rule.top["name"])
+    scope = rule.choice("scope", SCOPES, "layer")
+    if scope == "suppression":
+        rule.names = dict(SUPPRESSION)
+        for key in _OF_LAYERS:
+            if key in rule.top:
+                rule.fail(f"{key} means nothing in a rule on suppressions", rule.top[key])
     when = rule.optional_expr("when", "truth")
     let = _let(rule)
     check = rule.expr(rule.top["check"], "truth", "check")
@@ -65,7 +73,7 @@ def _plain(rule: Pieces) -> Plain:
         "name": name,
         "title": rule.text("title"),
         "severity": rule.choice("severity", SEVERITIES),
-        "scope": rule.choice("scope", SCOPES, "layer"),
+        "scope": scope,
         "opt_in": rule.choice("opt_in", ("true", "false"), "false") == "true",
         "yields_to": tuple(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
         "when": when,
@@ -136,7 +144,8 @@ def _fix(rule: Pieces, value: Value) -> Any:
         return None
     if not isinstance(value.data, dict):
         rule.fail("fix is a mapping", value)
-    rule.keys(value.data, ("describe", "safety", "set", "or"), "fix")
+    changes = () if "suppression.text" in rule.names else ("set", "or")
+    rule.keys(value.data, ("describe", "safety", *changes), "fix")
     if "describe" not in value.data:
         rule.fail("fix needs describe", value)
     new = _set(rule, value.data.get("set"))

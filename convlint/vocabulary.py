@@ -183,6 +183,21 @@ GPU_NAMES = frozenset(
                 "batch_above", "batch_to_fill", "layer_percent")
 ) - {"network.layers"}  # fmt: skip
 
+# what a rule of scope `suppression` reads, and nothing else; it judges one rule that a comment or the config silences
+SUPPRESSION_MEANINGS: Mapping[str, str] = {
+    "suppression.text": "the suppression as it was written, without its reason",
+    "suppression.rule": "the code or name in it",
+    "suppression.reason": "its reason (empty: none)",
+    "suppression.problem": "why it cannot be read or names no rule (empty: nothing is wrong)",
+    "suppression.expires": "its last day (empty: none)",
+    "suppression.known": "it can be read and names a rule",
+    "suppression.used": "it silences a finding, or its rule could not be checked here",
+    "suppression.expired": "its last day is over",
+}
+SUPPRESSION: Mapping[str, Type] = {
+    name: "truth" if name.split(".")[1] in ("known", "used", "expired") else "text" for name in SUPPRESSION_MEANINGS
+}
+
 _FIELDS = (
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups",
