@@ -18,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import Predicted, clock_factors, figures, gains
-from timings import DEFAULT_CSV, HARNESS_US, Row, read_rows, resolve_gpu, runtime_of
+from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu, runtime_of, with_harness
 
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
@@ -31,7 +31,7 @@ Model = Callable[[Row, Gpu], float | None]
 def convlint_us(row: Row, gpu: Gpu) -> float | None:
     """The model under test."""
     estimate = estimate_pass(row.layer, row.which, gpu, runtime_of(row))
-    return None if estimate is None else estimate.time_us + HARNESS_US.get(row.source, 0.0)
+    return None if estimate is None else with_harness(row, estimate.time_us)
 
 
 def _peak(row: Row, gpu: Gpu) -> float:

@@ -101,8 +101,7 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     granule = min(family.granule, _GRANULE.get(compute, family.granule))
     latency, setup = family.load_latency_us, family.setup_us
     if compute == Dtype.int8:
-        latency /= 2
-        setup = (const.INT8_SETUP_US, const.INT8_SETUP_US, const.INT8_SETUP_US)
+        latency *= const.INT8_LATENCY
     if tensorrt:
         setup = (const.TENSORRT_SETUP_US, *setup[1:])
     return replace(

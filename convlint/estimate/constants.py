@@ -96,7 +96,7 @@ VOLTA: Final = Family(
 TURING: Final = replace(
     VOLTA,
     wgrad_tiles=((128, 128),),
-    setup_us=(5.75, 16.1, 15.5),
+    setup_us=(5.75, 10.0, 15.5),
     weight_writes=(0.0, 0.0, 10.0),
     split=("never", "never", "free"),
 )
@@ -144,7 +144,7 @@ SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
 SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
-INT8_SETUP_US: Final = 11.5  # fit on int8 through cuDNN
+INT8_LATENCY: Final = 0.6  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.
 BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
