@@ -15,6 +15,7 @@ from convlint.pricing import with_fix, with_settings
 from convlint.readers.yaml_spec import read_fragment
 from convlint.report import Finding
 from convlint.rulebook import Rule, Rulebook
+from convlint.suppression_examples import suppression_problems
 
 _CONTEXT = ("gpu", "mode", "runtime", "layers", "defaults")
 
@@ -34,6 +35,10 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
     document = parse(read_text(rule.path))
     assert document is not None
     examples = document.data["examples"].data
+    if rule.scope == "suppression":
+        for item, problem in suppression_problems(rule, examples):
+            yield _outcome(rule, item, problem)
+        return
     for item in examples["pass"].data:
         findings, _ = _findings(rule, _network(rule, item), item.span)
         problem = f"should pass, but: {findings[0].message}" if findings else None

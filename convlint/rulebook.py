@@ -118,6 +118,7 @@ class Rulebook:
         self.folders = folders  # beside the built-in rules
         self.rules = tuple(sorted(rules, key=lambda rule: rule.info.code))
         self.by_key = {key: rule for rule in self.rules for key in (rule.info.code, rule.info.name)}
+        self.of_networks = tuple(rule for rule in self.rules if rule.scope != "suppression")
 
     def find(self, key: str) -> Rule | None:
         """The rule with this code (any case) or name."""
