@@ -17,7 +17,7 @@ from convlint.facts import LayerFacts, TargetFacts, framework_picks_layout
 from convlint.gpu import Gpu
 from convlint.hits import Flaw, Hit, joined
 from convlint.model import ConvLayer, Location, Mode, Network
-from convlint.pricing import Price, Pricer, severity_by_price
+from convlint.pricing import Price, Pricer
 from convlint.report import Finding, InputError, LayerReport, Report, Skipped
 from convlint.rulebook import Rulebook
 
@@ -159,7 +159,7 @@ class _NetworkCheck:
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index) for flaw in found.flaws]
-        return joined(hits, applicable, lambda hit: pricer.severity(hit) == "info")
+        return joined(hits, applicable, lambda hit: pricer.price(hit).severity == "info")
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
@@ -192,17 +192,16 @@ class _NetworkCheck:
 
     def _finding(self, hit: Hit, price: Price, target: Target, first: bool) -> Finding:
         rule = hit.rule
-        severity = severity_by_price(hit.flaw.case.severity, price)
         layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None
         key = (rule.info.code, layer, gpu)
         ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
         identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))
-        if first and price.lost_us is not None and severity != "info":
+        if first and price.lost_us is not None and price.severity != "info":
             self.lost_us += max(0.0, price.lost_us)
         return Finding(
             rule=rule.info,
-            severity=severity,
+            severity=price.severity,
             message=hit.message,
             location=hit.location,
             layer=layer,

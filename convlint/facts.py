@@ -235,11 +235,16 @@ def _per_group(channels: str) -> Callable[[LayerFacts], Any]:
 
 
 def _batch_to_fill(facts: LayerFacts) -> Any:
-    fprop = facts["fprop"]
-    if fprop is UNKNOWN or facts["N"] is UNKNOWN:
+    """The smallest N at which fprop and dgrad have an unsplit tile for every SM."""
+    if facts["fprop"] is UNKNOWN or facts["N"] is UNKNOWN:
         return UNKNOWN
-    rows = facts.context.gpu.sms * fprop.tile_m // max(1, -(-fprop.gemm_N // fprop.tile_n))
-    return max(facts["N"], -(-rows * facts["N"] // fprop.gemm_M))
+    wanted = facts["N"]
+    for view in (facts["fprop"], facts["dgrad"]):
+        if view is not UNKNOWN and view.tiles < facts.context.gpu.sms:
+            columns = view.gemm.batch * -(-view.gemm_N // view.tile_n)
+            rows = -(-facts.context.gpu.sms // columns)
+            wanted = max(wanted, (rows - 1) * view.tile_m * facts["N"] // view.gemm_M + 1)
+    return wanted
 
 
 def _layer_percent(facts: LayerFacts) -> Any:

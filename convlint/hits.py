@@ -173,8 +173,9 @@ def _join(group: list[Hit]) -> Hit:
     batches: tuple[int, ...] = ()
     if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
         wanted = Counter(changes["N"] for hit in group for changes in (hit.sets[0], hit.other) if "N" in changes)
-        batches = tuple(int(N) for N, _ in wanted.most_common())
-        sets = [{"N": max(changes["N"] for changes in sets if changes)}] * len(sets)
+        batches = tuple(int(N) for N, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0])))
+        wants = sorted(changes["N"] for changes in sets if changes)
+        sets = [{"N": wants[len(wants) // 2]}] * len(sets)  # serves most; the widest want may be absurd
     return Hit(
         flaw=flaw,
         indices=tuple(index for hit in group for index in hit.indices),

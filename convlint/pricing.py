@@ -23,9 +23,9 @@ class Price:
 
     lost_us: float | None
     lost_percent: float | None  # of the network's time
-    layer_share: float | None  # of the time of the layers hit
     fix: Fix | None
-    refuted: bool = False  # advice alone, and following it is predicted to cost time
+    refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
+    severity: Severity
 
 
 _FIELDS = frozenset(field.name for field in fields(ConvLayer))
@@ -86,31 +86,40 @@ class Pricer:
         layer_time = sum(estimate.time_us for estimate in times if estimate)
         share = lost / layer_time if lost is not None and layer_time > 0 else None
         percent = 100 * lost / self.time_us if lost is not None and self.time_us else None
-        refuted = hit.rule.loss == "fix" and hit.flaw.case.severity == "info" and change is not None and change > 0
+        fix = self._fix(hit, change)
+        stated = hit.flaw.case.severity
+        keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
         return Price(
-            lost_us=lost, lost_percent=percent, layer_share=share, fix=self._fix(hit, change), refuted=refuted
+            lost_us=lost,
+            lost_percent=percent,
+            fix=fix,
+            refuted=keeps and stated == "info" and change is not None and change > 0,
+            severity=severity_by_price(stated, lost, percent, share),
         )
 
-    def severity(self, hit: Hit) -> Severity:
-        """What the hit's price makes of its severity."""
-        return severity_by_price(hit.flaw.case.severity, self.price(hit))
-
     def _settled(self, hit: Hit) -> Hit:
-        """Joined layers want several batch sizes: below and above, the one at which the whole network is fastest."""
+        """Joined layers want several batch sizes: below and above, the one at which an image takes the least time.
+
+        One far from the present batch, or no faster in the whole network, is no advice; with none left, it is info.
+        """
         spec = hit.flaw.case.fix
         now = self.layers[hit.indices[0]].N if hit.batches else None
         if now is None or spec is None or not spec.other:
             return hit
         sides = []
-        for wanted in ([N for N in hit.batches if N < now], [N for N in hit.batches if N > now]):
-            if wanted:
-                sides.append(min(wanted[:_BATCHES_TRIED], key=self._us_per_image))
+        for wanted in ([N for N in hit.batches if now / 2 <= N < now], [N for N in hit.batches if now < N <= 2 * now]):
+            best = min(wanted[:_BATCHES_TRIED], key=self._us_per_image, default=now)
+            if best != now and (self.time_us is None or self._us_per_image(best) < self._us_per_image(now)):
+                sides.append(best)
+        if not sides:
+            flaw = replace(hit.flaw, case=replace(hit.flaw.case, severity="info"))
+            return hit._replace(flaw=flaw, sets=({},) * len(hit.indices))
         sides.sort(key=lambda N: abs(N - now))
         other = {"N": sides[1]} if len(sides) > 1 else {}
         return hit._replace(sets=({"N": sides[0]},) * len(hit.indices), other=other)
 
     def _us_per_image(self, N: int) -> float:
-        """Of the whole network; 0 where it is not known."""
+        """Of the whole network, as far as it is known."""
         layers = range(len(self.layers))
         return sum(after.time_us for index in layers if (after := self._after(index, {"N": N}))) / N
 
@@ -181,10 +190,15 @@ class Pricer:
         return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"
 
 
-def severity_by_price(severity: Severity, price: Price) -> Severity:
-    """A warning that loses too little is info; errors, and what cannot be priced, stand."""
-    if severity != "warning" or price.lost_us is None:
+def severity_by_price(
+    severity: Severity, lost_us: float | None, lost_percent: float | None, layer_share: float | None
+) -> Severity:
+    """A warning that loses too little is info; errors, and what cannot be priced, stand.
+
+    `lost_percent` is of the network's time, `layer_share` a fraction of the time of the layers hit.
+    """
+    if severity != "warning" or lost_us is None:
         return severity
-    network = price.lost_percent is None or price.lost_percent >= 100 * WARNING_NETWORK_SHARE
-    layer = price.layer_share is not None and price.layer_share >= WARNING_LAYER_SHARE
+    network = lost_percent is None or lost_percent >= 100 * WARNING_NETWORK_SHARE
+    layer = layer_share is not None and layer_share >= WARNING_LAYER_SHARE
     return "warning" if network and layer else "info"
