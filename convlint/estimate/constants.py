@@ -63,7 +63,7 @@ class Family:
     most_resident: int = 4  # tiles per SM that the kernels are built for, where registers hold more
     # A tile that has its SM to itself waits at its own barriers; another would work meanwhile. The guide's Fig. 4 has
     # 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
-    lone_tile_cost: float = 1.05
+    lone_tile_cost: float = 1.045
     fused_winograd: bool = True
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
 
@@ -81,14 +81,14 @@ VOLTA: Final = Family(
     granule=32,
     alignment=8,
     sustained=0.86,
-    operand_cost=13.5,
+    operand_cost=12.5,
     operand_rate=1024.0 * 2,
     pointwise_wgrad_cost=0.0,
-    load_latency_us=0.76,
+    load_latency_us=0.86,
     round_us=2.0,
     drain=0.0,
-    extra_kernel_us=2.0,
-    setup_us=(5.0, 7.5, 5.5),
+    extra_kernel_us=1.6,
+    setup_us=(5.0, 7.5, 4.3),
     weight_writes=(0.0, 0.0, 0.0),
     split=("idle", "never", "free"),
 )
@@ -96,7 +96,7 @@ VOLTA: Final = Family(
 TURING: Final = replace(
     VOLTA,
     wgrad_tiles=((128, 128),),
-    setup_us=(5.75, 10.0, 15.5),
+    setup_us=(5.0, 11.0, 15.5),
     weight_writes=(0.0, 0.0, 10.0),
     split=("never", "never", "free"),
 )
