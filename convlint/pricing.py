@@ -87,14 +87,14 @@ class Pricer:
         share = lost / layer_time if lost is not None and layer_time > 0 else None
         percent = 100 * lost / self.time_us if lost is not None and self.time_us else None
         fix = self._fix(hit, change)
-        stated = hit.flaw.case.severity
+        severity = severity_by_price(hit.flaw.case.severity, lost, percent, share)
         keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
         return Price(
             lost_us=lost,
             lost_percent=percent,
             fix=fix,
-            refuted=keeps and stated == "info" and change is not None and change > 0,
-            severity=severity_by_price(stated, lost, percent, share),
+            refuted=keeps and severity == "info" and change is not None and change > 0,
+            severity=severity,
         )
 
     def _settled(self, hit: Hit) -> Hit:
