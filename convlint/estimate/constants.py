@@ -41,7 +41,7 @@ ACCUMULATORS_PER_REGISTER: Final = 0.5
 WAVE_FORESIGHT: Final = 0.35
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # the rest would cost 2 ms of start-up
 class Family:
     """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
 
