@@ -38,7 +38,7 @@ class Scope:
         """Sizes of a value, None where unknown; None where even the rank is."""
         tensor = self.tensors.get(name)
         if tensor is not None:
-            return tuple(tensor.dims)
+            return tuple([size if size > 0 else None for size in tensor.dims])
         value = self.values.get(name)
         if value is None:
             return self.outer.shape(name) if self.outer is not None else None
@@ -46,7 +46,7 @@ class Scope:
         if not kind.HasField("shape"):
             return None
         # an axis without a value reads as 0, and so does a symbolic one
-        return tuple([axis.dim_value or None for axis in kind.shape.dim])
+        return tuple([size if (size := axis.dim_value) > 0 else None for axis in kind.shape.dim])
 
     def element_type(self, name: str) -> int:
         """onnx.TensorProto.DataType of a value; 0 where unknown."""
@@ -120,8 +120,8 @@ class Walk:
                 origins.update(dict.fromkeys(node.output, written))
                 continue
             if found is None and fault is None and op not in _BODIES:
-                if op == "DequantizeLinear" and names:
-                    self.dequantized[node.output[0]] = names[0]
+                if op == "DequantizeLinear":
+                    self._dequantize(node)
                 continue  # a constant
             result = self._other(node, op, scope, calls, found, more, fault)
             for name in node.output:
@@ -139,10 +139,10 @@ class Walk:
         elif op in _RESHAPES:
             fault = fault or _count_fault(node, scope)
         elif op == "DequantizeLinear":
-            self.dequantized[node.output[0]] = node.input[0]
+            self._dequantize(node)
         elif "Conv" in text(op):
             kind = f"{text(node.domain)}.{text(op)}" if node.domain else text(op)
-            self.unknown_convolutions[text(node.name or node.output[0])] = kind
+            self.unknown_convolutions[text(node.name or next(iter(node.output), op))] = kind
         if learned:
             for origin in (found, *(more or ())):
                 if origin is not None:
@@ -152,6 +152,10 @@ class Walk:
         if more is None and fault is None and (not learned or found.learned):
             return found
         return self.flow.merge((found, *(more or ())), fault, learned=learned)
+
+    def _dequantize(self, node: Any) -> None:
+        if node.input and node.output:
+            self.dequantized[node.output[0]] = node.input[0]
 
     def _bodies(self, node: Any, op: str, scope: Scope, calls: int) -> str | None:
         """Walks the bodies of a control-flow node and gives its outputs their origins."""
@@ -194,6 +198,8 @@ def _trips(node: Any, op: str, scope: Scope) -> int:
 
 def _count_fault(node: Any, scope: Scope) -> str | None:
     """Why a reshape cannot hold: the input and the output differ in their number of elements."""
+    if not node.input or not node.output:
+        return None
     before, after = scope.shape(node.input[0]), scope.shape(node.output[0])
     if before is None or after is None or None in before or None in after:
         return None

@@ -24,12 +24,14 @@ def build_layer(
 ) -> tuple[ConvLayer, str | None]:
     """The layer, and what is wrong with it, if anything. Sizes that are not `trusted` are left unknown."""
     node, scope = site.node, site.scope
+    if not node.input or not node.output:
+        return _bare(site, name, path), f"{node.op_type} {name!r} reads or writes nothing"
     op, inputs = node.op_type, list(node.input)
     attributes = {attribute.name: attribute for attribute in node.attribute}
     at = _WEIGHT_INPUT[op]
     weight_name = inputs[at] if at < len(inputs) else ""
     weight = scope.shape(weight_name) if weight_name else None
-    data: Shape | None = scope.shape(inputs[0]) if trusted and inputs else None
+    data: Shape | None = scope.shape(inputs[0]) if trusted else None
     rank = len(weight or data or ()) - 2
     if not 1 <= rank <= 3:
         if not trusted and weight is None:

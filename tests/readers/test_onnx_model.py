@@ -357,6 +357,49 @@ def test_random_bytes_give_errors_and_nothing_else(tmp_path: Path) -> None:
         assert network is not None or len(errors) == 1
 
 
+def damage(graph: Any, generator: random.Random) -> None:
+    """Changes one thing in a graph that the format allows and no exporter writes."""
+    node = generator.choice(graph.node)
+    kind = generator.randrange(8)
+    odd = generator.choice([0, -1, 7, 2**31, 2**62, -(2**63)])
+    if kind == 0 and node.attribute:
+        attribute = generator.choice(node.attribute)
+        attribute.ints[:] = [odd] * generator.randrange(5)
+    elif kind == 1 and node.attribute:
+        generator.choice(node.attribute).type = generator.randrange(14)
+    elif kind == 2:
+        node.input[:] = [
+            generator.choice(["", "nowhere", *graph.node[-1].output]) for _ in range(generator.randrange(4))
+        ]
+    elif kind == 3:
+        node.output[:] = list(node.output)[: generator.randrange(2)]
+    elif kind == 4:
+        node.op_type = generator.choice(
+            ["Conv", "ConvTranspose", "QLinearConv", "If", "Loop", "Scan", "Reshape", "Foo"]
+        )
+    elif kind == 5:
+        generator.choice(graph.initializer).dims[:] = [abs(odd) % 2**40, 3, odd, 3][: generator.randrange(5)]
+    elif kind == 6:
+        generator.choice(graph.initializer).data_type = generator.choice([0, 1, 2, 7, 10, 17])
+    else:
+        node.domain = generator.choice(["com.microsoft", "x"])
+
+
+def test_damaged_graphs_give_errors_and_nothing_else(tmp_path: Path) -> None:
+    generator = random.Random(5)
+    for _ in range(300):
+        proto = onnx.load(LIGHT / "light_squeezenet.onnx")
+        for _ in range(generator.randrange(1, 5)):
+            damage(proto.graph, generator)
+        network, errors = read(save(tmp_path, proto), ReadOptions(batch=generator.choice([None, 4])))
+        assert network is not None or len(errors) == 1
+
+
+def test_a_convolution_without_inputs(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Conv", [], ["a"], name="c"), helper.make_node("Relu", ["x"], ["y"])]
+    assert message(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"])))
+
+
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
     assert "No such file" in message(str(tmp_path / "none.onnx"))
     assert "not a regular file" in message(str(tmp_path))
