@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from convlint import __version__
+from convlint import __version__, cli_estimate, cli_project
+from convlint.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
 
 app = typer.Typer(
@@ -18,15 +19,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-Gpu = Annotated[list[str] | None, typer.Option("--gpu", "-g", help="Target GPU; repeat for several. Default: the spec's, else a100.", show_default=False)]
+Gpu = Annotated[list[str] | None, typer.Option("--gpu", "-g", help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.", show_default=False, autocompletion=gpus_and_aliases)]
 ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
-Select = Annotated[list[str] | None, typer.Option("--select", help="Only these rules: codes, names, prefixes such as CL1, or ALL.", show_default=False)]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Not these rules.", show_default=False)]
-ExtendSelect = Annotated[list[str] | None, typer.Option("--extend-select", help="These rules beside the default ones.", show_default=False)]
-FailOnOption = Annotated[str, typer.Option("--fail-on", help="Least severity that fails: error, warning, info or never.")]
-MinLoss = Annotated[float, typer.Option("--min-loss", metavar="PERCENT", help="Findings that lose less of the network's time do not fail.", min=0.0, max=100.0)]
-Output = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.", show_default=False)]
+Select = Annotated[list[str] | None, typer.Option("--select", help="Only these rules: codes, names, prefixes such as CL1, or ALL.", show_default=False, autocompletion=rule_keys)]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys)]
+ExtendSelect = Annotated[list[str] | None, typer.Option("--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys)]
+FailOnOption = Annotated[str | None, typer.Option("--fail-on", help="Least severity that fails: error, warning, info or never. Default: warning.", show_default=False)]
+MinLoss = Annotated[float | None, typer.Option("--min-loss", metavar="PERCENT", help="Findings that lose less of the network's time do not fail. Default: 0.", min=0.0, max=100.0, show_default=False)]
+Output = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.", show_default=False, autocompletion=formats)]
 Rules = Annotated[list[str] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules of your own, beside the built-in ones.", show_default=False)]
+ConfigFile = Annotated[str | None, typer.Option("--config", metavar="FILE", help="This config for every input, rather than the closest one upward.", show_default=False)]
+Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
 Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
 
@@ -44,28 +47,32 @@ def _main(
     pass
 
 
-def _common(**options: Any) -> tuple[Any, Any, Any]:
-    """(Job, Policy, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
+def _common(**given: Any) -> tuple[Any, Any]:
+    """(Options, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
     from convlint.commands.check import Presentation
-    from convlint.policy import Policy
+    from convlint.plan import Options
     from convlint.readers import ReadOptions
-    from convlint.run import Job
 
-    _one_of("--mode", options["mode"], ("training", "inference"))
-    _one_of("--fail-on", options["fail_on"], ("error", "warning", "info", "never"))
-    _one_of("--color", options["color"], ("auto", "always", "never"))
-    reading = ReadOptions(batch=options.get("batch"), inputs=options.get("inputs") or {})
-    return (
-        Job(gpus=tuple(options["gpu"] or ()), mode=options["mode"], reading=reading),
-        Policy(
-            select=_split(options["select"]),
-            ignore=_split(options["ignore"]),
-            extend_select=_split(options["extend_select"]),
-            fail_on=options["fail_on"],
-            min_loss=options["min_loss"],
-        ),
-        Presentation(outputs=tuple(options["output"] or ()), color=options["color"], quiet=options["quiet"]),
+    _one_of("--mode", given["mode"], ("training", "inference"))
+    _one_of("--fail-on", given["fail_on"], ("error", "warning", "info", "never"))
+    _one_of("--color", given["color"], ("auto", "always", "never"))
+    options = Options(
+        gpus=tuple(given["gpu"] or ()),
+        mode=given["mode"],
+        select=_split(given["select"]),
+        ignore=_split(given["ignore"]),
+        extend_select=_split(given["extend_select"]),
+        fail_on=given["fail_on"],
+        min_loss=given["min_loss"],
+        rules=tuple(given["rules"] or ()),
+        reading=ReadOptions(batch=given.get("batch"), inputs=given.get("inputs") or {}),
+        config=given["config"],
+        isolated=given["isolated"],
+        jobs=given.get("jobs", 1),
+        allow_empty=given.get("allow_empty", False),
+        specs_only=given.get("specs_only", False),
     )
+    return options, Presentation(outputs=tuple(given["output"] or ()), color=given["color"], quiet=given["quiet"])
 
 
 def _split(values: list[str] | None) -> tuple[str, ...]:
@@ -82,7 +89,7 @@ def _one_of(option: str, value: str | None, known: tuple[str, ...]) -> None:
 
 @app.command()
 def check(
-    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="Specs, models, folders, package.module:name, or - for standard input.", show_default=False)] = None,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="Specs, models, folders, package.module:name, or - for standard input. Default: the current folder.", show_default=False)] = None,
     gpu: Gpu = None,
     mode: ModeOption = None,
     select: Select = None,
@@ -96,15 +103,21 @@ def check(
     inputs: Annotated[list[str] | None, typer.Option("--input", metavar="[NAME=]SHAPE", help="Shape of a model's input, such as Nx3x224x224; repeatable.", show_default=False)] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
+    specs_only: Annotated[bool, typer.Option("--specs-only", help="Pass over YAML and JSON files that are no specs, also where they are named.")] = False,
+    baseline: Annotated[str | None, typer.Option("--baseline", metavar="FILE", help="Only findings that this file does not hold count.", show_default=False)] = None,
+    write_baseline: Annotated[str | None, typer.Option("--write-baseline", metavar="FILE", help="Write all of today's findings to this file.", show_default=False)] = None,
+    prune_baseline: Annotated[bool, typer.Option("--prune-baseline", help="Take what no longer occurs out of the baseline.")] = False,
+    config: ConfigFile = None,
+    isolated: Isolated = False,
     quiet: Quiet = False,
     color: Color = "auto",
 ) -> None:
     """Check specs and models. Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete."""
     from convlint.commands import check as command
 
-    options = dict(locals(), inputs=_named_inputs(inputs))
-    job, policy, shown = _common(**options)
-    raise typer.Exit(command.check(paths or [], job, policy, shown, rules=rules or (), jobs=jobs, allow_empty=allow_empty))
+    options, shown = _common(**dict(locals(), inputs=_named_inputs(inputs)))
+    files = command.BaselineFiles(read=baseline, write=write_baseline, prune=prune_baseline)
+    raise typer.Exit(command.check(paths or [], options, shown, files))
 
 
 def _named_inputs(values: list[str] | None) -> dict[str, str]:
@@ -150,6 +163,8 @@ def layer(
     min_loss: MinLoss = 0.0,
     output: Output = None,
     rules: Rules = None,
+    config: ConfigFile = None,
+    isolated: Isolated = False,
     quiet: Quiet = False,
     color: Color = "auto",
 ) -> None:
@@ -157,8 +172,8 @@ def layer(
     from convlint.commands import check as command
 
     given = dict(locals())
-    job, policy, shown = _common(**given)
-    raise typer.Exit(command.layer(_layer_flags(given), job, policy, shown, rules=rules or ()))
+    options, shown = _common(**given)
+    raise typer.Exit(command.layer(_layer_flags(given), options, shown))
 
 
 _LAYER_FLAGS = ("N", "C", "H", "W", "K", "R", "S", "D", "T", "P", "Q", "stride", "pad", "dilation", "groups", "op", "output_padding", "dtype", "layout")
@@ -178,7 +193,7 @@ def _layer_flags(given: dict[str, Any]) -> dict[str, str]:
 
 @app.command()
 def rule(
-    key: Annotated[str | None, typer.Argument(metavar="[CODE|NAME]", help="Which rule; all of them where none is named.", show_default=False)] = None,
+    key: Annotated[str | None, typer.Argument(metavar="[CODE|NAME]", help="Which rule; all of them where none is named.", show_default=False, autocompletion=rule_keys)] = None,
     test: Annotated[str | None, typer.Option("--test", metavar="DIR", help="Run the examples of the rules in this folder.", show_default=False)] = None,
     rules: Rules = None,
     color: Color = "auto",
@@ -191,10 +206,14 @@ def rule(
 
 @app.command()
 def gpus(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which GPU; all of them where none is named.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which GPU; all of them where none is named.", show_default=False, autocompletion=gpus_and_aliases)] = None,
     color: Color = "auto",
 ) -> None:
     """List the GPUs that convlint knows, or show one with its sources."""
     from convlint.commands import gpus as command
 
     raise typer.Exit(command.run(name, color))
+
+
+app.add_typer(cli_estimate.app)
+app.add_typer(cli_project.app)

@@ -1,0 +1,180 @@
+"""The command line of `convlint estimate` and `convlint sweep`; `cli.py` adds both to the program."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer()
+
+Gpu = Annotated[
+    list[str] | None,
+    typer.Option("--gpu", "-g", help="GPU; repeat to compare. Default: the spec's, else a100.", show_default=False),
+]
+ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
+Batch = Annotated[
+    int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]SHAPE",
+        help="Shape of a model's input, such as Nx3x224x224; repeatable.",
+        show_default=False,
+    ),
+]
+Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
+
+
+def _job(gpu: list[str] | None, mode: str | None, color: str, batch: int | None, inputs: list[str] | None) -> Any:
+    """What to read and for what. Raises UsageError for a value that is none of those allowed."""
+    from convlint.cli import _named_inputs, _one_of
+    from convlint.readers import ReadOptions
+    from convlint.run import Job
+
+    _one_of("--mode", mode, ("training", "inference"))
+    _one_of("--color", color, ("auto", "always", "never"))
+    return Job(gpus=tuple(gpu or ()), mode=mode, reading=ReadOptions(batch=batch, inputs=_named_inputs(inputs)))  # type: ignore[arg-type]
+
+
+@app.command()
+def estimate(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH…", help="Specs, models, package.module:name, or - for standard input.", show_default=False
+        ),
+    ] = None,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    batch: Batch = None,
+    inputs: Inputs = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", "-o", metavar="FORMAT[=FILE]", help="text, json or csv; repeatable.", show_default=False
+        ),
+    ] = None,
+    color: Color = "auto",
+) -> None:
+    """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
+    from convlint.commands import estimate as command
+
+    job = _job(gpu, mode, color, batch, inputs)
+    raise typer.Exit(command.run(paths or [], job, output or (), color))
+
+
+def _size(letter: str, help_: str, *names: str) -> Any:
+    return typer.Option(f"-{letter}", *names, metavar="INT|RANGE", help=help_, show_default=False)
+
+
+@app.command()
+def sweep(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="A spec or model that holds the layer; else the layer is given by flags.",
+            show_default=False,
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None, typer.Option("--layer", metavar="NAME", help="Which layer of PATH.", show_default=False)
+    ] = None,
+    figure: Annotated[
+        int | None,
+        typer.Option(
+            "--figure",
+            metavar="NUMBER",
+            help="The setting of a figure of NVIDIA's guide: 2, 4 to 13 or 15.",
+            show_default=False,
+        ),
+    ] = None,
+    N: Annotated[str | None, _size("N", "Batch size.", "--batch")] = None,
+    C: Annotated[str | None, _size("C", "Input channels.")] = None,
+    H: Annotated[str | None, _size("H", "Input height.")] = None,
+    W: Annotated[str | None, _size("W", "Input width.")] = None,
+    K: Annotated[str | None, _size("K", "Output channels.")] = None,
+    R: Annotated[str | None, _size("R", "Filter height.")] = None,
+    S: Annotated[str | None, _size("S", "Filter width.")] = None,
+    D: Annotated[str | None, _size("D", "Input depth (3-D).")] = None,
+    T: Annotated[str | None, _size("T", "Filter depth (3-D).")] = None,
+    stride: Annotated[
+        str | None,
+        typer.Option(
+            "--stride",
+            metavar="INT|RANGE",
+            help="U = V; two values are U,V where another parameter varies.",
+            show_default=False,
+        ),
+    ] = None,
+    pad: Annotated[
+        str | None,
+        typer.Option(
+            "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
+        ),
+    ] = None,
+    dilation: Annotated[
+        str | None,
+        typer.Option(
+            "--dilation", metavar="INT|RANGE", help="DilH = DilW; two values as with --stride.", show_default=False
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option("--groups", metavar="INT|RANGE", help="Groups.", show_default=False)
+    ] = None,
+    op: Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)] = None,
+    output_padding: Annotated[
+        str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
+    ] = None,
+    layout: Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)] = None,
+    runtime: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--runtime",
+            metavar="KEY=VALUE",
+            help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    inputs: Inputs = None,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="What charts show: time, tflops (default) or efficiency.", show_default=False),
+    ] = None,
+    plot: Annotated[
+        bool | None,
+        typer.Option(
+            "--plot/--no-plot", help="Chart or table; a chart on a terminal where neither is given.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT[=FILE]",
+            help="text, csv, svg=FILE or png=FILE; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    color: Color = "auto",
+) -> None:
+    """Vary one parameter of a layer: START:STOP[:STEP], both ends included, or a list such as 1,2,4,8.
+
+    The layer comes from flags, from PATH, or from a figure of NVIDIA's guide.
+    """
+    given = dict(locals())
+    from convlint.cli import _layer_flags
+    from convlint.commands import sweep as command
+
+    shown = command.Shown(outputs=tuple(output or ()), metric=metric, plot=plot, color=color)
+    flags = _layer_flags({**given, "P": None, "Q": None})
+    raise typer.Exit(command.run(flags, path, layer, figure, _job(gpu, mode, color, None, inputs), shown))

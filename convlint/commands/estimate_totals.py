@@ -1,0 +1,113 @@
+"""What the layers of an estimate add up to: time, grade, shares by pass and by what bounds them; the closing lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from convlint.estimate import grade
+from convlint.report import Report
+from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
+from convlint.reporters.safe import ascii_only, clean
+from convlint.reporters.words import duration, place, plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """Sums over the layers that have a time on one GPU; times in us, all calls counted, `flops` useful ones."""
+
+    label: str
+    time_us: float = 0.0
+    attainable_us: float = 0.0
+    longest_us: float = 0.0  # of one layer
+    flops: int = 0
+    without_time: int = 0  # layers
+    by_pass_us: dict[str, float] = field(default_factory=dict)
+    by_bound_us: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def grade(self) -> str | None:
+        """The network's letter; None where a layer's time is unknown or there is none."""
+        return grade(self.attainable_us / self.time_us) if self.time_us and not self.without_time else None
+
+
+def total_of(report: Report, label: str) -> Total:
+    """The sums for one GPU."""
+    time = attainable = longest = 0.0
+    flops = without = 0
+    by_pass: dict[str, float] = {}
+    by_bound: dict[str, float] = {}
+    for entry in report.layers:
+        if label not in entry.estimates:  # its file names other targets
+            continue
+        estimate = entry.estimates[label]
+        if estimate is None:
+            without += 1
+            continue
+        time += estimate.time_us
+        attainable += estimate.attainable_us
+        longest = max(longest, estimate.time_us)
+        calls = entry.layer.calls
+        for which, one in estimate.passes.items():
+            flops += one.flops * calls
+            by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
+            by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
+    return Total(
+        label=label, time_us=time, attainable_us=attainable, longest_us=longest, flops=flops, without_time=without,
+        by_pass_us=by_pass, by_bound_us=by_bound,
+    )  # fmt: skip
+
+
+def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+    """The totals per GPU, what could not be read or predicted, and the last line: what was covered."""
+    step = "training step" if report.mode == "training" else "forward pass"
+    lines: list[str] = []
+    for total in totals.values():
+        if not total.time_us:
+            continue
+        letter = total.grade or "-"
+        name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
+        most = " or more" if total.without_time else ""
+        text = f"{name}: {duration(total.time_us)}{most} per {step}, grade {letter}, {rate:.3g} TFLOPS"
+        first, *rest = wrap(text, width)
+        if first.startswith(name):
+            first = paint("strong", name) + first[len(name) :]
+        graded = first.replace(f" {letter},", f" {paint(GRADE_INKS.get(letter, 'strong'), letter)},", 1)
+        lines += ["", graded, *(f"  {line}" for line in rest)]
+        shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
+        lines += [f"  {line}" for line in wrap(shares, width - 2)]
+    if report.errors:
+        lines.append("")
+    for error in report.errors:
+        where = place(error.path, error.line, error.column)
+        first, *rest = wrap(_shown(f"error: {where}: {error.message}", glyphs), width - 2)
+        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+    return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
+
+
+def _shares(times: dict[str, float]) -> str:
+    whole = sum(times.values())
+    ordered = sorted(times.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {100 * time / whole:.0f} %" for name, time in ordered)
+
+
+def _coverage(report: Report, totals: dict[str, Total], paint: Paint, glyphs: Glyphs) -> str:
+    line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
+    if report.targets:
+        line += f" on {', '.join(report.targets)}"
+    unknown = {label: total.without_time for label, total in totals.items() if total.without_time}
+    if unknown:
+        counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if len(totals) > 1 else ""
+        line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
+    unread = {error.path for error in report.errors} - {entry.layer.path for entry in report.layers}
+    if unread:
+        line += f"{';' if unknown else ':'} {plural(len(unread), 'input')} not read"
+    if not report.errors:
+        line += ": complete"
+    elif not unknown and not unread:
+        line += ": incomplete"
+    return paint("poor" if report.errors else "good", _shown(line, glyphs))
+
+
+def _shown(text: str, glyphs: Glyphs) -> str:
+    text = clean(text)
+    return ascii_only(text) if glyphs.line.isascii() else text
