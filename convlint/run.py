@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 
 from convlint.engine import NetworkResult, Target, assemble, check_network
@@ -20,11 +21,17 @@ DEFAULT_TARGET = "a100"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What to check and for what; empty `gpus` and no `mode` leave both to the input."""
+    """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults."""
 
     gpus: tuple[str, ...] = ()
     mode: Mode | None = None
+    default_gpus: tuple[str, ...] = (DEFAULT_TARGET,)
+    default_mode: Mode = "training"
     reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+Task = tuple[str, Rulebook, Job]
+Outcome = tuple[NetworkResult | None, list[InputError]]
 
 
 @contextmanager
@@ -61,7 +68,7 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
     return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
 
 
-def check_path(path: str, rulebook: Rulebook, job: Job) -> tuple[NetworkResult | None, list[InputError]]:
+def check_path(path: str, rulebook: Rulebook, job: Job) -> Outcome:
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     result = None
@@ -78,7 +85,7 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
     if job.gpus:
         targets = resolve_targets(job.gpus)
     else:
-        for name in network.targets or (DEFAULT_TARGET,):
+        for name in network.targets or job.default_gpus:
             try:
                 targets += resolve_targets([name])
             except UsageError as error:
@@ -88,7 +95,8 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
                 )
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
-    return check_network(network, rulebook, targets, job.mode or network.mode or "training") if targets else None
+    mode = job.mode or network.mode or job.default_mode
+    return check_network(network, rulebook, targets, mode) if targets else None
 
 
 def _target_place(network: Network) -> Location:
@@ -96,39 +104,44 @@ def _target_place(network: Network) -> Location:
     return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
 
 
-def check_paths(paths: Sequence[str], rulebook: Rulebook, job: Job, *, jobs: int = 1) -> Report:
-    """The report on all `paths`, in their order whatever `jobs` is; equal networks in one process share estimates."""
+def check_paths(paths: Sequence[str], rulebook: Rulebook, job: Job) -> Report:
+    """The report on all `paths` under one rulebook, in their order; equal networks share estimates."""
     if job.gpus:
         resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
-    outcomes = [check_path(path, rulebook, job) for path in paths] if jobs <= 1 or len(paths) < 2 else _parallel(
-        paths, rulebook, job, jobs
-    )
+    outcomes = check_tasks([(path, rulebook, job) for path in paths])
     results = [result for result, _ in outcomes if result is not None]
     errors = [error for _, found in outcomes for error in found]
     return assemble(results, errors, rulebook, files=len(paths))
 
 
-def _parallel(
-    paths: Sequence[str], rulebook: Rulebook, job: Job, jobs: int
-) -> list[tuple[NetworkResult | None, list[InputError]]]:
-    """Checks in `jobs` processes. Rules hold code and cannot travel, so each process loads its own."""
+def check_tasks(
+    tasks: Sequence[Task], *, jobs: int = 1, on_done: Callable[[str], None] = lambda _: None
+) -> list[Outcome]:
+    """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done."""
+    if jobs <= 1 or len(tasks) < 2:
+        return [_told(check_path(*task), task[0], on_done) for task in tasks]
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(
-        min(jobs, len(paths)), mp_context=get_context("spawn"), initializer=_load, initargs=(rulebook.folders,)
-    ) as pool:
-        return list(pool.map(_check_in_process, paths, [job] * len(paths)))
+    travelling = [(path, rulebook.folders, job) for path, rulebook, job in tasks]
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
+        outcomes = pool.map(_check_in_process, travelling)
+        return [_told(outcome, task[0], on_done) for outcome, task in zip(outcomes, tasks, strict=True)]
 
 
-_RULEBOOK: list[Rulebook] = []  # of a worker process
+def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:
+    on_done(path)
+    return outcome
 
 
-def _load(folders: tuple[str, ...]) -> None:
+@cache
+def _rulebook(folders: tuple[str, ...]) -> Rulebook:
+    """Of a worker process: rules hold code and cannot travel, so each process loads its own."""
     from convlint.rulebook import load_rulebook
 
-    _RULEBOOK[:] = [load_rulebook(folders)]
+    return load_rulebook(folders)
 
 
-def _check_in_process(path: str, job: Job) -> tuple[NetworkResult | None, list[InputError]]:
-    return check_path(path, _RULEBOOK[0], job)
+def _check_in_process(task: tuple[str, tuple[str, ...], Job]) -> Outcome:
+    path, folders, job = task
+    return check_path(path, _rulebook(folders), job)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 
-from convlint import policy as policies
-from convlint.commands.output import check_writable, parse_outputs, write_outputs
-from convlint.engine import assemble, check_network
+from convlint.baseline import Baseline, baseline_of, read_baseline, render
+from convlint.commands.output import append, check_writable, parse_outputs, replace_file, write, write_outputs
+from convlint.commands.progress import Progress
+from convlint.engine import check_network
 from convlint.errors import InputFault, UsageError
+from convlint.linting import Verdict, conclude, lint_paths
 from convlint.located_yaml import Value
-from convlint.model import Network, Span
-from convlint.policy import Policy
+from convlint.model import Network, Runtime, Span
+from convlint.plan import Options, Planner
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
-from convlint.report import InputError, Report
-from convlint.rulebook import load_rulebook
-from convlint.run import DEFAULT_TARGET, Job, check_paths, resolve_targets
+from convlint.reporters import github
+from convlint.reporters.words import plural
+from convlint.run import resolve_targets
 
+_MOST_NAMED = 5  # entries of a baseline
 FLAGS_PATH = "<flags>"
 
 
@@ -30,41 +36,75 @@ class Presentation:
     quiet: bool = False
 
 
-def check(
-    paths: Sequence[str], job: Job, policy: Policy, shown: Presentation, *, rules: Sequence[str], jobs: int, allow_empty: bool
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineFiles:
+    """The baseline to hold findings against, and the one to write."""
+
+    read: str | None = None
+    write: str | None = None
+    prune: bool = False
+
+
+def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
     """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
     outputs = parse_outputs(shown.outputs)
-    check_writable(outputs)
-    rulebook = load_rulebook(rules)
-    policies.selected(policy, rulebook)  # an unknown rule is refused before anything is read
-    report = policies.apply(check_paths(paths, rulebook, job, jobs=jobs), policy, rulebook)
-    if allow_empty:
-        report = _without_empty(report)
-    write_outputs(report, outputs, color=shown.color, quiet=shown.quiet)
-    return policies.exit_code(report, policy)
+    check_writable([*outputs, ("baseline", files.write)])
+    summary = _job_summary(outputs)
+    if files.prune and files.read is None:
+        raise UsageError("--prune-baseline needs --baseline FILE")
+    baseline = None if files.read is None else read_baseline(files.read)
+    with Progress(sys.stderr, quiet=shown.quiet) as progress:
+        verdict = lint_paths(
+            paths, options, baseline=baseline, adopt=files.write is not None, on_start=progress.start, on_done=progress.done
+        )
+    write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
+    if summary is not None:
+        append(summary, github.summary(verdict.report))
+    for note in _keep_baseline(verdict, baseline, files):
+        write(sys.stderr, f"convlint: {note}")
+    return verdict.exit_code
 
 
-def _without_empty(report: Report) -> Report:
-    from dataclasses import replace
+def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
+    """Writes what is to be written; yields what to say about it."""
+    if files.write is not None and verdict.report.errors:
+        yield f"{files.write} is not written: the check is incomplete"
+    elif files.write is not None:
+        entries = baseline_of(verdict.found)
+        replace_file(files.write, render(entries))
+        yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
+    if not verdict.stale or baseline is None or files.read is None:
+        return
+    if files.prune:
+        gone = {entry.fingerprint for entry in verdict.stale}
+        replace_file(files.read, render({key: entry for key, entry in baseline.items() if key not in gone}))
+        yield f"took {plural(len(gone), 'finding')} that no longer occur out of {files.read}"
+        return
+    named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
+    yield f"{plural(len(verdict.stale), 'finding')} of {files.read} no longer occur ({named}); --prune-baseline removes them"
 
-    return replace(report, errors=tuple(e for e in report.errors if not e.message.startswith("nothing to check")))
+
+def _job_summary(outputs: Sequence[tuple[str, str | None]]) -> str | None:
+    """The file that GitHub shows as the job's summary, where there is one to write. Raises UsageError early."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path or all(name != "github" for name, _ in outputs):
+        return None
+    append(path, "")
+    return path
 
 
-def layer(
-    flags: Mapping[str, str], job: Job, policy: Policy, shown: Presentation, *, rules: Sequence[str]
-) -> int:
+def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
     outputs = parse_outputs(shown.outputs)
     check_writable(outputs)
-    rulebook = load_rulebook(rules)
-    policies.selected(policy, rulebook)
+    planner = Planner(options, date.today())
+    plan = planner.plan("-")
+    targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = network_from_flags(flags)
-    targets = resolve_targets(job.gpus or (DEFAULT_TARGET,))
-    result = check_network(network, rulebook, targets, job.mode or "training")
-    report = policies.apply(assemble([result], (), rulebook, files=1), policy, rulebook)
-    write_outputs(report, outputs, color=shown.color, quiet=shown.quiet)
-    return policies.exit_code(report, policy)
+    result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)
+    verdict = conclude([(result, plan)], (), [FLAGS_PATH], planner)
+    write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
+    return verdict.exit_code
 
 
 _NOWHERE: Span = (0, 0, 0, 0)
@@ -91,13 +131,11 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
             errors.append(error)
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
-    from dataclasses import replace
-
     first = layer.C is not None and layer.C <= 4
     return Network(path=FLAGS_PATH, layers=(replace(layer, path=FLAGS_PATH, first=first, spans={}),), runtime=_runtime(flags))
 
 
-def _runtime(flags: Mapping[str, str]):  # type: ignore[no-untyped-def]
+def _runtime(flags: Mapping[str, str]) -> Runtime:
     from convlint.readers.spec_runtime import runtime_of
 
     settings = {name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")}
@@ -113,5 +151,3 @@ def _flag_value(text: str) -> Value:
         return Value([Value(part.strip(), _NOWHERE, plain=True) for part in text.split(",")], _NOWHERE)
     return Value(text, _NOWHERE, plain=True)
 
-
-__all__ = ["InputError", "Presentation", "check", "layer", "network_from_flags"]

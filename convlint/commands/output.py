@@ -56,15 +56,24 @@ def replace_file(path: str, text: str) -> None:
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
         if target.exists() and not target.is_file():  # a device or pipe, such as /dev/stderr
             target.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        else:
-            temporary.replace(target)
+            return
+        temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        temporary.replace(target)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def append(path: str, text: str) -> None:
+    """Adds `text` to a file that others write to as well. Raises UsageError where that cannot be done."""
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise UsageError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def write(stream: TextIO, text: str) -> None:

@@ -1,0 +1,187 @@
+"""The config that holds for an input: the closest convlint.toml or pyproject.toml upward, and what it extends."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from convlint.errors import UsageError, suggestion
+
+if TYPE_CHECKING:
+    from convlint.config_keys import FileIgnore, LayerIgnore, Word
+    from convlint.model import Mode
+    from convlint.path_patterns import PathPattern
+    from convlint.policy import FailOn
+    from convlint.report import Severity
+    from convlint.toml_source import Spot, TomlSource
+
+OWN_FILE, SHARED_FILE = "convlint.toml", "pyproject.toml"
+_MAX_EXTENDS = 20
+_JOINED = ("extend-select", "severity", "per-file-ignores", "per-layer-ignores")  # a child's entries join its parent's
+# a line that may open, or set something in, the table [tool.convlint]
+_MENTION = re.compile(rb"^[^\n#]*tool[^\n]*convlint|^[ \t]*\[[ \t]*[\"']?tool[\"']?[ \t]*\]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings of one config, those that it extends included; what it does not set is empty or None."""
+
+    path: str | None = None  # as shown to the user; None: no config at all
+    target: tuple[Word, ...] = ()
+    mode: Mode | None = None
+    select: tuple[Word, ...] | None = None
+    ignore: tuple[Word, ...] = ()
+    extend_select: tuple[Word, ...] = ()
+    severity: tuple[tuple[Word, Severity], ...] = ()
+    fail_on: FailOn | None = None
+    min_loss: float | None = None
+    rules: tuple[str, ...] = ()
+    include: tuple[PathPattern, ...] = ()
+    exclude: tuple[PathPattern, ...] = ()
+    per_file_ignores: tuple[FileIgnore, ...] = ()
+    per_layer_ignores: tuple[LayerIgnore, ...] = ()
+    spots: Mapping[str, Spot] = field(default_factory=dict)  # key -> where it was set last
+
+
+NO_CONFIG = Config()
+
+
+class Configs:
+    """Finds and keeps the configs of one run; each file is read once."""
+
+    def __init__(self, path: str | None = None, *, isolated: bool = False) -> None:
+        """`path` is the one config for all inputs; `isolated` reads none. Raises UsageError."""
+        if path is not None and isolated:
+            raise UsageError("--config and --isolated contradict each other")
+        self._fixed = NO_CONFIG if isolated else None if path is None else load_config(path)
+        self._by_folder: dict[str, Config] = {}
+
+    def of(self, path: str) -> Config:
+        """The config for the input at `path`; for standard input and modules, that of the current folder."""
+        return self._fixed or self.of_folder(folder_of(path))
+
+    def of_folder(self, folder: str) -> Config:
+        """The closest config from `folder` upward. Raises UsageError where it is wrong."""
+        if self._fixed is not None:
+            return self._fixed
+        passed = []
+        found = NO_CONFIG
+        while folder not in self._by_folder:
+            passed.append(folder)
+            here = config_in(folder)
+            parent = os.path.dirname(folder)  # noqa: PTH120
+            if here is not None or parent == folder:
+                found = NO_CONFIG if here is None else _from_source(here, folder, ())
+                break
+            folder = parent
+        else:
+            found = self._by_folder[folder]
+        self._by_folder.update(dict.fromkeys(passed, found))
+        return found
+
+
+def folder_of(path: str) -> str:
+    """The folder that an input's config is looked for from, as an absolute path."""
+    if path == "-" or (":" in path and not os.path.exists(path)):  # noqa: PTH110
+        return os.getcwd()  # noqa: PTH109
+    absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib's resolve() would follow links
+    return absolute if os.path.isdir(absolute) else os.path.dirname(absolute)  # noqa: PTH112, PTH120
+
+
+def config_in(folder: str) -> TomlSource | None:
+    """The config file in `folder`: convlint.toml, or pyproject.toml if it has [tool.convlint]. Raises UsageError."""
+    own = os.path.join(folder, OWN_FILE)  # noqa: PTH118
+    if os.path.isfile(own):  # noqa: PTH113
+        from convlint.toml_source import read_toml
+
+        return read_toml(own, shown_path(own))
+    shared = os.path.join(folder, SHARED_FILE)  # noqa: PTH118
+    if not os.path.isfile(shared):  # noqa: PTH113
+        return None
+    try:
+        if not _MENTION.search(Path(shared).read_bytes()):
+            return None
+    except OSError as error:
+        raise UsageError(f"{shown_path(shared)}: cannot be read: {error.strerror}") from error
+    from convlint.toml_source import read_toml
+
+    source = read_toml(shared, shown_path(shared))
+    tool = source.values.get("tool")
+    return source if isinstance(tool, dict) and "convlint" in tool else None
+
+
+def load_config(path: str) -> Config:
+    """The config in the file at `path`. Raises UsageError with file, line and column for whatever is wrong in it."""
+    from convlint.toml_source import read_toml
+
+    source = read_toml(path, shown_path(path))
+    return _from_source(source, os.path.dirname(os.path.abspath(path)), ())  # noqa: PTH100, PTH120
+
+
+def shown_path(path: str) -> str:
+    """Relative where it lies below the current folder, else absolute."""
+    absolute = os.path.abspath(path)  # noqa: PTH100
+    below = os.getcwd().rstrip(os.sep) + os.sep  # noqa: PTH109
+    return absolute[len(below) :] if absolute.startswith(below) else absolute
+
+
+def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> Config:
+    """The settings in `source`, which lies in `folder`; `children` are the files that led here."""
+    from convlint.config_keys import KEYS, read_value, text_of, unknown_key
+    from convlint.toml_source import Spot
+
+    shared = os.path.basename(source.path) == SHARED_FILE  # noqa: PTH119
+    top = Spot(source, ("tool", "convlint") if shared else ())
+    table: Any = source.values
+    for name in top.key:
+        table = table.get(str(name)) if isinstance(table, dict) else None
+    if table is None:
+        raise UsageError(f"{source.path}: has no table [tool.convlint]")
+    if not isinstance(table, dict):
+        top.fail("must be a table: [tool.convlint]")
+    for key in table:
+        unknown_key(key, KEYS, top.below(key))
+    config = Config(path=source.path)
+    if "extend" in table:
+        at = top.below("extend")
+        config = replace(_parent(text_of(table["extend"], at), at, folder, children), path=source.path)
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        if key != "extend":
+            attribute = key.replace("-", "_")
+            read = read_value(KEYS[key].kind, value, top.below(key), folder)
+            changes[attribute] = (*getattr(config, attribute), *read) if key in _JOINED else read
+    spots = {**config.spots, **{key: top.below(key) for key in table}}
+    return replace(config, **changes, spots=spots)
+
+
+def _parent(text: str, at: Spot, folder: str, children: tuple[str, ...]) -> Config:
+    from convlint.toml_source import read_toml
+
+    path = os.path.join(folder, text)  # noqa: PTH118
+    child = os.path.realpath(os.path.join(folder, os.path.basename(at.source.path)))  # noqa: PTH118, PTH119
+    real = os.path.realpath(path)
+    chain = (*children, child)
+    if real in chain:
+        at.fail(f"extend goes round in a circle: {text!r} extends this file")
+    if len(chain) > _MAX_EXTENDS:
+        at.fail(f"extend goes on for more than {_MAX_EXTENDS} files")
+    try:
+        source = read_toml(path, shown_path(path))
+    except UsageError as error:
+        if ": does not exist" in str(error) or ": is no file" in str(error):
+            at.fail(f"extend: {text!r} is no file{_near(path)}")
+        raise
+    return _from_source(source, os.path.dirname(os.path.abspath(path)), chain)  # noqa: PTH100, PTH120
+
+
+def _near(path: str) -> str:
+    folder, name = os.path.split(path)
+    try:
+        return suggestion(name, [entry for entry in os.listdir(folder or ".") if entry.endswith(".toml")])  # noqa: PTH208
+    except OSError:
+        return ""

@@ -1,0 +1,167 @@
+"""Paths and options to a report and its verdict: plan, check, leave out what is silenced, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from convlint.baseline import Baseline, Entry, baseline_of, stale
+from convlint.config import shown_path
+from convlint.engine import NetworkResult, assemble
+from convlint.plan import Options, Plan, Planner
+from convlint.policy import chosen, counts, exempted, verdict
+from convlint.readers import MODULE_READER, find_reader
+from convlint.readers.discovery import discover
+from convlint.report import Finding, InputError, Report, Suppressed
+from convlint.rulebook import Rulebook
+from convlint.run import check_tasks
+from convlint.suppression import judge_mentions, silence_by_comments
+
+_NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A report, its exit code, the findings before the baseline, and the baseline's entries that no longer occur."""
+
+    report: Report
+    exit_code: int
+    found: tuple[Finding, ...] = ()
+    stale: tuple[Entry, ...] = ()
+
+
+def lint_paths(
+    paths: Sequence[str],
+    options: Options,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+    on_start: Callable[[int], None] = lambda _: None,
+    on_done: Callable[[str], None] = lambda _: None,
+    today: date | None = None,
+) -> Verdict:
+    """Checks files, folders, modules and "-"; no path stands for the current folder.
+
+    `adopt` treats all that is found as if the baseline held it. Raises UsageError for wrong options, configs, rules.
+    """
+    planner = Planner(options, today or date.today())
+    inputs, errors = find_inputs(paths or ["."], planner)
+    planned = [(path, planner.plan(path)) for path in inputs]  # all of them before anything is read
+    on_start(len(planned))
+    tasks = [(path, plan.rulebook, plan.job) for path, plan in planned]
+    outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
+    results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
+    errors += [error for _, found in outcomes for error in found]
+    if not inputs and not errors and not options.specs_only:
+        errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
+    if options.allow_empty:
+        errors = [error for error in errors if not error.message.startswith(_NOTHING)]
+    return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
+
+
+def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[str], list[InputError]]:
+    """Every input once, and what stands for none; in folders, only what the configs include."""
+    found: dict[str, None] = {}
+    errors: list[InputError] = []
+    for argument in paths:
+        inside, faults = discover([argument])
+        errors += faults
+        if inside == (argument,):
+            if not planner.options.specs_only or not _other_yaml(argument):
+                found[_tidy(argument)] = None
+            continue
+        wanted = [path for path in inside if _included(path, planner) and not _other_yaml(path)]
+        if inside and not wanted:
+            message = "holds nothing to check: all of it is excluded, or no spec"
+            errors.append(InputError(path=argument, message=message))
+        found.update(dict.fromkeys(map(_tidy, wanted)))
+    return list(found), errors
+
+
+def _other_yaml(path: str) -> bool:
+    """Whether this is a YAML or JSON file that is meant for something else."""
+    from convlint.readers.spec_sniff import SUFFIXES, is_spec
+
+    return path.lower().endswith(SUFFIXES) and find_reader(path) == "yaml_spec" and not is_spec(path)
+
+
+def _included(path: str, planner: Planner) -> bool:
+    config = planner.configs.of(path)
+    if any(pattern.matches(path) for pattern in config.exclude):
+        return False
+    return not config.include or any(pattern.matches(path) for pattern in config.include)
+
+
+def _tidy(path: str) -> str:
+    """One spelling per file, so that fingerprints do not depend on how it was named."""
+    if path == "-" or find_reader(path) == MODULE_READER:
+        return path
+    return shown_path(str(Path(path))) if Path(path).is_absolute() else str(Path(path))
+
+
+def conclude(
+    results: Sequence[tuple[NetworkResult, Plan]],
+    errors: Sequence[InputError],
+    inputs: Sequence[str],
+    planner: Planner,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+) -> Verdict:
+    """The report on all results, without what comments, configs and the baseline silence, and the verdict on it."""
+    silencer = _Silencer(planner.today)
+    judged = [(silencer.judge(result, plan), plan) for result, plan in results]
+    found = tuple(finding for result, _ in judged for finding in result.findings)
+    if adopt and not errors:
+        baseline = baseline_of(found)
+    known: Collection[str] = baseline or ()
+    kept = [
+        (replace(result, findings=tuple(f for f in result.findings if f.fingerprint not in known)), plan)
+        for result, plan in judged
+    ]
+    silencer.suppressed += [Suppressed(finding=f, reason="", by="baseline") for f in found if f.fingerprint in known]
+    plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(".")]
+    rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
+    report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
+    report = replace(
+        report, suppressed=tuple(silencer.suppressed), sources={**report.sources, **silencer.config_texts}
+    )
+    failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
+    gone: tuple[Entry, ...] = ()
+    if baseline and not adopt:
+        codes = {code for plan in plans for code in plan.codes}
+        gone = stale(baseline, {finding.fingerprint for finding in found}, report, inputs, codes)
+    return Verdict(report=report, exit_code=verdict(report, failing=failing), found=found, stale=gone)
+
+
+class _Silencer:
+    """Takes out of each result what its rules' selection, its comments and its config leave no room for."""
+
+    def __init__(self, today: date) -> None:
+        self.today = today
+        self.suppressed: list[Suppressed] = []
+        self.config_texts: dict[str, tuple[str, ...]] = {}
+        self._asked: set[int] = set()  # plans whose expired entries were reported
+
+    def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
+        """The result with the findings that are left."""
+        codes = set(plan.codes)
+        result = replace(
+            result,
+            findings=chosen(result.findings, codes, plan.severities),
+            skipped=tuple(skip for skip in result.skipped if skip.code in codes),
+        )
+        findings, by_comment, mentions = silence_by_comments(result, plan.rulebook, codes, self.today)
+        if id(plan) not in self._asked:
+            self._asked.add(id(plan))
+            mentions = (*mentions, *plan.expired)
+            for entry in plan.config.per_layer_ignores if plan.expired else ():
+                self.config_texts[entry.at.source.path] = tuple(entry.at.source.text.split("\n"))
+        if mentions:
+            own = chosen(judge_mentions(mentions, plan.rulebook), codes, plan.severities)
+            findings = (*findings, *own)
+        findings, by_config = exempted(findings, plan.policy, result.path)
+        self.suppressed += (*by_comment, *by_config)
+        return replace(result, findings=findings)
