@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from convlint.errors import InputFault
-from convlint.model import ConvLayer, Span, same_padding, with_output
 from convlint.located_yaml import Value, fault
-from convlint.readers.spec_fields import Fields, integer
+from convlint.model import ConvLayer, Span, same_padding, with_output
+from convlint.readers.spec_fields import CANONICAL, COMPOSITES, PADS, Fields
 from convlint.readers.spec_shapes import Shape, normalised
+from convlint.readers.spec_values import MAX_SIZE, integer
 
 _CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
     **dict.fromkeys(("conv", "convolution"), ("conv", False)),
@@ -32,8 +33,8 @@ def conv_op(op: str) -> tuple[str, bool] | None:
     return _CONVS.get(normalised(op)[0])
 
 
-def dims_of(mapping: Mapping[str, Value], op: str) -> int:
-    """1, 2 or 3 dimensions: as stated, as the operation's name says, or as the sizes given imply."""
+def dims_of(mapping: Mapping[str, Value], op: str) -> int | None:
+    """1, 2 or 3 dimensions: as stated, as the operation's name says, or as the sizes given imply; None: not said."""
     if "dims" in mapping:
         dims = integer("dims", mapping["dims"])
         if dims > 3:
@@ -44,10 +45,14 @@ def dims_of(mapping: Mapping[str, Value], op: str) -> int:
         return named
     if any(key in mapping for key in _DEPTH_KEYS):
         return 3
-    kernel = mapping.get("kernel_size") or mapping.get("kernel") or mapping.get("kernel_shape")
-    if kernel is not None and isinstance(kernel.data, list) and len(kernel.data) in (1, 3):
-        return len(kernel.data)
-    return 2
+    for key, value in mapping.items():
+        name = CANONICAL.get(key)
+        if name in COMPOSITES and isinstance(value.data, list):
+            if len(value.data) == 3:
+                return 3
+            if len(value.data) == 1 and name == "kernel_size":
+                return 1
+    return None
 
 
 def conv_layer(
@@ -67,7 +72,7 @@ def conv_layer(
     if defaults is not None:
         _fill(values, spans, defaults)
     if incoming is not None:
-        for letter in ("N", "C", "D", "H", "W"):
+        for letter in ("NCW", "NCHW", "NCDHW")[dims - 1]:
             arriving = getattr(incoming, letter)
             if letter not in values and arriving is not None:
                 values[letter] = arriving
@@ -77,9 +82,14 @@ def conv_layer(
     if values.pop("transposed", False):
         op = "conv_transpose"
     if dims == 1:
-        values.setdefault("H", 1)
+        if values.setdefault("H", 1) != 1:
+            raise fault(f"{name}: a 1-D convolution has no H; its length is W", spans.get("H", spans["layer"]))
         values.setdefault("R", 1)
-    if depthwise and "groups" not in values and "C" in values:
+    elif dims == 3:
+        values.setdefault("D", None)
+    if depthwise and "groups" not in values:
+        if values.get("C") is None:
+            raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])
         values["groups"] = values["C"]
         values.setdefault("K", values["C"])
     if complete:
@@ -87,17 +97,23 @@ def conv_layer(
     if values.pop("same", False):
         _same(values, op, dims)
     chosen = {key: values[key] for key in _LAYER_FIELDS if key in values}
-    layer = ConvLayer(
-        name=name, path=path, op="conv_transpose" if op == "conv_transpose" else "conv", dims=dims, spans=spans,
-        declared_P=values.get("P"), declared_Q=values.get("Q"), declared_Z=values.get("Z"), **chosen,
+    layer = with_output(
+        ConvLayer(
+            name=name, path=path, op="conv_transpose" if op == "conv_transpose" else "conv", dims=dims, spans=spans,
+            declared_P=values.get("P"), declared_Q=values.get("Q"), declared_Z=values.get("Z"), **chosen,
+        )
     )  # fmt: skip
-    return with_output(layer)
+    for letter in "ZPQ":
+        size = getattr(layer, letter)
+        if size is not None and size > MAX_SIZE:
+            raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
+    return layer
 
 
 def _fill(values: dict[str, Any], spans: dict[str, Span], defaults: Fields) -> None:
-    padded = any(key in values for key in ("same", "PadD", "PadH", "PadW"))
+    padded = "same" in values or any(pad in values for pad in PADS)
     for key, value in defaults.values.items():
-        if key not in values and not (padded and (key == "same" or key.startswith("Pad"))):
+        if key not in values and not (padded and key == "same") and not ("same" in values and key.startswith("Pad")):
             values[key] = value
             spans.setdefault(key, defaults.spans[key])
 
@@ -129,5 +145,5 @@ def _same(values: dict[str, Any], op: str, dims: int) -> None:
             sides = same_padding(
                 values.get(size, default), stride=step, dilation=values.get(dilation, 1), taps=values.get(taps, 1)
             )
-            begin, end = sides if sides is not None else (None, None)  # type: ignore[assignment]
+            begin, end = sides if sides is not None else (None, None)
         values[pad], values[pad + "_end"] = begin, end

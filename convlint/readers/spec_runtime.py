@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from convlint.errors import InputFault, shown, suggestion
-from convlint.model import Runtime, Span, Version
 from convlint.located_yaml import Value, fault
-from convlint.readers.spec_fields import boolean, choice, integer, word
+from convlint.model import Runtime, Span, Version
+from convlint.readers.spec_values import boolean, choice, integer, word
 
 FRAMEWORKS: Mapping[str, str] = {
     "pytorch": "pytorch", "torch": "pytorch",
@@ -33,6 +33,7 @@ _ALIASES = {
     "allow_tf32": "tf32", "use_tf32": "tf32", "benchmark": "cudnn_benchmark", "torch_compile": "compile",
     "cuda_version": "cuda", "cudnn_version": "cudnn", "tensorrt_version": "tensorrt", "trt": "tensorrt",
 }  # fmt: skip
+_MAX_SETTINGS = 200
 SETTINGS = (*_CHOICES, *_VERSIONS, *_BOOLEANS, *_NUMBERS)
 
 
@@ -42,6 +43,8 @@ def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
         return Runtime(), []
     if not isinstance(value.data, dict):
         return Runtime(), [fault(f"runtime must be a mapping, not {value.kind}", value.span)]
+    if len(value.data) > _MAX_SETTINGS:
+        return Runtime(), [fault(f"runtime: more than {_MAX_SETTINGS} settings", value.span)]
     settings: dict[str, Any] = {}
     spans: dict[str, Span] = {}
     errors: list[InputFault] = []
@@ -49,9 +52,8 @@ def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
         name = _ALIASES.get(key.lower(), key.lower())
         try:
             if name not in SETTINGS:
-                raise fault(
-                    f"unknown runtime setting {shown(key)!r}{suggestion(key, SETTINGS)}", item.key_span or item.span
-                )
+                hint = suggestion(key, SETTINGS)
+                raise fault(f"unknown runtime setting {shown(key)!r}{hint}", item.key_span or item.span)
             if name in settings:
                 raise fault(f"{key} says again what line {spans[name][0]} says", item.key_span or item.span)
             settings[name] = _setting(name, item)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from convlint.errors import InputFault, shown, suggestion
-from convlint.model import output_size, same_padding
 from convlint.located_yaml import Value, fault
-from convlint.readers.spec_fields import Fields, axes, integer
+from convlint.model import output_size, same_padding
+from convlint.readers.dataflow import MOST_PRODUCERS
+from convlint.readers.spec_axes import axes
+from convlint.readers.spec_fields import Fields
+from convlint.readers.spec_values import MAX_SIZE, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,11 @@ class Shape:
     D: int | None = 1
     H: int | None = None
     W: int | None = None
+    dims: int | None = None
+
+    def resized(self, sizes: Mapping[str, int | None]) -> Shape:
+        """The same with other sizes, by axis."""
+        return replace(self, **sizes)  # type: ignore[arg-type]
 
 
 _UNCHANGED = "identity"
@@ -39,27 +48,28 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("concat", "cat", "concatenate"), "concat"),
     **dict.fromkeys(("pool", "maxpool", "avgpool", "averagepool", "maxpooling", "averagepooling"), "pool"),
     **dict.fromkeys(
-        ("globalpool", "globalavgpool", "globalaveragepool", "globalaveragepooling", "globalmaxpool", "globalmaxpooling",
-         "adaptivepool", "adaptiveavgpool", "adaptivemaxpool"),
+        ("globalpool", "globalavgpool", "globalaveragepool", "globalaveragepooling", "globalmaxpool",
+         "globalmaxpooling", "adaptivepool", "adaptiveavgpool", "adaptivemaxpool"),
         "resize_to",
     ),
-    **dict.fromkeys(("upsample", "upsampling", "resize", "interpolate", "downsample"), "upsample"),
+    **dict.fromkeys(("upsample", "upsampling", "resize", "interpolate"), "upsample"),
+    "downsample": "downsample",
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
-    **dict.fromkeys(("input", "reshape", "linear", "dense", "view", "slice", "split", "chunk"), "declared"),
+    "input": "input",
+    **dict.fromkeys(("reshape", "linear", "dense", "view", "slice", "split", "chunk"), "declared"),
 }  # fmt: skip
 
 
-def carrier_of(op: str, span: Value) -> tuple[str, int | None]:
-    """The kind of a shape carrier and the dimensions its name states. Raises InputFault with a suggestion."""
-    name, dims = normalised(op)
+def carrier_of(op: str, value: Value) -> str:
+    """The kind of a shape carrier. Raises InputFault with a suggestion."""
+    name = normalised(op)[0]
     kind = CARRIERS.get(name)
     if kind is None:
-        raise fault(
-            f"op: unknown operation {shown(op)!r}{suggestion(name, [*CARRIERS, 'conv', 'conv_transpose'])}", span.span
-        )
-    return kind, dims
+        options = [*CARRIERS, "conv", "conv_transpose"]
+        raise fault(f"op: unknown operation {shown(op)!r}{suggestion(name, options)}", value.span)
+    return kind
 
 
 def normalised(op: str) -> tuple[str, int | None]:
@@ -70,110 +80,159 @@ def normalised(op: str) -> tuple[str, int | None]:
     return name, None
 
 
-def carried(kind: str, name: str, inputs: Sequence[Shape], fields: Fields, mapping: Mapping[str, Value]) -> Shape:
-    """The shape after one carrier. Raises InputFault where the inputs do not fit together."""
-    span = fields.spans["layer"]
-    producers = tuple(dict.fromkeys(index for shape in inputs for index in shape.producers))
-    from_input = any(shape.from_input for shape in inputs) or (kind == "declared" and not inputs)
-    base = replace(inputs[0], source=name, producers=producers, from_input=from_input) if inputs else None
+def carried(
+    kind: str, name: str, inputs: Sequence[Shape], fields: Fields, mapping: Mapping[str, Value], dims: int
+) -> Shape:
+    """The shape after one carrier. Raises InputFault where the inputs do not fit together or a size exceeds 2^31."""
+    try:
+        shape = _carried(kind, name, inputs, fields, mapping, dims)
+    except InputFault as error:
+        if error.line is not None:
+            raise
+        line, column, *_ = fields.spans["layer"]
+        raise InputFault(f"{name}: {error.message}", line=line, column=column) from error
+    for axis in ("N", "C", "D", "H", "W"):
+        size = getattr(shape, axis)
+        if size is not None and size > MAX_SIZE:
+            raise fault(f"{name}: {axis} would be {shown(str(size))}, larger than 2^31", fields.spans["layer"])
+    return shape
+
+
+def _carried(
+    kind: str, name: str, inputs: Sequence[Shape], fields: Fields, mapping: Mapping[str, Value], dims: int
+) -> Shape:
     values = fields.values
-    if kind == "declared":
-        known = base or Shape(source=name, from_input=True)
-        sizes = {letter: values.get(letter) for letter in "NCHW"}
-        return replace(known, D=values.get("D", 1), **(sizes if sizes["N"] else {**sizes, "N": known.N}))
-    if base is None:
-        raise InputFault(f"{name}: reads no layer; give input:", line=span[0], column=span[1])
+    if kind in ("input", "declared"):
+        depth = values.get("D") if dims == 3 else 1
+        sizes = {letter: values.get(letter) for letter in "CHW"}
+        if dims == 1:
+            sizes["H"] = 1
+        known = inputs[0] if inputs else Shape(source=name)
+        return Shape(
+            source=name,
+            producers=_producers(inputs),
+            from_input=known.from_input or not inputs,
+            N=values.get("N") or known.N,
+            dims=dims,
+        ).resized({"D": depth, **sizes})
+    if not inputs:
+        raise InputFault("reads no layer; give input:")
+    from_input = any(shape.from_input for shape in inputs)
+    base = replace(inputs[0], source=name, producers=_producers(inputs), from_input=from_input, dims=dims)
     if kind == "concat":
         channels = [shape.C for shape in inputs]
-        known_channels = [c for c in channels if c is not None]
-        total = sum(known_channels) if len(known_channels) == len(channels) else None
-        return replace(_aligned(base, inputs, name, span, broadcast=False), C=total)
+        total = sum(c for c in channels if c is not None)
+        return replace(_aligned(base, inputs, broadcast=False), C=None if None in channels else total)
     if kind == "elementwise":
-        return _aligned(base, inputs, name, span, broadcast=True, channels=True)
+        return _aligned(base, inputs, broadcast=True)
+    if kind == "pool":
+        return _pooled(base, values)
     if kind == "resize_to":
-        size = axes("kernel_size", mapping["size"], 2, minimum=1) if "size" in mapping else (1, 1, 1)
-        return replace(base, D=1, H=size[1], W=size[2])
+        return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
-        return _upsampled(base, mapping, span)
+        return _upsampled(base, mapping, dims)
+    if kind == "downsample":
+        return _each_axis(base, "scale", mapping, dims, lambda size, factor: max(1, size // factor))
     if kind in ("pixel_shuffle", "pixel_unshuffle"):
         factor = integer("scale", mapping["scale"]) if "scale" in mapping else 2
+        squared = factor * factor
         if kind == "pixel_shuffle":
-            return replace(base, C=_div(base.C, factor * factor), H=_mul(base.H, factor), W=_mul(base.W, factor))
-        return replace(base, C=_mul(base.C, factor * factor), H=_div(base.H, factor), W=_div(base.W, factor))
+            return replace(base, C=_div("C", base.C, squared), H=_mul(base.H, factor), W=_mul(base.W, factor))
+        return replace(base, C=_mul(base.C, squared), H=_div("H", base.H, factor), W=_div("W", base.W, factor))
     if kind == "pad":
-        return replace(
-            base,
-            H=None if base.H is None else base.H + values.get("PadH", 0) + values.get("PadH_end", 0),
-            W=None if base.W is None else base.W + values.get("PadW", 0) + values.get("PadW_end", 0),
-        )
-    if kind == "pool":
-        return _pooled(base, fields)
+        return base.resized({axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
     return base
+
+
+def _producers(inputs: Sequence[Shape]) -> tuple[int, ...]:
+    if len(inputs) == 1:
+        return inputs[0].producers
+    return tuple(sorted({index for shape in inputs for index in shape.producers}))
+
+
+def latest(shape: Shape) -> tuple[Shape, tuple[int, ...]]:
+    """The shape with its latest producers only, and those left out: a residual stream collects one per block."""
+    dropped = shape.producers[:-MOST_PRODUCERS]
+    return (replace(shape, producers=shape.producers[-MOST_PRODUCERS:]), dropped) if dropped else (shape, ())
 
 
 def _mul(size: int | None, factor: int) -> int | None:
     return None if size is None else size * factor
 
 
-def _div(size: int | None, factor: int) -> int | None:
+def _div(axis: str, size: int | None, factor: int) -> int | None:
+    if size is not None and size % factor:
+        raise InputFault(f"{axis} = {size} cannot be divided by {factor}")
     return None if size is None else size // factor
 
 
-def _aligned(
-    base: Shape,
-    inputs: Sequence[Shape],
-    name: str,
-    span: tuple[int, int, int, int],
-    *,
-    broadcast: bool,
-    channels: bool = False,
-) -> Shape:
-    """All inputs' H and W (and C) agree; elementwise operations may broadcast a size of 1."""
+def _padded(size: int | None, values: Mapping[str, Any], pad: str) -> int | None:
+    extra: int = values.get(pad, 0) + values.get(pad + "_end", 0)
+    return None if size is None else size + extra
+
+
+def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
+    """All inputs' D, H and W agree; elementwise operations need C to agree too, and may broadcast a size of 1."""
     result = base
-    for other in inputs[1:]:
-        for axis in ("D", "H", "W", *(("C",) if channels else ())):
-            ours, theirs = getattr(result, axis), getattr(other, axis)
-            if ours is None or theirs is None or ours == theirs:
-                result = result if ours is not None else replace(result, **{axis: theirs})
-            elif broadcast and 1 in (ours, theirs):
-                result = replace(result, **{axis: max(ours, theirs)})
-            else:
-                raise InputFault(
-                    f"{name}: its inputs differ in {axis}: {base.source} has {ours}, {other.source} has {theirs}",
-                    line=span[0],
-                    column=span[1],
-                )
-    return result
+    for axis in ("D", "H", "W", "C") if broadcast else ("D", "H", "W"):
+        known = {size: shape.source for shape in inputs if (size := getattr(shape, axis)) is not None}
+        unsure = len(known) and any(getattr(shape, axis) is None for shape in inputs)
+        wide = [size for size in known if size != 1 or not broadcast]
+        if len(wide) > 1:
+            said = " and ".join(f"{known[size]} has {size}" for size in wide[:2])
+            raise InputFault(f"its inputs differ in {axis}: {said}")
+        if wide:
+            result = result.resized({axis: wide[0]})
+        elif unsure:  # an unknown size beside 1: either
+            result = result.resized({axis: None})
+    batch = next((shape.N for shape in inputs if shape.N is not None), None)
+    return replace(result, N=batch)
 
 
-def _upsampled(base: Shape, mapping: Mapping[str, Value], span: tuple[int, int, int, int]) -> Shape:
+def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
+    D, H, W = (1, 1, 1) if size is None else axes("size", size, dims, minimum=1, neutral=1)
+    return replace(base, D=D, H=H, W=W)
+
+
+def _upsampled(base: Shape, mapping: Mapping[str, Value], dims: int) -> Shape:
     if "size" in mapping:
-        size = axes("kernel_size", mapping["size"], 2, minimum=1)
-        return replace(base, H=size[1], W=size[2])
+        return _resized(base, mapping["size"], dims)
     if "scale" not in mapping:
-        raise InputFault("needs scale or size", line=span[0], column=span[1])
-    scale = axes("kernel_size", mapping["scale"], 2, minimum=1)
-    return replace(base, H=_mul(base.H, scale[1]), W=_mul(base.W, scale[2]))
+        raise InputFault("needs scale or size")
+    return _each_axis(base, "scale", mapping, dims, lambda size, factor: size * factor)
 
 
-def _pooled(base: Shape, fields: Fields) -> Shape:
+def _each_axis(
+    base: Shape, key: str, mapping: Mapping[str, Value], dims: int, change: Callable[[int, int], int]
+) -> Shape:
+    if key not in mapping:
+        raise InputFault(f"needs {key}")
+    factors = axes(key, mapping[key], dims, minimum=1, neutral=1)
+    sizes = {
+        axis: None if (size := getattr(base, axis)) is None else change(size, factor)
+        for axis, factor in zip("DHW", factors, strict=True)
+    }
+    return base.resized(sizes)
+
+
+def _pooled(base: Shape, values: Mapping[str, Any]) -> Shape:
     """Pooling's stride is its window unless given, as every framework has it."""
-    values = fields.values
+    if not any(taps in values for taps in "TRS"):
+        raise InputFault("a pool needs kernel_size; op: global_pool has none")
     sizes = {}
-    for axis, taps_name, stride_name, pad in (
-        ("D", "T", "StrideD", "PadD"),
-        ("H", "R", "U", "PadH"),
-        ("W", "S", "V", "PadW"),
+    for axis, taps_name, stride_name, dilation_name in (
+        ("D", "T", "StrideD", "DilD"),
+        ("H", "R", "U", "DilH"),
+        ("W", "S", "V", "DilW"),
     ):
-        size, taps = getattr(base, axis), values.get(taps_name, 1)
+        size, taps, dilation = getattr(base, axis), values.get(taps_name, 1), values.get(dilation_name, 1)
         stride = values.get(stride_name, taps)
-        begin, end = values.get(pad, 0), values.get(pad + "_end", 0)
+        pad = values.get("Pad" + axis, 0) + values.get(f"Pad{axis}_end", 0)
         if values.get("same"):
-            begin, end = same_padding(size, stride=stride, dilation=1, taps=taps) or (0, 0)
+            pad = sum(same_padding(size, stride=stride, dilation=dilation, taps=taps) or (0, 0))
         if size is not None:
-            size = output_size(size, stride=stride, pad=begin + end, dilation=1, taps=taps)
+            size = output_size(size, stride=stride, pad=pad, dilation=dilation, taps=taps)
             if size < 1:
-                span = fields.spans["layer"]
-                raise InputFault(f"the window of {taps} is larger than {axis}", line=span[0], column=span[1])
+                raise InputFault(f"the window of {taps} is larger than {axis} = {getattr(base, axis)}")
         sizes[axis] = size
-    return replace(base, **sizes)
+    return base.resized(sizes)
