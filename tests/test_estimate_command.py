@@ -11,7 +11,8 @@ import pytest
 
 from convlint.__main__ import _run
 from convlint.commands.estimate_csv import COLUMNS
-from convlint.commands.estimate_table import bar, clock, figures, product
+from convlint.commands.estimate_table import bar, product
+from convlint.commands.estimate_totals import clock, figures
 from convlint.estimate import estimate_layer
 from convlint.gpu import load_gpu
 from convlint.model import ConvLayer, Dtype, Runtime, with_output

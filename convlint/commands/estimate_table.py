@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.commands.estimate_csv import passes_run
-from convlint.commands.estimate_totals import Total, closing_lines, total_of
+from convlint.commands.estimate_totals import Total, clock, closing_lines, figures, total_of
 from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.model import ConvLayer, Pass, gemm
 from convlint.report import LayerReport, Report
@@ -47,23 +47,6 @@ def render(report: Report, style: Style) -> str:
     lines = [*page.lines, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
     text = "\n".join(line.rstrip() for line in lines)
     return text if style.unicode else ascii_only(text)
-
-
-def clock(time_us: float) -> str:
-    """Three significant digits and a unit, so that times line up: `887 us`, `3.70 ms`, `1.25 s`."""
-    value, unit = time_us, "us"
-    for larger in ("ms", "s"):
-        if value < 999.5:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
-
-
-def figures(value: float) -> str:
-    """About three significant digits: `0.037`, `1.25`, `61.3`, `1284`."""
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
 
 
 class _Page:

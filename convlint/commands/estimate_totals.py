@@ -8,7 +8,7 @@ from convlint.estimate import grade
 from convlint.report import Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
 from convlint.reporters.safe import ascii_only, clean
-from convlint.reporters.words import duration, place, plural
+from convlint.reporters.words import place, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,23 @@ class Total:
     def grade(self) -> str | None:
         """The network's letter; None where a layer's time is unknown or there is none."""
         return grade(self.attainable_us / self.time_us) if self.time_us and not self.without_time else None
+
+
+def clock(time_us: float) -> str:
+    """Three significant digits and a unit, so that times line up: `887 us`, `3.70 ms`, `1.25 s`."""
+    value, unit = time_us, "us"
+    for larger in ("ms", "s"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
+
+
+def figures(value: float) -> str:
+    """About three significant digits: `0.037`, `1.25`, `61.3`, `1284`."""
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
 
 
 def total_of(report: Report, label: str) -> Total:
@@ -67,7 +84,7 @@ def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs
         letter = total.grade or "-"
         name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
-        text = f"{name}: {duration(total.time_us)}{most} per {step}, grade {letter}, {rate:.3g} TFLOPS"
+        text = f"{name}: {clock(total.time_us)}{most} per {step}, grade {letter}, {figures(rate)} TFLOPS"
         first, *rest = wrap(text, width)
         if first.startswith(name):
             first = paint("strong", name) + first[len(name) :]

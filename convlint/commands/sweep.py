@@ -129,18 +129,22 @@ def _is_pair(text: str) -> bool:
 
 
 def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...], job: Job) -> Sweep:
-    def layer_at(value: int) -> ConvLayer:
-        return network_from_flags({**flags, parameter: str(value)}).layers[0]
-
-    layers: list[ConvLayer] = []
-    fault: UsageError | None = None
+    made: dict[int, ConvLayer | UsageError] = {}
     for value in values:
         try:
-            layers.append(layer_at(value))
+            made[value] = network_from_flags({**flags, parameter: str(value)}).layers[0]
         except UsageError as error:
-            fault = error
-    if not layers and fault is not None:
-        raise fault
+            made[value] = error
+
+    def layer_at(value: int) -> ConvLayer:
+        layer = made[value]
+        if isinstance(layer, UsageError):
+            raise layer
+        return layer
+
+    layers = [layer for layer in made.values() if isinstance(layer, ConvLayer)]
+    if not layers:
+        layer_at(values[0])
     network = network_from_flags({name: text for name, text in flags.items() if name.startswith("runtime.")})
     sweep = _of_layers(layers, layer_at, parameter, values, network, job, name="")
     if all(point.estimate is None for one in sweep.series for point in one.points):

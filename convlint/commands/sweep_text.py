@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from convlint.commands.estimate_table import clock, figures
+from convlint.commands.estimate_totals import clock, figures
 from convlint.commands.text_plot import Line, legend, plot
 from convlint.reporters import Style
 from convlint.reporters.ink import painter, shorten, wrap
