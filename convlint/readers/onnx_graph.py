@@ -16,6 +16,7 @@ CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"}
 NORMS = frozenset({"BatchNormalization", "InstanceNormalization"})
 _STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 _LEARNED = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "LSTM", "GRU", "RNN"})
+_CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
 _BODIES = frozenset({"If", "Loop", "Scan"})
 _RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
@@ -97,7 +98,9 @@ class Walk:
         origins, faults = self._origins, self._faults
         for node in graph.node:
             op = node.op_type
-            names = node.input
+            if op in _CONSTANTS:
+                continue
+            names = node.input[:]
             found: Origin | None = None
             more: list[Origin] | None = None
             for name in names:

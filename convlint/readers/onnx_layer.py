@@ -16,7 +16,12 @@ _DTYPES = {
 _QUANTIZED = frozenset({2, 3, 17, 18, 19, 20})
 _WEIGHT_INPUT = {"Conv": 1, "ConvTranspose": 1, "ConvInteger": 1, "QLinearConv": 3}
 _BIAS_INPUT = {"Conv": 2, "ConvTranspose": 2, "QLinearConv": 8}
-_AXES = ("D", "H", "W")
+# the fields of each axis: size, output, taps, stride, padding before and after, dilation, output padding
+_AXES = (
+    ("D", "Z", "T", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD"),
+    ("H", "P", "R", "U", "PadH", "PadH_end", "DilH", "OutPadH"),
+    ("W", "Q", "S", "V", "PadW", "PadW_end", "DilW", "OutPadW"),
+)
 
 
 def build_layer(
@@ -137,15 +142,10 @@ def _axes(
                 computed = output_size(size, stride=strides[i], pad=begin + end, dilation=dilations[i], taps=taps)
             if result is not None and computed != result:
                 wrong = f"its output is {computed} long by the formula, but {result} by the graph"
-        letter = 3 - rank + i
-        fields[_AXES[letter]] = size
-        fields["ZPQ"[letter]] = result if computed is None else computed
-        fields["TRS"[letter]] = taps
-        fields[("StrideD", "U", "V")[letter]] = strides[i]
-        fields["Pad" + _AXES[letter]] = begin
-        fields["Pad" + _AXES[letter] + "_end"] = end
-        fields["Dil" + _AXES[letter]] = dilations[i]
-        fields["OutPad" + _AXES[letter]] = extra[i]
+        values = (
+            size, result if computed is None else computed, taps, strides[i], begin, end, dilations[i], extra[i],
+        )  # fmt: skip
+        fields.update(zip(_AXES[3 - rank + i], values, strict=True))
     if rank == 1:
         fields.update(H=1, P=1, R=1)
     return fields, wrong
