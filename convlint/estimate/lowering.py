@@ -83,7 +83,7 @@ def implicit_gemm(problem: Problem, which: Pass, family: Family, c: int, k: int,
     per_tap = Lowering("implicit-gemm", table, taps * groups, c, k, steps, useful)
     if taps == 1 or (tensor and c > 4):
         return [per_tap]
-    # Kernels on CUDA cores, and cuDNN's first-layer kernels for C = 4, take all taps as rows of one GEMM. NVIDIA/cutlass
-    # issue 793 measures such a layer (N 128, C 4, 224x224, K 64, 7x7, stride 2) on an A100: 0.46 ms, 1.31 ms at best
-    # with 64x64 tiles of an own kernel; one GEMM per tap would need 3 ms.
+    # Kernels on CUDA cores, and cuDNN's first-layer kernels for C = 4, take all taps as rows of one GEMM. Issue 793 of
+    # NVIDIA/cutlass measures such a layer (N 128, C 4, 224x224, K 64, 7x7, stride 2) on an A100: 0.46 ms, 1.31 ms at
+    # best with 64x64 tiles of an own kernel; one GEMM per tap would need 3 ms.
     return [per_tap, Lowering("implicit-gemm", table, groups, c * taps, k, steps, useful)]

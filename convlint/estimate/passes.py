@@ -94,7 +94,6 @@ def _describe(
     if lowering.fused_tiles:
         tile_efficiency = lowering.useful_outputs / (tiles * 128 * 32)
     tile_efficiency = min(1.0, tile_efficiency)
-    kernel_us = join(choice.compute_us, choice.memory_us)
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
     elif choice.compute_us >= choice.memory_us:
@@ -103,6 +102,7 @@ def _describe(
         bound = "memory"
     lost_to_tiles = lost_to_waves = 0.0
     if not direct and choice.compute_us >= choice.memory_us:
+        kernel_us = join(choice.compute_us, choice.memory_us)
         lost_to_tiles = kernel_us - join(choice.compute_us * tile_efficiency, choice.memory_us)
         lost_to_waves = kernel_us - join(without_waves(priced, board), choice.memory_us)
     resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))

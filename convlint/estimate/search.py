@@ -10,6 +10,7 @@ from convlint.estimate.constants import Family, Split
 from convlint.estimate.lowering import Lowering
 
 THREADS_PER_TILE = 256
+_WHOLE = (1,)
 
 
 class Program(NamedTuple):
@@ -66,8 +67,6 @@ def join(compute_us: float, memory_us: float) -> float:
 
 def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
     most = steps // const.LEAST_STEPS_PER_SPLIT
-    if rule == "never" or most < 2:
-        return (1,)
     if rule == "one":
         most = min(most, 1 + sms // unsplit)
         return (1,) if most < 2 else (1, most) if most == 2 else (1, most - 1, most)
@@ -101,6 +100,7 @@ def fastest(
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
     round_us, share, foresight = family.round_us, lowering.peak_share, const.WAVE_FORESIGHT
+    whole = rule == "never" or total_steps < 2 * const.LEAST_STEPS_PER_SPLIT
     least = below_us
     best: tuple[Program, int, int, int, float, float] | None = None
     for program in table:
@@ -110,7 +110,7 @@ def fastest(
         wave = sms * resident
         if unsplit * total_steps * full_us / (wave * share) >= least:  # even without a tail, start or end
             continue
-        for split in _splits(rule, unsplit, total_steps, sms):
+        for split in _WHOLE if whole else _splits(rule, unsplit, total_steps, sms):
             steps = -(-total_steps // split)
             tiles = unsplit * split
             rounds, rest = divmod(-(-tiles // sms), resident)
