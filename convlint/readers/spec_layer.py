@@ -12,7 +12,7 @@ from convlint.readers.spec_fields import CANONICAL, COMPOSITES, PADS, Fields
 from convlint.readers.spec_shapes import Shape, normalised
 from convlint.readers.spec_values import MAX_SIZE, integer
 
-_CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
+CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
     **dict.fromkeys(("conv", "convolution"), ("conv", False)),
     **dict.fromkeys(
         ("convtranspose", "convtransposed", "transposedconv", "transposeconv", "deconv", "deconvolution", "convt"),
@@ -30,7 +30,7 @@ _LAYER_FIELDS = (
 
 def conv_op(op: str) -> tuple[str, bool] | None:
     """(op of the model, depthwise) of a convolution's name in any framework's spelling; None for other operations."""
-    return _CONVS.get(normalised(op)[0])
+    return CONVS.get(normalised(op)[0])
 
 
 def dims_of(mapping: Mapping[str, Value], op: str) -> int | None:

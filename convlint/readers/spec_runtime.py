@@ -18,23 +18,23 @@ FRAMEWORKS: Mapping[str, str] = {
     "onnxruntime": "onnxruntime", "onnx runtime": "onnxruntime", "ort": "onnxruntime",
     "mxnet": "mxnet", "paddle": "paddle", "keras": "keras", "caffe": "caffe", "cudnn": "cudnn", "other": "other",
 }  # fmt: skip
-_BOOLEANS = (
+BOOLEANS = (
     "compile", "cudnn_benchmark", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
     "tf_cudnn_use_autotune", "pinned_memory",
 )  # fmt: skip
-_VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
-_NUMBERS = ("mxnet_cudnn_autotune_default", "xla_gpu_autotune_level")
-_CHOICES: Mapping[str, Mapping[str, str]] = {
+VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
+NUMBERS = ("mxnet_cudnn_autotune_default", "xla_gpu_autotune_level")
+CHOICES: Mapping[str, Mapping[str, str]] = {
     "framework": FRAMEWORKS,
     "cudnn_conv_algo_search": {"exhaustive": "EXHAUSTIVE", "heuristic": "HEURISTIC", "default": "DEFAULT"},
     "gpu_clock": {"base": "base", "boost": "boost", "default": "base", "max": "boost"},
 }
-_ALIASES = {
+ALIASES = {
     "allow_tf32": "tf32", "use_tf32": "tf32", "benchmark": "cudnn_benchmark", "torch_compile": "compile",
     "cuda_version": "cuda", "cudnn_version": "cudnn", "tensorrt_version": "tensorrt", "trt": "tensorrt",
 }  # fmt: skip
 _MAX_SETTINGS = 200
-SETTINGS = (*_CHOICES, *_VERSIONS, *_BOOLEANS, *_NUMBERS)
+SETTINGS = (*CHOICES, *VERSIONS, *BOOLEANS, *NUMBERS)
 
 
 def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
@@ -49,7 +49,7 @@ def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
     spans: dict[str, Span] = {}
     errors: list[InputFault] = []
     for key, item in value.data.items():
-        name = _ALIASES.get(key.lower(), key.lower())
+        name = ALIASES.get(key.lower(), key.lower())
         try:
             if name not in SETTINGS:
                 hint = suggestion(key, SETTINGS)
@@ -64,11 +64,11 @@ def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
 
 
 def _setting(name: str, item: Value) -> Any:
-    if name in _CHOICES:
-        return choice(name, item, _CHOICES[name])
-    if name in _VERSIONS:
+    if name in CHOICES:
+        return choice(name, item, CHOICES[name])
+    if name in VERSIONS:
         return _version(name, item)
-    if name in _NUMBERS:
+    if name in NUMBERS:
         return integer(name, item, minimum=0)
     if item.data in ("0", "1"):  # how environment variables and provider options spell a boolean
         return item.data == "1"

@@ -12,7 +12,7 @@ from convlint.model import Dtype
 MAX_SIZE = 2**31
 
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_DTYPES = {
+DTYPES = {
     "float64": "fp64", "double": "fp64", "f64": "fp64",
     "float32": "fp32", "float": "fp32", "f32": "fp32", "single": "fp32",
     "tensorfloat32": "tf32", "tensorfloat-32": "tf32",
@@ -22,7 +22,7 @@ _DTYPES = {
     "qint8": "int8", "quint8": "int8", "uint8": "int8", "i8": "int8", "s8": "int8",
     "mixed_float16": "fp16", "mixed_bfloat16": "bf16",
 }  # fmt: skip
-_LAYOUTS = {
+LAYOUTS = {
     "nchw": "NCHW", "channels_first": "NCHW", "ncdhw": "NCHW", "ncw": "NCHW", "ncl": "NCHW", "ncwh": "NCHW",
     "contiguous": "NCHW", "torch.contiguous_format": "NCHW",
     "nhwc": "NHWC", "channels_last": "NHWC", "ndhwc": "NHWC", "nwc": "NHWC", "nlc": "NHWC",
@@ -105,15 +105,15 @@ def dtype_of(value: Value) -> Dtype:
     text = word("dtype", value).strip()
     short = text.lower().removeprefix("torch.").removeprefix("tf.").removeprefix("np.").removeprefix("jnp.")
     try:
-        return Dtype(_DTYPES.get(short, short))
+        return Dtype(DTYPES.get(short, short))
     except ValueError:
         names = [dtype.value for dtype in Dtype]
         raise fault(
-            f"dtype: {shown(text)!r} is not one of {', '.join(names)}{suggestion(short, [*names, *_DTYPES])}",
+            f"dtype: {shown(text)!r} is not one of {', '.join(names)}{suggestion(short, [*names, *DTYPES])}",
             value.span,
         ) from None
 
 
 def layout_of(value: Value) -> str:
     """NCHW, NHWC or auto, in our spelling or a framework's. Raises InputFault with a suggestion."""
-    return choice("layout", value, _LAYOUTS)
+    return choice("layout", value, LAYOUTS)

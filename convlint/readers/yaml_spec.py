@@ -16,6 +16,7 @@ from convlint.readers.spec_values import choice, word
 from convlint.report import InputError
 
 TOP_KEYS = ("version", "target", "mode", "runtime", "defaults", "layers", "name", "description")
+TOP_ALIASES: Mapping[str, str] = {"targets": "target", "gpu": "target"}
 MODES: Mapping[str, str] = {
     "training": "training", "train": "training",
     "inference": "inference", "infer": "inference", "eval": "inference",
@@ -88,7 +89,7 @@ class _Spec:
     def _top(self, mapping: Mapping[str, Value]) -> dict[str, Value]:
         top: dict[str, Value] = {}
         for key, value in mapping.items():
-            name = {"targets": "target", "gpu": "target"}.get(key, key)
+            name = TOP_ALIASES.get(key, key)
             at = value.key_span or value.span
             if name in top:
                 self.errors.fail(fault(f"{key} says again what line {top[name].span[0]} says", at))
