@@ -20,7 +20,7 @@ _NORMALISED = "read by batch normalisation alone"
 _READ_ON = "read by other operations"
 _LONGEST_NAME = 480  # characters; the spec's own limit is 500
 _SHARED = ("N", "dtype", "layout")
-_MAY_BE_FIRST = 4  # a layer with so few channels is taken for the first one unless it says otherwise
+_ROLES = ("first", "head")
 
 
 def spec_text(network: Network) -> str:
@@ -112,10 +112,7 @@ def _entry(layer: ConvLayer, name: str) -> dict[str, Any]:
     entry |= {key: size for key, size in zip("ZPQ", _declared(layer), strict=True) if size is not None}
     if layer.bias is not None:
         entry["bias"] = layer.bias
-    if layer.first or layer.C is None or layer.C <= _MAY_BE_FIRST or "input" in entry:
-        entry["first"] = layer.first
-    if layer.head or "input" in entry:
-        entry["head"] = layer.head
+    entry["first"], entry["head"] = layer.first, layer.head
     if layer.calls != 1:
         entry["calls"] = layer.calls
     if layer.residual_inputs:
@@ -152,6 +149,12 @@ def _shared(entries: list[dict[str, Any]]) -> dict[str, Any]:
             shared[key] = values.pop()
             for entry in entries:
                 del entry[key]
+    for key in _ROLES:  # stated once for all, so that nothing is concluded from how the spec is wired
+        if any(not entry[key] for entry in entries):
+            shared[key] = False
+            for entry in entries:
+                if not entry[key]:
+                    del entry[key]
     if shared.get("layout") == "auto":
         del shared["layout"]
     for entry in entries:
