@@ -25,7 +25,7 @@ $(VENV)/installed: pyproject.toml
 # PyTorch is pinned: a looser requirement may fetch gigabytes of CUDA libraries that no test needs.
 $(VENV)/tested: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test,onnx,torch,plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
 clean:

@@ -62,15 +62,17 @@ def _say(message: str) -> None:
 
 def _narrowed(app: Typer, arguments: list[str]) -> Typer:
     """The app with only the command that is asked for: Typer builds the options of every command that it holds."""
+    groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
     asked = [
         command
-        for command in app.registered_commands
+        for holder in (app, *groups)
+        for command in holder.registered_commands
         if command.callback is not None and (command.name or command.callback.__name__) in arguments[:1]
     ]
     if not asked:
         return app
     narrowed = copy(app)
-    narrowed.registered_commands = asked
+    narrowed.registered_commands, narrowed.registered_groups = asked, []
     return narrowed
 
 

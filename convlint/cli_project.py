@@ -1,4 +1,4 @@
-"""The command line of `convlint config` and `convlint schema`; `cli.py` adds both to the program."""
+"""The command line of `convlint config`, `schema` and `export`; `cli.py` adds them to the program."""
 
 from __future__ import annotations
 
@@ -6,19 +6,44 @@ from typing import Annotated
 
 import typer
 
+from convlint.cli_options import (
+    ConfigFile,
+    ExtendSelect,
+    FailOnOption,
+    Gpu,
+    Ignore,
+    Isolated,
+    MinLoss,
+    ModeOption,
+    Rules,
+    Select,
+)
+
 app = typer.Typer()
 
 
-@app.command()
-def config(
+@app.command(name="config")
+def show_config(
     path: Annotated[str | None, typer.Argument(metavar="[PATH]", help="The input whose settings are shown. Default: the current folder.", show_default=False)] = None,
-    file: Annotated[str | None, typer.Option("--config", metavar="FILE", help="This config, rather than the closest one upward.", show_default=False)] = None,
-    isolated: Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")] = False,
+    config: ConfigFile = None,
+    isolated: Isolated = False,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: ExtendSelect = None,
+    fail_on: FailOnOption = None,
+    min_loss: MinLoss = None,
+    rules: Rules = None,
 ) -> None:
-    """Show every setting in force for an input, and where it comes from."""
+    """Show every setting in force for an input, and where it comes from; options are those of check."""
     from convlint.commands import settings as command
 
-    raise typer.Exit(command.run(path or ".", file, isolated=isolated))
+    given = {
+        "target": gpu, "mode": mode, "select": select, "ignore": ignore, "extend-select": extend_select,
+        "fail-on": fail_on, "min-loss": min_loss, "rules": rules,
+    }  # fmt: skip
+    raise typer.Exit(command.run(path or ".", config, given, isolated=isolated))
 
 
 @app.command()
@@ -29,3 +54,18 @@ def schema(
     from convlint.commands import schema as command
 
     raise typer.Exit(command.run(what))
+
+
+@app.command()
+def export(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input.")],
+    batch: Annotated[int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)] = None,
+    inputs: Annotated[list[str] | None, typer.Option("--input", metavar="[NAME=]SHAPE", help="Shape of a model's input, such as Nx3x224x224; repeatable.", show_default=False)] = None,
+    file: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here rather than to standard output.", show_default=False)] = None,
+) -> None:
+    """Write what a reader sees in a model as a YAML spec, to edit and check again."""
+    from convlint.cli import _named_inputs
+    from convlint.commands import export as command
+    from convlint.readers import ReadOptions
+
+    raise typer.Exit(command.run(path, ReadOptions(batch=batch, inputs=_named_inputs(inputs)), file))

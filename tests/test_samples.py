@@ -245,7 +245,6 @@ BAD: dict[Key, str] = {
     ("tail_wave", "CL204", "warning"): "220 tiles where 216 run at a time",
     ("idle_sms", "CL301", "warning"): "N=2 on 14x14",
     (None, "CL302", "info"): "several 1x1 layers with few channels",
-    (None, "CL304", "info"): "small C x K",
     ("transposes", "CL401", "warning"): "NCHW on Tensor Cores",
     ("back_again", "CL402", "warning"): "NHWC behind NCHW",
     ("plain_fp32", "CL403", "warning"): "NHWC without Tensor Cores",

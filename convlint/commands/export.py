@@ -1,0 +1,33 @@
+"""`convlint export`: what a reader saw, as a spec to edit and to check again."""
+
+from __future__ import annotations
+
+import sys
+
+from convlint.commands.output import replace_file, write
+from convlint.export import spec_text
+from convlint.readers import ReadOptions
+from convlint.report import InputError
+from convlint.run import last_resort, read_input
+
+
+def run(path: str, options: ReadOptions, file: str | None) -> int:
+    """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
+    errors: list[InputError] = []
+    network = None
+    with last_resort(errors, path):
+        network, read_errors = read_input(path, options)
+        errors += read_errors
+    for error in errors:
+        place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)
+        write(sys.stderr, f"{place}: error: {error.message}")
+    if network is not None and network.layers:
+        text = spec_text(network)
+        if file is None:
+            write(sys.stdout, text)
+        else:
+            replace_file(file, text)
+    elif not errors:
+        write(sys.stderr, f"{path}: error: nothing to export: no convolution in it")
+        return 3
+    return 4 if any(error.internal for error in errors) else 3 if errors else 0
