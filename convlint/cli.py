@@ -7,7 +7,22 @@ from typing import Annotated, Any
 import typer
 
 from convlint import __version__, cli_estimate, cli_project
-from convlint.completion import formats, gpus_and_aliases, rule_keys
+from convlint.cli_options import (
+    Color,
+    ConfigFile,
+    ExtendSelect,
+    FailOnOption,
+    Gpu,
+    Ignore,
+    Isolated,
+    MinLoss,
+    ModeOption,
+    Output,
+    Quiet,
+    Rules,
+    Select,
+)
+from convlint.completion import gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
 
 app = typer.Typer(
@@ -18,20 +33,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-Gpu = Annotated[list[str] | None, typer.Option("--gpu", "-g", help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.", show_default=False, autocompletion=gpus_and_aliases)]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
-Select = Annotated[list[str] | None, typer.Option("--select", help="Only these rules: codes, names, prefixes such as CL1, or ALL.", show_default=False, autocompletion=rule_keys)]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys)]
-ExtendSelect = Annotated[list[str] | None, typer.Option("--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys)]
-FailOnOption = Annotated[str | None, typer.Option("--fail-on", help="Least severity that fails: error, warning, info or never. Default: warning.", show_default=False)]
-MinLoss = Annotated[float | None, typer.Option("--min-loss", metavar="PERCENT", help="Findings that lose less of the network's time do not fail. Default: 0.", min=0.0, max=100.0, show_default=False)]
-Output = Annotated[list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.", show_default=False, autocompletion=formats)]
-Rules = Annotated[list[str] | None, typer.Option("--rules", metavar="DIR", help="A folder of rules of your own, beside the built-in ones.", show_default=False)]
-ConfigFile = Annotated[str | None, typer.Option("--config", metavar="FILE", help="This config for every input, rather than the closest one upward.", show_default=False)]
-Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
-Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
 
 
 def _version(value: bool) -> None:
@@ -95,8 +96,8 @@ def check(
     select: Select = None,
     ignore: Ignore = None,
     extend_select: ExtendSelect = None,
-    fail_on: FailOnOption = "warning",
-    min_loss: MinLoss = 0.0,
+    fail_on: FailOnOption = None,
+    min_loss: MinLoss = None,
     output: Output = None,
     rules: Rules = None,
     batch: Annotated[int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)] = None,
@@ -159,8 +160,8 @@ def layer(
     select: Select = None,
     ignore: Ignore = None,
     extend_select: ExtendSelect = None,
-    fail_on: FailOnOption = "warning",
-    min_loss: MinLoss = 0.0,
+    fail_on: FailOnOption = None,
+    min_loss: MinLoss = None,
     output: Output = None,
     rules: Rules = None,
     config: ConfigFile = None,

@@ -37,8 +37,11 @@ def show_config(
     rules: Rules = None,
 ) -> None:
     """Show every setting in force for an input, and where it comes from; options are those of check."""
+    from convlint.cli import _one_of
     from convlint.commands import settings as command
 
+    _one_of("--mode", mode, ("training", "inference"))
+    _one_of("--fail-on", fail_on, ("error", "warning", "info", "never"))
     given = {
         "target": gpu, "mode": mode, "select": select, "ignore": ignore, "extend-select": extend_select,
         "fail-on": fail_on, "min-loss": min_loss, "rules": rules,

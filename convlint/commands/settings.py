@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from convlint.commands.output import write
@@ -15,20 +15,38 @@ from convlint.reporters.safe import clean, clean_path
 DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
 
 
-def run(path: str, file: str | None, *, isolated: bool) -> int:
-    """Prints the settings for the input at `path`. Raises UsageError for a config that is wrong."""
+# what the command line adds to, rather than replaces
+_ADDED = ("ignore", "extend-select", "rules")
+
+
+def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool) -> int:
+    """Prints the settings for the input at `path`; `given` is the command line's, by key. Raises UsageError."""
     config = Configs(file, isolated=isolated).of(path)
-    write(sys.stdout, "\n".join(lines(config, "command line" if file else "closest upward")))
+    head = "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
+    write(sys.stdout, "\n".join([head, "", *lines(config, {key: value for key, value in given.items() if value not in (None, [])})]))
     return 0
 
 
-def lines(config: Config, found: str) -> list[str]:
+def lines(config: Config, given: Mapping[str, Any]) -> list[str]:
     """One line per setting, and for those that are tables one per entry."""
-    head = "no config: the defaults hold" if config.path is None else f"{clean_path(config.path)} ({found})"
-    rows = [row for key in KEYS for row in _rows(key, config)]
+    rows = [row for key in KEYS for row in _with_given(key, given, config)]
     key_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
     value_width = min(value_width, 60)
-    return [head, "", *(f"{key:<{key_width}}  {value:<{value_width}}  {place}" for key, value, place in rows)]
+    return [f"{key:<{key_width}}  {value:<{value_width}}  {place}" for key, value, place in rows]
+
+
+def _with_given(key: str, given: Mapping[str, Any], config: Config) -> Iterable[tuple[str, str, str]]:
+    if key not in given:
+        if "select" in given and key in ("ignore", "extend-select"):
+            yield key, "-", "command line (--select)"
+        else:
+            yield from _rows(key, config)
+        return
+    value = given[key]
+    text = ", ".join(value) if isinstance(value, list) else f"{value:g}" if isinstance(value, float) else value
+    yield key, clean(text), "command line"
+    if key in _ADDED and key in config.spots and "select" not in given:
+        yield from (("", text, place) for _, text, place in _rows(key, config))
 
 
 def _rows(key: str, config: Config) -> Iterable[tuple[str, str, str]]:

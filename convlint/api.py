@@ -1,0 +1,64 @@
+"""The public API: `convlint.lint` is `convlint check` without the printing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Literal
+
+from convlint.baseline import read_baseline
+from convlint.errors import UsageError, suggestion
+from convlint.linting import lint_paths
+from convlint.plan import Options
+from convlint.readers import ReadOptions
+from convlint.report import Report
+
+Words = str | Iterable[str]
+
+
+def lint(
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    *,
+    gpu: Words = (),
+    mode: Literal["training", "inference"] | None = None,
+    select: Words = (),
+    ignore: Words = (),
+    extend_select: Words = (),
+    rules: Words = (),
+    batch: int | None = None,
+    inputs: Mapping[str, str] | None = None,
+    config: str | PathLike[str] | None = None,
+    isolated: bool = False,
+    baseline: str | PathLike[str] | None = None,
+    jobs: int = 1,
+    allow_empty: bool = False,
+    specs_only: bool = False,
+) -> Report:
+    """The report that `convlint check` makes on these paths with these options.
+
+    What cannot be read is in `report.errors`. Raises convlint.errors.UsageError for options, configs, baselines and
+    rules that are wrong.
+    """
+    if mode not in (None, "training", "inference"):
+        raise UsageError(f"mode: {mode!r} is not one of training, inference{suggestion(str(mode), ('training', 'inference'))}")
+    options = Options(
+        gpus=_words(gpu),
+        mode=mode,
+        select=_words(select),
+        ignore=_words(ignore),
+        extend_select=_words(extend_select),
+        rules=_words(rules),
+        reading=ReadOptions(batch=batch, inputs=inputs or {}),
+        config=None if config is None else fspath(config),
+        isolated=isolated,
+        jobs=jobs,
+        allow_empty=allow_empty,
+        specs_only=specs_only,
+    )
+    several = [paths] if isinstance(paths, str | PathLike) else paths
+    known = None if baseline is None else read_baseline(fspath(baseline))
+    return lint_paths([fspath(path) for path in several], options, baseline=known).report
+
+
+def _words(value: Words) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
