@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import LayerEstimate, time_us
 from convlint.facts import TargetFacts
 from convlint.hits import Hit
 from convlint.model import ConvLayer, Dtype, Runtime, flops, with_output
@@ -65,7 +65,7 @@ class Pricer:
     ) -> None:
         self.layers, self.estimates, self.facts = layers, estimates, facts
         self.time_us = facts.time_us if all(estimates) else None
-        self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], LayerEstimate | None] = {}
+        self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
 
     def price(self, hit: Hit) -> Price:
         """The hit's price and its fix with the change it makes."""
@@ -121,7 +121,7 @@ class Pricer:
     def _us_per_image(self, N: int) -> float:
         """Of the whole network, as far as it is known."""
         layers = range(len(self.layers))
-        return sum(after.time_us for index in layers if (after := self._after(index, {"N": N}))) / N
+        return sum(self._after(index, {"N": N}) or 0.0 for index in layers) / N
 
     def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time before, in us."""
@@ -129,16 +129,17 @@ class Pricer:
         if before is None or not changes:
             return None
         after = self._after(index, changes)
-        return None if after is None else after.time_us - before.time_us
+        return None if after is None else after - before.time_us
 
-    def _after(self, index: int, changes: Mapping[str, Scalar]) -> LayerEstimate | None:
+    def _after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """The layer's time after `changes`, in us."""
         key = index, tuple(changes.items())
         if len(self._estimated) > 16:  # only what one finding asks for twice; memory must not grow with the network
             self._estimated.clear()
         if key not in self._estimated:
             runtime = with_settings(self.facts.runtime, changes)
             layer = with_fix(self.layers[index], changes)
-            self._estimated[key] = estimate_layer(layer, self.facts.gpu, runtime, self.facts.mode)
+            self._estimated[key] = time_us(layer, self.facts.gpu, runtime, self.facts.mode)
         return self._estimated[key]
 
     def _lost_to_quantization(self, hit: Hit) -> float | None:
@@ -181,7 +182,7 @@ class Pricer:
             if before is None or after is None:
                 return text
             time_before += before.time_us
-            time_after += after.time_us
+            time_after += after
             work_before += layer.calls * (flops(layer) or 0)
             work_after += layer.calls * (flops(with_fix(layer, changes)) or 0)
         if not work_before or not time_before:

@@ -8,7 +8,8 @@ from math import isfinite
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves
+from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
+from convlint.estimate.board import board_of
 from convlint.gpu import gpu_names, load_gpu
 from convlint.model import PASSES, ConvLayer, Dtype, Runtime, with_output
 
@@ -195,6 +196,20 @@ def test_names_places_and_calls_do_not_change_a_pass(layer, gpu, calls):
     if one is not None:
         assert one.passes == two.passes
         assert abs(two.time_us - calls * one.time_us) <= 1e-9 * two.time_us
+
+
+@given(layers(), GPUS, st.sampled_from(["training", "inference"]), st.integers(1, 5), st.booleans(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_the_time_alone_is_that_of_the_whole_estimate(layer, gpu, mode, calls, first, transposed):
+    layer = replace(layer, calls=calls, first=first)
+    if transposed:
+        layer = replace(layer, op="conv_transpose", C=layer.K, H=layer.P, W=layer.Q, K=layer.C, P=layer.H, Q=layer.W)
+    board_of(gpu).estimates.clear()
+    board_of(gpu).times_us.clear()
+    alone = time_us(layer, gpu, RUNTIME, mode)
+    whole = estimate_layer(layer, gpu, RUNTIME, mode)
+    assert alone == (None if whole is None else whole.time_us)
+    assert time_us(layer, gpu, RUNTIME, mode) == alone  # from either cache
 
 
 @given(layers(dtype=Dtype.fp16), BIG_GPUS)

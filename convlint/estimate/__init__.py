@@ -6,7 +6,7 @@ alignment, further kernels and the launch come on top (`price`). `constants` say
 `benchmarks/README.md` how well the whole predicts measured times.
 """
 
-from convlint.estimate.passes import estimate_layer, estimate_pass
+from convlint.estimate.passes import estimate_layer, estimate_pass, time_us
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.results import LayerEstimate, PassEstimate, grade
 from convlint.estimate.waves import nearest_full_waves
@@ -19,4 +19,5 @@ __all__ = [
     "estimate_pass",
     "grade",
     "nearest_full_waves",
+    "time_us",
 ]

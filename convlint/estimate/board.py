@@ -40,6 +40,7 @@ class Board:
         self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.COPY_BANDWIDTH)
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         self.estimates: dict[object, PassEstimate | None] = {}
+        self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
         self._units: dict[tuple[Dtype, bool, bool], Unit | None] = {}
 
     def unit(self, compute: Dtype, *, tensor: bool, tensorrt: bool) -> Unit | None:

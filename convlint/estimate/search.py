@@ -102,13 +102,16 @@ def fastest(
     round_us, share, foresight = family.round_us, lowering.peak_share, const.WAVE_FORESIGHT
     whole = rule == "never" or total_steps < 2 * const.LEAST_STEPS_PER_SPLIT
     least = below_us
+    # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
+    least_whole = below_us
     best: tuple[Program, int, int, int, float, float] | None = None
     for program in table:
         resident, rounds_us = program.resident, program.rounds_us
         full_us = rounds_us[resident]
         unsplit = lowering.fused_tiles or batch * -(-M // program.tm) * -(-N // program.tn)
         wave = sms * resident
-        if unsplit * total_steps * full_us / (wave * share) >= least:  # even without a tail, start or end
+        bound = unsplit * total_steps * full_us / (wave * share)  # without a tail, start or end
+        if bound >= (least_whole if whole else least):
             continue
         for split in _WHOLE if whole else _splits(rule, unsplit, total_steps, sms):
             steps = -(-total_steps // split)
@@ -122,11 +125,15 @@ def fastest(
             if split > 1:
                 memory_us += 8 * split * batch * M * N * us_per_byte
                 more = family.extra_kernel_us
-            elif tiles > wave and rule != "free":
-                steady = tiles / wave * (full_us * steps + round_us) / share
-                expected = steady * (compute_us / steady) ** foresight
-            if expected >= least:
-                continue
+                if expected + more >= least or memory_us + more >= least:
+                    continue
+            else:
+                if tiles > wave and rule != "free":
+                    steady = tiles / wave * (full_us * steps + round_us) / share
+                    expected = steady * (compute_us / steady) ** foresight
+                if expected >= least_whole:
+                    continue
+                least_whole = expected
             expected = join(expected, memory_us) + more
             if expected < least:
                 least = expected
