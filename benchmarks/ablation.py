@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -32,7 +31,7 @@ def family(names: Sequence[str] = FAMILIES, **fields: object) -> Callable[[], No
 
     def apply() -> None:
         for name in names:
-            setattr(constants, name, replace(getattr(constants, name), **fields))  # type: ignore[type-var]
+            setattr(constants, name, getattr(constants, name)._replace(**fields))
 
     return apply
 

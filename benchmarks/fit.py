@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp
 from pathlib import Path
 from statistics import fmean
@@ -59,7 +59,7 @@ class Constant:
                 items = list(getattr(family, self.name))
                 items[self.item] = value
                 new = tuple(items)
-            setattr(constants, family_name, replace(family, **{self.name: new}))
+            setattr(constants, family_name, family._replace(**{self.name: new}))
 
     def __str__(self) -> str:
         place = "+".join(self.families) or "all"

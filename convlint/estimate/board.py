@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from convlint.estimate import constants as const
@@ -64,11 +63,11 @@ class Board:
             per_clock = (
                 peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor or compute == Dtype.int8 else 4)
             )
-            family = replace(family, operand_cost=family.operand_cost * per_clock / family.operand_rate)
+            family = family._replace(operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
-        complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
-        pointwise = replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        complex_steps = family._replace(granule=4 * family.granule, operand_cost=family.operand_cost / 2)
+        pointwise = family._replace(operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.tiles, family),
@@ -105,8 +104,8 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
         latency *= const.INT8_LATENCY
     if tensorrt:
         setup = (const.TENSORRT_SETUP_US, *setup[1:])
-    return replace(
-        family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
+    return family._replace(
+        granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
 
 
@@ -121,7 +120,7 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
         family = {
             "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
         }.get(gpu.architecture, const.SIMT)  # fmt: skip
-    return replace(family, setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
+    return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -7,8 +7,7 @@ hand speaks about it. A Python table, not YAML: it is read at every start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Tile = tuple[int, int]
 # How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.
@@ -41,8 +40,7 @@ ACCUMULATORS_PER_REGISTER: Final = 0.5
 WAVE_FORESIGHT: Final = 0.35
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # the rest would cost 2 ms of start-up
-class Family:
+class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
     """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
 
     tiles: tuple[Tile, ...]
@@ -93,8 +91,7 @@ VOLTA: Final = Family(
     split=("idle", "never", "free"),
 )
 # Fit: T4.
-TURING: Final = replace(
-    VOLTA,
+TURING: Final = VOLTA._replace(
     wgrad_tiles=((128, 128),),
     setup_us=(5.0, 11.0, 15.5),
     weight_writes=(0.0, 0.0, 10.0),
@@ -102,10 +99,9 @@ TURING: Final = replace(
 )
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
-AMPERE: Final = replace(VOLTA, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
+AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
 # Warpgroup instructions multiply 64 rows; one tile per SM, fed by warps of its own. Assumed.
-HOPPER: Final = replace(
-    AMPERE,
+HOPPER: Final = AMPERE._replace(
     tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
     wgrad_tiles=((256, 128), (128, 128), (64, 64)),
     granule=64,
@@ -114,7 +110,7 @@ HOPPER: Final = replace(
     lone_tile_cost=1.0,
 )
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
-BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
+BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
 SIMT: Final = Family(
     tiles=_SIMT_TILES,
@@ -135,13 +131,13 @@ SIMT: Final = Family(
 )
 # From Volta on, cgemm kernels of smaller tiles multiply FFT's many small products. Fit: V100 and T4.
 _FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
-SIMT_VOLTA: Final = replace(SIMT, setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
-SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8), fft_tiles=_FFT_TILES)
+SIMT_VOLTA: Final = SIMT._replace(setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
+SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
-SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
+SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
-SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)
+SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
 INT8_LATENCY: Final = 0.6  # of fp16: a step holds half the bytes. Fit: T4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from convlint.model import Dtype, Gemm, Pass
 
@@ -14,8 +14,7 @@ Bound = Literal["compute", "memory", "launch"]
 GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassEstimate:
+class PassEstimate(NamedTuple):
     """One pass of one layer on one GPU. Times in us, sizes in bytes; a wave is SMs times resident tiles.
 
     `gemm`, `flops`, `bytes` and `arithmetic_intensity` describe the useful work: tensors read once and written once,
