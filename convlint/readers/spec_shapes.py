@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,7 @@ class Shape:
         return replace(self, **sizes)  # type: ignore[arg-type]
 
 
+_DIMS = re.compile(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
 # normalised name -> what it does to a shape
 CARRIERS: Mapping[str, str] = {
@@ -73,11 +75,10 @@ def carrier_of(op: str, value: Value) -> str:
 
 
 def normalised(op: str) -> tuple[str, int | None]:
-    """`Conv_Transpose-2d` -> ("convtranspose", 2)."""
+    """`nn.Conv_Transpose-2d` and `Conv2DTranspose` -> ("convtranspose", 2)."""
     name = op.lower().replace("_", "").replace("-", "").removeprefix("nn.")
-    if len(name) > 2 and name[-1] == "d" and name[-2] in "123":
-        return name[:-2], int(name[-2])
-    return name, None
+    match = _DIMS.fullmatch(name) if "d" in name else None
+    return (match[1] + match[3], int(match[2])) if match else (name, None)
 
 
 def carried(
