@@ -159,7 +159,7 @@ class _NetworkCheck:
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index) for flaw in found.flaws]
-        return joined(hits, applicable, lambda hit: pricer.price(hit).severity == "info")
+        return joined(hits, applicable, lambda hit: pricer.severity(hit) == "info")
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path

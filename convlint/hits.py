@@ -123,7 +123,7 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
 def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
     """How far the sizes move, relative to what they are."""
     return sum(
-        float(abs(value - values[name])) / max(1, abs(values[name]))
+        float(abs(value - values[name]) / max(1, abs(values[name])))
         for name, value in changes.items()
         if isinstance(value, int | float) and "." not in name
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 from convlint.estimate import LayerEstimate, time_us
 from convlint.facts import TargetFacts
@@ -66,15 +67,18 @@ class Pricer:
         self.layers, self.estimates, self.facts = layers, estimates, facts
         self.time_us = facts.time_us if all(estimates) else None
         self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
+        self._network_us: dict[int, float] = {}
+        self._severities: dict[int, Severity] = {}  # by id of the flaw, which the hits keep alive
 
     def price(self, hit: Hit) -> Price:
         """The hit's price and its fix with the change it makes."""
         hit = self._settled(hit)
         pairs = list(zip(hit.indices, hit.sets, strict=False))
         if len(pairs) > 1 and all(set(changed) == {"N"} for _, changed in pairs):  # the batch is the whole network's
-            pairs = [(index, hit.sets[0]) for index in range(len(self.layers))]
-        changes = [self._change(index, changed) for index, changed in pairs]
-        known = [change for change in changes if change is not None]
+            changes = [(self._change(index, hit.sets[0]), times) for index, times in self._kinds.items()]
+        else:
+            changes = [(self._change(index, changed), 1) for index, changed in pairs]
+        known = [change * times for change, times in changes if change is not None]
         change = sum(known) if known and len(known) == len(changes) else None
         lost = None
         if hit.rule.loss == "fix":
@@ -96,6 +100,24 @@ class Pricer:
             refuted=keeps and severity == "info" and change is not None and change > 0,
             severity=severity,
         )
+
+    @cached_property
+    def _kinds(self) -> Mapping[int, int]:
+        """One layer of each kind, and how many are like it: equal passes share their estimates."""
+        first: dict[tuple[int, ...], int] = {}
+        count: dict[int, int] = {}
+        for index, (layer, estimate) in enumerate(zip(self.layers, self.estimates, strict=True)):
+            key = (index,) if estimate is None else (layer.calls, *map(id, estimate.passes.values()))
+            kind = first.setdefault(key, index)
+            count[kind] = count.get(kind, 0) + 1
+        return count
+
+    def severity(self, hit: Hit) -> Severity:
+        """What the price of a single hit makes of its severity; layers that share a flaw share its price."""
+        key = id(hit.flaw)
+        if key not in self._severities:
+            self._severities[key] = self.price(hit).severity
+        return self._severities[key]
 
     def _settled(self, hit: Hit) -> Hit:
         """Joined layers want several batch sizes: below and above, the one at which an image takes the least time.
@@ -120,8 +142,10 @@ class Pricer:
 
     def _us_per_image(self, N: int) -> float:
         """Of the whole network, as far as it is known."""
-        layers = range(len(self.layers))
-        return sum(self._after(index, {"N": N}) or 0.0 for index in layers) / N
+        if N not in self._network_us:
+            kinds = self._kinds.items()
+            self._network_us[N] = sum(times * (self._after(index, {"N": N}) or 0.0) for index, times in kinds)
+        return self._network_us[N] / N
 
     def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time before, in us."""
@@ -165,26 +189,29 @@ class Pricer:
         stated = False
         if spec.other or set(shared) == {"N"}:
             sides = [side for side in (hit.other, shared) if side]
-            indices = hit.indices if len(hit.indices) == 1 else range(len(self.layers))
-            effects = [self._effect(indices, side) for side in sides]
+            layers = dict.fromkeys(hit.indices, 1) if len(hit.indices) == 1 else self._kinds
+            effects = [self._effect(layers, side) for side in sides]
             if effects:
                 stated = True
                 describe = f"{describe}: {' or '.join(effects)}"
         return Fix(describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change, states_effect=stated)
 
-    def _effect(self, indices: Sequence[int], changes: Mapping[str, Scalar]) -> str:
-        """ "N=54 (time -31 %, work -2 %)": a size that shapes better need not shorten the operation (CG 1)."""
+    def _effect(self, layers: Mapping[int, int], changes: Mapping[str, Scalar]) -> str:
+        """As N=54 (time -31 %, work -2 %): a size that shapes better need not shorten the operation (CG 1).
+
+        `layers` are indices, and how many layers each of them stands for.
+        """
         text = ", ".join(f"{name}={value}" for name, value in changes.items())
         time_before = time_after = 0.0
         work_before = work_after = 0
-        for index in indices:
+        for index, times in layers.items():
             layer, before, after = self.layers[index], self.estimates[index], self._after(index, changes)
             if before is None or after is None:
                 return text
-            time_before += before.time_us
-            time_after += after
-            work_before += layer.calls * (flops(layer) or 0)
-            work_after += layer.calls * (flops(with_fix(layer, changes)) or 0)
+            time_before += times * before.time_us
+            time_after += times * after
+            work_before += times * layer.calls * (flops(layer) or 0)
+            work_after += times * layer.calls * (flops(with_fix(layer, changes)) or 0)
         if not work_before or not time_before:
             return text
         time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
