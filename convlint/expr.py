@@ -180,7 +180,7 @@ class _Checker:
         return kind
 
     def _look_up(self, node: ast.Name | ast.Attribute) -> Type:
-        name = ast.unparse(node)
+        name = _dotted(node)
         if name not in self.vocabulary:
             raise ExprError(f"unknown name {name!r}{suggestion(name, self.vocabulary)}", node.col_offset)
         return self.vocabulary[name]
