@@ -150,20 +150,21 @@ class _Keys:
                 self.pair(table)
                 continue
             several = self.skip("[")
-            table = self.header(self.key(), several)
-            self.offsets.setdefault(table, start)
+            table = self.header(self.key(), several, start)
             self.index += 2 if several else 1
 
-    def header(self, keys: list[str], several: bool) -> Key:
+    def header(self, keys: list[str], several: bool, start: int) -> Key:
         """The table that a header opens: names go on from the last item of an array of tables."""
         path: Key = ()
         for number, name in enumerate(keys):
             path = (*path, name)
+            self.offsets.setdefault(path, start)
             last = number == len(keys) - 1
             if several and last:
                 self.counts[path] = self.counts.get(path, 0) + 1
             if path in self.counts:
                 path = (*path, self.counts[path] - 1)
+                self.offsets.setdefault(path, start)
         return path
 
     def pair(self, table: Key) -> None:
