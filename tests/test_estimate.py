@@ -127,6 +127,17 @@ def test_fact_10_first_layers_run_best_with_4_or_multiples_of_8():
     assert times[4] < 0.8 * times[8]
 
 
+@pytest.mark.parametrize("which", ["fprop", "wgrad"])
+@pytest.mark.parametrize("gpu", ["a100", "h100"])
+def test_first_layers_of_few_channels_take_several_taps_at_once(which, gpu):
+    """Time follows the channels, without a jump behind C = 4; V100 and T4 take a step per tap (public timings)."""
+    layers = {c: conv(C=c, H=224, W=224, K=64, R=7, S=7, U=2, V=2, first=True) for c in (4, 8, 16)}
+    times = {c: estimate_pass(layer, which, load_gpu(gpu), RUNTIME).time_us for c, layer in layers.items()}
+    assert times[4] < times[8] < 2 * times[4]
+    assert times[8] < times[16] < 2 * times[8]
+    assert fprop(layers[8], load_gpu("v100")).main_loop_steps == 49
+
+
 @pytest.mark.parametrize("which", PASSES)
 def test_fact_11_nchw_costs_transposes(which):
     ratios = []
@@ -218,7 +229,11 @@ def test_depthwise_is_bound_by_memory_and_loses_nothing_to_tiles():
         assert not estimate.tensor_cores
         assert (estimate.bound_by, estimate.tile) == ("memory", (1, 1))
         assert estimate.lost_to_tiles_us == estimate.lost_to_waves_us == 0
-    assert estimate_layer(conv(C=96, K=96, groups=96), A100, RUNTIME, "inference").grade == "A"
+    layer = conv(C=96, K=96, groups=96)
+    assert estimate_layer(layer, A100, RUNTIME, "inference").grade == "A"
+    slow = estimate_pass(layer, "wgrad", A100, RUNTIME)
+    assert slow.attainable_us < 0.5 * slow.time_us
+    assert estimate_layer(layer, A100, RUNTIME, "training").grade > "A"
 
 
 def test_groups_split_the_gemm():

@@ -34,6 +34,10 @@ WINOGRAD_GAIN: Final = 4.0
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
+# Up to this many channels, where they divide a granule, libraries since Ampere put several taps into one step, as
+# CUTLASS' "few channels" and "fixed channels" kernels do, and cuDNN's for C = 4. V100 and T4 take C = 8 tap by tap
+# (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples of 8 run best).
+MOST_FEW_CHANNELS: Final = 16
 # Registers for accumulators: half of the register file of an SM with 65,536. Hardware.
 ACCUMULATORS_PER_REGISTER: Final = 0.5
 # How much of the last wave's cost a library sees when it chooses a tile: 0 none, 1 all. Assumed from Fig. 4.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.problem import Problem
 from convlint.model import Pass
@@ -31,28 +32,26 @@ def ceil_to(x: int, step: int) -> int:
     return -(-x // step) * step
 
 
-def padded_channels(problem: Problem, alignment: int, small_first: bool) -> tuple[int, int]:
-    """Input and output channels per group as the kernels see them; `small_first`: C <= 4 has kernels of its own."""
+def padded_channels(problem: Problem, alignment: int, few_channels: bool) -> tuple[int, int]:
+    """Input and output channels per group as the kernels see them; `few_channels`: C <= 4 has kernels of its own."""
     c, k = problem.C // problem.groups, problem.K // problem.groups
-    wide_c = 4 if small_first and c <= 4 else ceil_to(c, alignment)
+    wide_c = 4 if few_channels and c <= 4 else ceil_to(c, alignment)
     return wide_c, ceil_to(k, alignment)
 
 
-def implicit_gemm(problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool) -> list[Lowering]:
+def implicit_gemm(
+    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool, few_channels: bool = False
+) -> list[Lowering]:
     """The implicit GEMMs of a pass with `c` and `k` padded channels per group (CG 4.2, Table 2; 4.4.2 for wgrad).
 
     Tensor Core kernels walk the reduction tap by tap, so that channels are rounded up to a granule per tap; kernels
-    on CUDA cores walk it as one row. wgrad tiles C, not C·R·S.
+    on CUDA cores, and those for `few_channels`, walk it as one row. wgrad tiles C, not C·R·S.
     """
+    one_row = not tensor or (few_channels and c <= const.MOST_FEW_CHANNELS and family.granule % c == 0)
     N, _, D, H, W, _, Z, P, Q, T, R, S, StrideD, U, V, groups = problem[:16]
     granule, taps = family.granule, T * R * S
     if which == "fprop":
-        if not tensor:
-            steps = -(-c * taps // granule)
-        elif c <= 4:
-            steps = -(-4 * taps // granule)
-        else:
-            steps = taps * -(-c // granule)
+        steps = -(-c * taps // granule) if one_row else taps * -(-c // granule)
         M = N * Z * P * Q
         return [Lowering("implicit-gemm", "fprop", groups, M, k, steps, groups * M * (problem.K // groups))]
     if which == "dgrad":
@@ -81,9 +80,8 @@ def implicit_gemm(problem: Problem, which: Pass, family: Family, c: int, k: int,
     useful = taps * groups * (problem.C // groups) * (problem.K // groups)
     table = "pointwise wgrad" if taps == 1 else "wgrad"
     per_tap = Lowering("implicit-gemm", table, taps * groups, c, k, steps, useful)
-    if taps == 1 or (tensor and c > 4):
+    if taps == 1 or not one_row:
         return [per_tap]
-    # Kernels on CUDA cores, and cuDNN's first-layer kernels for C = 4, take all taps as rows of one GEMM. Issue 793 of
-    # NVIDIA/cutlass measures such a layer (N 128, C 4, 224x224, K 64, 7x7, stride 2) on an A100: 0.46 ms, 1.31 ms at
-    # best with 64x64 tiles of an own kernel; one GEMM per tap would need 3 ms.
+    # Issue 793 of NVIDIA/cutlass measures a first layer (N 128, C 4, 224x224, K 64, 7x7, stride 2) on an A100: 0.46 ms,
+    # 1.31 ms at best with 64x64 tiles of an own kernel; one GEMM per tap would need 3 ms.
     return [per_tap, Lowering("implicit-gemm", table, groups, c * taps, k, steps, useful)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.precision import compute_dtype
-from convlint.estimate.price import Priced, Situation, cheapest, useful_flops, without_waves
+from convlint.estimate.price import Priced, Situation, cheapest, depthwise_factor, useful_flops, without_waves
 from convlint.estimate.problem import TURNED, Problem, problem_of
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join
@@ -104,11 +104,11 @@ def _estimate(
     priced = cheapest(problem, turned, board, situation)
     if priced is None or product is None or elements is None:
         return None
-    return _describe(problem, product, sum(elements), priced, board, situation)
+    return _describe(problem, turned, product, sum(elements), priced, board, situation)
 
 
 def _describe(
-    problem: Problem, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
+    problem: Problem, which: Pass, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
 ) -> PassEstimate:
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
@@ -141,7 +141,8 @@ def _describe(
     best_compute = flops / unit.best_flops_per_us
     best_memory = bytes_ * board.us_per_byte
     if direct and problem.groups > 1:
-        best_compute, best_memory = choice.compute_us, choice.memory_us
+        slower = depthwise_factor(which)  # no flaw of the layer, but not what its best form would take either
+        best_compute, best_memory = choice.compute_us / slower, choice.memory_us / slower
     attainable = min(priced.time_us, join(best_compute, best_memory) + min(priced.overhead_us, unit.family.setup_us[0]))
     return PassEstimate(
         gemm=product,

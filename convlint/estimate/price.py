@@ -101,7 +101,9 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
         if which == "dgrad" and problem.strided and board.cc == "7.5":
             return [_untiled(case, half_rate, around)]
     bytes_ = moved_bytes(problem, which, c, k)
-    ways = _least_tiled(case, implicit_gemm(problem, which, family, c, k, tensor=True), bytes_, around)
+    ways = _least_tiled(
+        case, implicit_gemm(problem, which, family, c, k, tensor=True, few_channels=board.modern), bytes_, around
+    )
     if not board.modern and which == "wgrad" and c == 8 and problem.groups == 1:
         ways.append(_untiled(case, slow, around))
     return ways
@@ -169,10 +171,15 @@ def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
 def _direct(case: Case) -> Priced:
     """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     problem, which, board, _ = case
-    factor = const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
+    factor = depthwise_factor(which)
     compute_us = useful_flops(problem) / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
     bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
     return _priced_untiled(case, factor * compute_us, factor * bytes_ * board.copy_us_per_byte, NONE)
+
+
+def depthwise_factor(which: Pass) -> float:
+    """What a pass takes, compared with the direct kernel that reads and writes as much."""
+    return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
 def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
