@@ -254,12 +254,12 @@ def test_ceil_is_the_ceiling(value_: float) -> None:
     assert value("ceil(C)", C=value_) == math.ceil(value_)
 
 
-tokens = st.lists(
-    st.sampled_from(
-        ["C", "K", "name", "first", "gpu.sms", "gpu.cc", "(", ")", "[", "]", ",", "+", "-", "*", "/", "//", "%", "<", "<=", "==", "!=", "and", "or", "not", "in", "if", "else", "min(", "ceil_to(", "known(", "1", "2.5", "0", "'x'", "'8.0'", "**", ".", ":", "lambda", "=", "True", "None"]
-    ),
-    max_size=14,
-).map(" ".join)  # fmt: skip
+TOKENS = [
+    "C", "K", "name", "first", "gpu.sms", "gpu.cc", "(", ")", "[", "]", ",", "+", "-", "*", "/", "//", "%", "<", "<=",
+    "==", "!=", "and", "or", "not", "in", "if", "else", "min(", "ceil_to(", "known(", "1", "2.5", "0", "'x'", "'8.0'",
+    "**", ".", ":", "lambda", "=", "True", "None",
+]  # fmt: skip
+tokens = st.lists(st.sampled_from(TOKENS), max_size=14).map(" ".join)
 RESULTS: dict[Type, tuple[type, ...]] = {
     "number": (int, float),
     "text": (str,),
