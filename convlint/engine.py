@@ -13,13 +13,14 @@ from hashlib import blake2b
 from convlint import __version__
 from convlint.estimate import LayerEstimate, estimate_layer, grade
 from convlint.evaluate import Evaluation, Evaluator, layer_identity
-from convlint.facts import LayerFacts, TargetFacts, framework_picks_layout
+from convlint.facts import LayerFacts
 from convlint.gpu import Gpu
 from convlint.hits import Flaw, Hit, joined
 from convlint.model import ConvLayer, Location, Mode, Network
 from convlint.pricing import Price, Pricer
 from convlint.report import Finding, InputError, LayerReport, Report, Skipped
 from convlint.rulebook import Rulebook
+from convlint.target_facts import TargetFacts, framework_picks_layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

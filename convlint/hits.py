@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from convlint.expr import Expr, UnknownValue
-from convlint.facts import LayerFacts, shortened
+from convlint.facts import LayerFacts
 from convlint.model import Location
 from convlint.new_values import new_value
 from convlint.report import Scalar
 from convlint.rulebook import Case, Rule
+from convlint.target_facts import shortened
 
 # stand in a joined message for what is only known once all layers were checked
 _COUNT, _LAYERS = "\x00count\x00", "\x00layers\x00"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 from convlint.estimate import LayerEstimate, time_us
-from convlint.facts import TargetFacts
 from convlint.hits import Hit
 from convlint.model import ConvLayer, Dtype, Runtime, flops, with_output
 from convlint.report import Fix, Scalar, Severity
+from convlint.target_facts import TargetFacts
 
 # A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
 WARNING_LAYER_SHARE = 0.05
