@@ -1,0 +1,82 @@
+"""Tab in a shell, and what is meant by a misspelt word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from command_line import convlint
+
+from convlint.completion import formats, gpus_and_aliases, rule_keys
+
+
+def complete(*words: str) -> list[str]:
+    """What bash is offered for the last of `words`."""
+    line = " ".join(("convlint", *words))
+    environment = {
+        **os.environ, "_CONVLINT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words)),
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint"], env=environment, capture_output=True, text=True, check=True
+    )
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ch"], ["check"]),
+        (["check", "--fail"], ["--fail-on"]),
+        (["check", "--select", "CL90"], ["CL901", "CL902", "CL903"]),
+        (["check", "--ignore", "channel-a"], ["channel-alignment"]),
+        (["check", "--output", "jso"], ["json"]),
+        (["check", "--gpu", "h100-n"], ["h100-nvl"]),
+        (["gpus", "t4"], ["t4"]),
+        (["rule", "unused-s"], ["unused-suppression"]),
+        (["config", "--sel"], ["--select"]),
+    ],
+)
+def test_the_shell_is_offered(words: list[str], offered: list[str]) -> None:
+    assert complete(*words) == offered
+
+
+def test_lists_are_completed_at_their_end() -> None:
+    assert rule_keys("CL102,CL90") == [
+        ("CL102,CL901", "unused-suppression"),
+        ("CL102,CL902", "unknown-rule-in-suppression"),
+        ("CL102,CL903", "expired-suppression"),
+    ]
+    assert "a100" in gpus_and_aliases("A1")
+    assert formats("") == ["text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "markdown"]
+
+
+def test_completion_can_be_shown_for_the_shell() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint", "--show-completion", "bash"], capture_output=True, text=True, check=False
+    )
+    assert "_CONVLINT_COMPLETE" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["check", "x.yaml", "--select", "CL1O2"], "'CL102'"),
+        (["check", "x.yaml", "--ignore", "chanel-alignment"], "'channel-alignment'"),
+        (["check", "x.yaml", "--gpu", "a10O"], "a10"),
+        (["check", "x.yaml", "--output", "sarfi"], "'sarif'"),
+        (["check", "x.yaml", "--fail-on", "warnings"], "'warning'"),
+        (["check", "x.yaml", "--mode", "trainig"], "'training'"),
+        (["check", "x.yaml", "--fail-no", "x"], "--fail-on"),
+        (["rule", "CL9O1"], "'CL901'"),
+        (["gpus", "h10O"], "h100"),
+        (["schema", "confg"], "'config'"),
+        (["chek"], "check"),
+    ],
+)
+def test_did_you_mean(arguments: list[str], meant: str) -> None:
+    ran = convlint(*arguments)
+    assert ran.code == 2
+    assert "id you mean" in ran.err or "Possible options" in ran.err  # the second: click, where several may be meant
+    assert meant in ran.err
