@@ -1,0 +1,173 @@
+"""The GitHub Action: its file is valid, and its shell steps do what they say, run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from checkout import ROOT, clean_environment, copy_checkout
+from specs import BAD, GOOD
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+STEPS = ACTION["runs"]["steps"]
+DEFAULTS = {name: entry["default"] for name, entry in ACTION["inputs"].items()}
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    outputs: dict[str, str]
+    summary: str
+
+
+class Runner:
+    """A folder that stands for the machine of a job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.action = folder / "action"
+        copy_checkout(self.action)
+        self.temp = folder / "temp"
+        self.temp.mkdir()
+        self.environment = {**clean_environment(folder), "RUNNER_TEMP": str(self.temp)}
+
+    def step(self, name: str, workspace: Path, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Ran:
+        """One step's script under the shell that GitHub runs it with."""
+        step = next(step for step in STEPS if step["name"] == name)
+        known = {
+            "github.action_path": str(self.action),
+            **{f"inputs.{key}": value for key, value in {**DEFAULTS, **inputs}.items()},
+            **{f"steps.check.outputs.{key}": value for key, value in outputs.items()},
+        }
+
+        def expression(match: re.Match[str]) -> str:
+            return known[match.group(1)]
+
+        variables = {
+            key: re.sub(r"\$\{\{ (\S+) \}\}", expression, value) for key, value in step.get("env", {}).items()
+        }
+        output, summary = workspace.parent / "output", workspace.parent / "summary"
+        for file in (output, summary):
+            file.write_text("")
+        environment = {
+            **self.environment, **variables, "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)
+        }  # fmt: skip
+        script = workspace.parent / "script.sh"
+        script.write_text(step["run"])
+        ran = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)],
+            cwd=workspace, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        written = dict(line.split("=", 1) for line in output.read_text().splitlines())
+        return Ran(ran.returncode, ran.stdout + ran.stderr, written, summary.read_text())
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """A machine on which the first step has installed convlint from the action's own files."""
+    runner = Runner(tmp_path_factory.mktemp("runner"))
+    workspace = runner.folder / "empty" / "work"
+    workspace.mkdir(parents=True)
+    installed = runner.step("Install convlint", workspace, {}, {})
+    assert installed.code == 0, installed.out
+    return runner
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "a job's work"
+    folder.mkdir()
+    (folder / "bad.yaml").write_text(BAD)
+    (folder / "nets").mkdir()
+    (folder / "nets/good.yaml").write_text(GOOD)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "coverage"),
+    [
+        ({}, 1, "2 layers in 2 files on a100"),
+        ({"paths": "nets"}, 0, "1 layer in 1 file on a100"),
+        ({"paths": "nets\n  bad.yaml\n", "gpu": "t4 h100"}, 1, "2 layers in 2 files on t4, h100"),
+        ({"paths": "bad.yaml", "fail-on": "error"}, 0, "1 layer in 1 file"),
+        ({"paths": "bad.yaml", "args": "--ignore CL102  --min-loss 1"}, 0, "0 warnings, 1 info"),
+        ({"paths": "bad.yaml", "fail-on": "errors"}, 2, "did you mean 'error'?"),
+        ({"paths": "nowhere.yaml"}, 3, "1 input not read"),
+    ],
+)
+def test_the_check_and_its_verdict(
+    runner: Runner, workspace: Path, inputs: dict[str, str], code: int, coverage: str
+) -> None:
+    ran = runner.step("Check", workspace, inputs, {})
+    assert ran.code == 0, ran.out
+    assert ran.outputs["exit-code"] == str(code)
+    assert coverage in ran.out
+    assert ("sarif-file" in ran.outputs) is (code != 2)
+    if code != 2:
+        assert Path(ran.outputs["sarif-file"]).is_file()
+        assert ran.summary.strip()
+    assert runner.step("Verdict", workspace, inputs, ran.outputs).code == code
+
+
+def test_findings_are_annotations(runner: Runner, workspace: Path) -> None:
+    assert "::warning file=bad.yaml,line=5," in runner.step("Check", workspace, {}, {}).out
+
+
+@pytest.mark.parametrize("name", ["paths", "gpu", "fail-on", "args"])
+def test_inputs_are_never_run(runner: Runner, workspace: Path, name: str) -> None:
+    hostile = "$(touch${IFS}owned) `touch owned` ; touch owned #\n|touch owned\n* ' \""
+    ran = runner.step("Check", workspace, {name: hostile}, {})
+    assert ran.code == 0
+    assert ran.outputs["exit-code"] in ("2", "3")
+    assert not (workspace / "owned").exists()
+
+
+def test_no_expression_stands_in_a_script() -> None:
+    assert all("${{" not in step.get("run", "") for step in STEPS)
+
+
+def test_a_version_is_asked_for_by_name(runner: Runner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for Python that writes down what it is asked to install."""
+    tools = workspace / "tools"
+    tools.mkdir()
+    python = tools / "python3"
+    python.write_text('#!/bin/sh\nmkdir -p "$3/bin"\necho \'#!/bin/sh\nfor last; do :; done; echo "$last"\' > "$3/bin/python"\nchmod +x "$3/bin/python"\n')
+    python.chmod(0o755)
+    runner_like = Runner.__new__(Runner)
+    runner_like.action = runner.action
+    temp = workspace / "temp"
+    temp.mkdir()
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    runner_like.environment = {**runner.environment, "RUNNER_TEMP": str(temp), "PATH": path}
+    assert runner_like.step("Install convlint", workspace, {"version": "0.1.0"}, {}).out == "convlint==0.1.0\n"
+    assert runner_like.step("Install convlint", workspace, {}, {}).out == f"{runner.action}\n"
+
+
+def _tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    tool, *rest = arguments
+    return subprocess.run(
+        [str(Path(sys.executable).parent / tool), *rest, str(ROOT / "action.yml")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_file_is_valid() -> None:
+    ran = _tool("check-jsonschema", "--builtin-schema", "vendor.github-actions")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_file_is_safe() -> None:
+    ran = _tool("zizmor", "--offline", "--no-progress", "--persona", "pedantic")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_every_input_and_output_is_described() -> None:
+    described: dict[str, Any] = {**ACTION["inputs"], **ACTION["outputs"]}
+    assert all(entry["description"] for entry in described.values())

@@ -1,0 +1,96 @@
+"""The hook as its users run it: the real pre-commit, on a repository of its own, against this checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import ROOT, clean_environment, commit_all, copy_checkout
+from specs import BAD, GOOD
+
+
+class Project:
+    """A repository with the hook in its config."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = clean_environment(folder)
+        hooks = folder / "convlint"
+        copy_checkout(hooks)
+        revision = commit_all(hooks, self.environment)
+        self.folder = folder / "project"
+        self.folder.mkdir()
+        config = {"repos": [{"repo": str(hooks), "rev": revision, "hooks": [{"id": "convlint"}]}]}
+        (self.folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+        commit_all(self.folder, self.environment)
+
+    def run(self, **files: str) -> subprocess.CompletedProcess[str]:
+        """The hook on these files (`name_yaml="…"`), and on no others."""
+        for path in self.folder.glob("[!.]*.y*ml"):
+            path.unlink()
+        for name, content in files.items():
+            (self.folder / name.replace("_", ".")).write_text(content)
+        subprocess.run(["git", "add", "--all"], cwd=self.folder, env=self.environment, check=True)
+        return subprocess.run(
+            [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color", "never"],
+            cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Installing the hook takes a while, so all tests share it."""
+    yield Project(tmp_path_factory.mktemp("hook"))
+
+
+OTHER = {
+    "compose_yaml": "services:\n  web:\n    image: x\n    layers: 3\n",
+    "lambda_yml": "service: x\nlayers:\n  hello:\n    path: y\n",
+    "two_yaml": "a: 1\n---\nb: [\n",
+}
+
+
+def test_a_good_spec_passes(project: Project) -> None:
+    ran = project.run(good_yaml=GOOD)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Passed" in ran.stdout
+
+
+def test_a_bad_spec_fails_with_its_findings(project: Project) -> None:
+    ran = project.run(bad_yaml=BAD)
+    assert ran.returncode == 1
+    assert "exit code: 1" in ran.stdout
+    assert "bad.yaml:5:21: warning CL102 channel-alignment:" in ran.stdout
+
+
+def test_other_yaml_files_are_ignored(project: Project) -> None:
+    ran = project.run(**OTHER)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Passed" in ran.stdout
+
+
+def test_several_files_at_once(project: Project) -> None:
+    ran = project.run(bad_yaml=BAD, good_yml=GOOD, worse_yaml=BAD, broken_yaml="version: 1\nlayers:\n- {", **OTHER)
+    assert ran.returncode == 1
+    assert "exit code: 3" in ran.stdout
+    for name in ("bad.yaml:5:21", "worse.yaml:5:21", "broken.yaml:4:1"):
+        assert name in ran.stdout
+    assert all(name.replace("_", ".") not in ran.stdout for name in OTHER)
+    assert "in 4 files" in ran.stdout
+
+
+def test_the_config_of_the_project_holds(project: Project) -> None:
+    (project.folder / "convlint.toml").write_text('fail-on = "error"\n')
+    try:
+        assert project.run(bad_yaml=BAD).returncode == 0
+    finally:
+        (project.folder / "convlint.toml").unlink()
+
+
+def test_the_hook_file_is_valid() -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")], check=True
+    )
