@@ -62,7 +62,7 @@ def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target
         skipped=tuple({(skip.code, skip.layer): skip for skip in check.skipped}.values()),
         time_us=check.time_us,
         attainable_us=check.attainable_us,
-        lost_us=check.lost_us,
+        lost_us=sum(check.losses.values()),
         source_lines=network.source_lines,
     )
 
@@ -107,7 +107,7 @@ class _NetworkCheck:
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
         self.time_us: float | None = None
         self.attainable_us: float | None = None
-        self.lost_us = 0.0
+        self.losses: dict[int, float] = {}  # by layer: the largest, since mending one flaw may mend another
         self.edges = {edge.consumer: edge for edge in network.edges}
         self.ordinals: dict[tuple[str, str | None, str | None], int] = {}
         picks = framework_picks_layout(network.runtime)
@@ -198,8 +198,9 @@ class _NetworkCheck:
         key = (rule.info.code, layer, gpu)
         ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
         identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))
-        if first and price.lost_us is not None and price.severity != "info":
-            self.lost_us += max(0.0, price.lost_us)
+        if first and price.severity != "info":
+            for index, loss in price.by_layer:
+                self.losses[index] = max(loss, self.losses.get(index, 0.0))
         return Finding(
             rule=rule.info,
             severity=price.severity,

@@ -25,6 +25,7 @@ class Price:
     lost_us: float | None
     lost_percent: float | None  # of the network's time
     fix: Fix | None
+    by_layer: tuple[tuple[int, float], ...]  # (index, what it loses): two flaws of one layer are not added up
     refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
     severity: Severity
 
@@ -80,12 +81,13 @@ class Pricer:
             changes = [(self._change(index, changed), 1) for index, changed in pairs]
         known = [change * times for change, times in changes if change is not None]
         change = sum(known) if known and len(known) == len(changes) else None
-        lost = None
-        if hit.rule.loss == "fix":
+        by_layer: list[tuple[int, float]] | None = None
+        if hit.rule.loss == "fix" and change is not None:
             # A fix that the model prices as slower shows that nothing is lost to the flaw.
-            lost = None if change is None else max(0.0, -change)
+            by_layer = [(index, max(0.0, -one)) for (index, _), one in zip(pairs, known, strict=False)]
         elif hit.rule.loss in ("tile", "wave"):
-            lost = self._lost_to_quantization(hit)
+            by_layer = self._lost_to_quantization(hit)
+        lost = None if by_layer is None else sum(loss for _, loss in by_layer)
         times = [self.estimates[index] for index in hit.indices]
         layer_time = sum(estimate.time_us for estimate in times if estimate)
         share = lost / layer_time if lost is not None and layer_time > 0 else None
@@ -97,6 +99,7 @@ class Pricer:
             lost_us=lost,
             lost_percent=percent,
             fix=fix,
+            by_layer=tuple(by_layer or ()),
             refuted=keeps and severity == "info" and change is not None and change > 0,
             severity=severity,
         )
@@ -166,18 +169,18 @@ class Pricer:
             self._estimated[key] = time_us(layer, self.facts.gpu, runtime, self.facts.mode)
         return self._estimated[key]
 
-    def _lost_to_quantization(self, hit: Hit) -> float | None:
-        """Over the passes that the rule names; a pass bound by memory loses nothing."""
+    def _lost_to_quantization(self, hit: Hit) -> list[tuple[int, float]] | None:
+        """Over the passes that the rule names, by layer; a pass bound by memory loses nothing."""
         field = "lost_to_tiles_us" if hit.rule.loss == "tile" else "lost_to_waves_us"
-        total = 0.0
+        losses = []
         for index in hit.indices:
             estimate = self.estimates[index]
             if estimate is None:
                 return None
             passes = estimate.passes.items()
             lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
-            total += lost * self.layers[index].calls
-        return total
+            losses.append((index, lost * self.layers[index].calls))
+        return losses
 
     def _fix(self, hit: Hit, change: float | None) -> Fix | None:
         spec = hit.flaw.case.fix

@@ -1,4 +1,4 @@
-"""What `--input` says: sizes written as `256x3x224x224`, with an optional dtype as in `8x3x64x64:fp16`."""
+"""What `--input` says: sizes written as `256x3x224x224`, with a dtype and a layout as in `8x3x64x64:fp16:channels_last`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,17 @@ class InputShape:
 
     sizes: tuple[int, ...]
     dtype: str | None = None
+    channels_last: bool = False
 
 
 def parse_shape(text: str, batch: int | None = None) -> InputShape:
-    """Reads `256x3x224x224[:dtype]`; a size written `N` takes the value of `--batch`. Raises InputFault."""
-    sizes_text, _, dtype_text = text.strip().partition(":")
+    """Reads `256x3x224x224[:dtype][:channels_last]`; a size `N` takes the value of `--batch`. Raises InputFault."""
+    sizes_text, *words = (word.strip() for word in text.split(":"))
+    channels_last = "channels_last" in words
+    words = [word for word in words if word != "channels_last"]
+    if len(words) > 1:
+        raise InputFault(f"input {text[:60]!r}: write it like 256x3x224x224:fp16:channels_last")
+    dtype_text = words[0] if words else ""
     dtype = DTYPES.get(dtype_text.strip().lower().removeprefix("torch.")) if dtype_text else None
     if dtype_text and dtype is None:
         known = ", ".join(sorted(set(DTYPES.values())))
@@ -41,7 +47,7 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     parts = re.split(r"\s*[x×*]\s*", sizes_text.strip())
     if len(parts) > LARGEST_RANK:
         raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
-    return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype)
+    return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype, channels_last=channels_last)
 
 
 def parse_shapes(text: str, batch: int | None = None) -> tuple[InputShape, ...]:

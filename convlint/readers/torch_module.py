@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from convlint.readers import ReadOptions
     from convlint.readers.torch_trace import Trace
 
-_SHAPES = re.compile(r"\s*[0-9N]+(\s*[x×*]\s*[0-9N]+)*\s*(:\s*[\w.]+)?\s*(,.*)?")
+_SHAPES = re.compile(r"\s*[0-9N]+(\s*[x×*]\s*[0-9N]+)*\s*(:\s*[\w.]+\s*)*(,.*)?")
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -46,6 +46,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     module = getattr(module, "_orig_mod", module)
     user.run("eval()", module.eval)
     args, kwargs = _inputs(module, options)
+    _in_half_precision(module, (args, kwargs))
     trace = _forward(module, args, kwargs)
     runtime = Runtime(
         framework="pytorch",
@@ -131,7 +132,24 @@ def _tensor(shape: InputShape, module: Any) -> Any:
     if dtype is None:  # as the weights are, so that a module in half precision needs no more words
         floating = (tensor.dtype for tensor in module.parameters() if tensor.dtype.is_floating_point)
         dtype = next(floating, torch.float32)
-    return torch.empty(shape.sizes, dtype=dtype, device="meta")
+    tensor = torch.empty(shape.sizes, dtype=dtype, device="meta")
+    if not shape.channels_last:
+        return tensor
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if tensor.dim() not in formats:
+        raise InputFault(f"channels_last needs 4 or 5 sizes, not {tensor.dim()}")
+    return tensor.to(memory_format=formats[tensor.dim()])
+
+
+def _in_half_precision(module: Any, inputs: Any) -> None:
+    """Casts the module where its inputs are in half precision: what mixed precision would do to its convolutions."""
+    import torch
+
+    from convlint.readers import torch_user_code as user
+
+    half = {tensor.dtype for tensor in _leaves(inputs) if tensor.dtype in (torch.float16, torch.bfloat16)}
+    if len(half) == 1:
+        user.run("casting the module", lambda: module.to(half.pop()))
 
 
 def _on_meta(value: Any) -> Any:

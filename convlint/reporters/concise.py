@@ -21,7 +21,10 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
     for finding in report.findings:
         if with_infos or finding.severity != "info":
             at = finding.location
-            lines.append(f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}")
+            line = f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}"
+            if at.line is None and finding.layer is not None:  # no line leads to it
+                line += f" ({clean(finding.layer)})"
+            lines.append(line)
     for error in report.errors:
         word = "internal error" if error.internal else "error"
         lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")

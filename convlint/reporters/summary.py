@@ -78,13 +78,15 @@ def _verdict(report: Report, paint: Paint) -> list[str]:
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
-    """One entry per set of values that were missing: what was needed, which rules, on how many layers."""
+    """What was needed, which rules, on how many layers: one entry for the network, one per set of values of layers."""
     rules: dict[tuple[str, ...], dict[str, None]] = {}
     layers: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    settings = tuple(dict.fromkeys(need for skip in report.skipped if skip.layer is None for need in skip.needs))
     for skip in report.skipped:
-        rules.setdefault(skip.needs, {})[skip.code] = None
+        needs = settings if skip.layer is None else skip.needs
+        rules.setdefault(needs, {})[skip.code] = None
         if skip.layer is not None:
-            layers.setdefault(skip.needs, set()).add((skip.path, skip.layer))
+            layers.setdefault(needs, set()).add((skip.path, skip.layer))
     lines = []
     for needs, codes in rules.items():
         named = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
