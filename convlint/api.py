@@ -40,7 +40,9 @@ def lint(
     rules that are wrong.
     """
     if mode not in (None, "training", "inference"):
-        raise UsageError(f"mode: {mode!r} is not one of training, inference{suggestion(str(mode), ('training', 'inference'))}")
+        raise UsageError(
+            f"mode: {mode!r} is not one of training, inference{suggestion(str(mode), ('training', 'inference'))}"
+        )
     options = Options(
         gpus=_words(gpu),
         mode=mode,

@@ -55,9 +55,7 @@ def baseline_of(findings: Iterable[Finding]) -> Baseline:
 
 def render(baseline: Baseline) -> str:
     """The baseline as JSON, sorted and one entry per line, so that version control merges it well."""
-    entries = sorted(
-        baseline.values(), key=lambda e: (e.path, e.code, e.layer or "", e.gpu or "", e.fingerprint)
-    )
+    entries = sorted(baseline.values(), key=lambda e: (e.path, e.code, e.layer or "", e.gpu or "", e.fingerprint))
     lines = []
     for entry in entries:
         texts = {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name) is not None}
@@ -101,7 +99,9 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     if type(version) is not int or version != VERSION:
         line, column = _position(text[: text.find(f'"{_VERSION_KEY}"')])
         shown = repr(version)[:40]
-        raise UsageError(f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads version {VERSION}")
+        raise UsageError(
+            f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads version {VERSION}"
+        )
     entries = document.get(_ENTRIES_KEY)
     if not isinstance(entries, list):
         raise UsageError(f'{path}:1:1: "{_ENTRIES_KEY}" must be a list')

@@ -30,13 +30,13 @@ Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
 
 def _job(gpu: list[str] | None, mode: str | None, color: str, batch: int | None, inputs: list[str] | None) -> Any:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
-    from convlint.cli import _named_inputs, _one_of
+    from convlint.cli_options import named_inputs, one_of
     from convlint.readers import ReadOptions
     from convlint.run import Job
 
-    _one_of("--mode", mode, ("training", "inference"))
-    _one_of("--color", color, ("auto", "always", "never"))
-    return Job(gpus=tuple(gpu or ()), mode=mode, reading=ReadOptions(batch=batch, inputs=_named_inputs(inputs)))  # type: ignore[arg-type]
+    one_of("--mode", mode, ("training", "inference"))
+    one_of("--color", color, ("auto", "always", "never"))
+    return Job(gpus=tuple(gpu or ()), mode=mode, reading=ReadOptions(batch=batch, inputs=named_inputs(inputs)))  # type: ignore[arg-type]
 
 
 @app.command()
@@ -172,9 +172,9 @@ def sweep(
     The layer comes from flags, from PATH, or from a figure of NVIDIA's guide.
     """
     given = dict(locals())
-    from convlint.cli import _layer_flags
+    from convlint.cli_layer import layer_flags
     from convlint.commands import sweep as command
 
     shown = command.Shown(outputs=tuple(output or ()), metric=metric, plot=plot, color=color)
-    flags = _layer_flags({**given, "P": None, "Q": None})
+    flags = layer_flags({**given, "P": None, "Q": None})
     raise typer.Exit(command.run(flags, path, layer, figure, _job(gpu, mode, color, None, inputs), shown))

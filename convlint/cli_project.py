@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from convlint.cli_options import (
+    Color,
     ConfigFile,
     ExtendSelect,
     FailOnOption,
@@ -17,14 +18,67 @@ from convlint.cli_options import (
     ModeOption,
     Rules,
     Select,
+    named_inputs,
+    one_of,
 )
+from convlint.completion import gpus_and_aliases, rule_keys
 
 app = typer.Typer()
 
 
+@app.command()
+def rule(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CODE|NAME]",
+            help="Which rule; all of them where none is named.",
+            show_default=False,
+            autocompletion=rule_keys,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="DIR", help="Run the examples of the rules in this folder.", show_default=False),
+    ] = None,
+    rules: Rules = None,
+    color: Color = "auto",
+) -> None:
+    """Explain a rule, list all rules, or test your own."""
+    from convlint.commands import rules as command
+
+    raise typer.Exit(command.run(key, test, rules or (), color))
+
+
+@app.command()
+def gpus(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Which GPU; all of them where none is named.",
+            show_default=False,
+            autocompletion=gpus_and_aliases,
+        ),
+    ] = None,
+    color: Color = "auto",
+) -> None:
+    """List the GPUs that convlint knows, or show one with its sources."""
+    from convlint.commands import gpus as command
+
+    raise typer.Exit(command.run(name, color))
+
+
 @app.command(name="config")
 def show_config(
-    path: Annotated[str | None, typer.Argument(metavar="[PATH]", help="The input whose settings are shown. Default: the current folder.", show_default=False)] = None,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="The input whose settings are shown. Default: the current folder.",
+            show_default=False,
+        ),
+    ] = None,
     config: ConfigFile = None,
     isolated: Isolated = False,
     gpu: Gpu = None,
@@ -37,11 +91,10 @@ def show_config(
     rules: Rules = None,
 ) -> None:
     """Show every setting in force for an input, and where it comes from; options are those of check."""
-    from convlint.cli import _one_of
     from convlint.commands import settings as command
 
-    _one_of("--mode", mode, ("training", "inference"))
-    _one_of("--fail-on", fail_on, ("error", "warning", "info", "never"))
+    one_of("--mode", mode, ("training", "inference"))
+    one_of("--fail-on", fail_on, ("error", "warning", "info", "never"))
     given = {
         "target": gpu, "mode": mode, "select": select, "ignore": ignore, "extend-select": extend_select,
         "fail-on": fail_on, "min-loss": min_loss, "rules": rules,
@@ -61,14 +114,31 @@ def schema(
 
 @app.command()
 def export(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input.")],
-    batch: Annotated[int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)] = None,
-    inputs: Annotated[list[str] | None, typer.Option("--input", metavar="[NAME=]SHAPE", help="Shape of a model's input, such as Nx3x224x224; repeatable.", show_default=False)] = None,
-    file: Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write here rather than to standard output.", show_default=False)] = None,
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input."),
+    ],
+    batch: Annotated[
+        int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="[NAME=]SHAPE",
+            help="Shape of a model's input, such as Nx3x224x224; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write here rather than to standard output.", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Write what a reader sees in a model as a YAML spec, to edit and check again."""
-    from convlint.cli import _named_inputs
     from convlint.commands import export as command
     from convlint.readers import ReadOptions
 
-    raise typer.Exit(command.run(path, ReadOptions(batch=batch, inputs=_named_inputs(inputs)), file))
+    raise typer.Exit(command.run(path, ReadOptions(batch=batch, inputs=named_inputs(inputs)), file))

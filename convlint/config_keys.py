@@ -30,7 +30,9 @@ class KeyInfo:
 
 
 KEYS: Mapping[str, KeyInfo] = {
-    "extend": KeyInfo("text", "A config to start from; this file's keys replace or, where they are lists of exceptions, join its own."),
+    "extend": KeyInfo(
+        "text", "A config to start from; this file's keys replace or, where they are lists of exceptions, join its own."
+    ),
     "target": KeyInfo("texts", "GPUs to check for where an input names none itself."),
     "mode": KeyInfo("mode", "training (all three passes) or inference (only fprop), where an input does not say."),
     "select": KeyInfo("texts", "Only these rules: codes, names, prefixes such as CL1, or ALL."),
@@ -38,12 +40,16 @@ KEYS: Mapping[str, KeyInfo] = {
     "extend-select": KeyInfo("texts", "These rules beside the default ones."),
     "severity": KeyInfo("severities", "Another severity for a rule."),
     "fail-on": KeyInfo("fail-on", "Least severity that fails: exit code 1."),
-    "min-loss": KeyInfo("percent", "Findings that lose less than this share of the network's time, in percent, do not fail."),
+    "min-loss": KeyInfo(
+        "percent", "Findings that lose less than this share of the network's time, in percent, do not fail."
+    ),
     "rules": KeyInfo("folders", "Folders with rules of your own, relative to this file."),
     "include": KeyInfo("patterns", "Only these files, where a folder is checked."),
     "exclude": KeyInfo("patterns", "Not these files, where a folder is checked."),
     "per-file-ignores": KeyInfo("file-ignores", "Rules to silence in the files that a pattern matches."),
-    "per-layer-ignores": KeyInfo("layer-ignores", "Rules to silence in the layers that a pattern matches, with a reason."),
+    "per-layer-ignores": KeyInfo(
+        "layer-ignores", "Rules to silence in the layers that a pattern matches, with a reason."
+    ),
 }
 # keys of one entry of per-layer-ignores, with their meaning; all but the last are required
 LAYER_IGNORE_KEYS: Mapping[str, str] = {

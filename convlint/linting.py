@@ -125,9 +125,7 @@ def conclude(
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(".")]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
     report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
-    report = replace(
-        report, suppressed=tuple(silencer.suppressed), sources={**report.sources, **silencer.config_texts}
-    )
+    report = replace(report, suppressed=tuple(silencer.suppressed), sources={**report.sources, **silencer.config_texts})
     failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
     gone: tuple[Entry, ...] = ()
     if baseline and not adopt:

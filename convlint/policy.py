@@ -141,4 +141,3 @@ def verdict(report: Report, *, failing: bool) -> int:
     if report.errors:
         return 3
     return 1 if failing else 0
-

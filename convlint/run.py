@@ -45,7 +45,9 @@ def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
         import traceback
 
         place = traceback.extract_tb(error.__traceback__)[-1]
-        message = f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
+        message = (
+            f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
+        )
         errors.append(InputError(path=path, message=message, internal=True))
 
 

@@ -51,7 +51,11 @@ def spec_schema() -> Schema:
         "mode": _choice(SPEC_MODES, "training checks all three passes, inference only fprop"),
         "runtime": _runtime(),
         "defaults": {**_layer(_NOT_IN_DEFAULTS), "description": "what layers have that do not say otherwise"},
-        "layers": {"type": "array", "items": _layer(()), "description": "convolutions, and what carries shapes between them"},
+        "layers": {
+            "type": "array",
+            "items": _layer(()),
+            "description": "convolutions, and what carries shapes between them",
+        },
         "name": {"type": "string"},
         "description": {"type": "string"},
     }

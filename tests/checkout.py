@@ -14,7 +14,9 @@ _PARTS = ("convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-c
 
 def clean_environment(home: Path) -> dict[str, str]:
     """The environment without what would tie git or pre-commit to where the tests run."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PRE_COMMIT", "GITHUB_"))}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PRE_COMMIT", "GITHUB_"))
+    }
     return {
         **environment,
         "GIT_CONFIG_GLOBAL": os.devnull,

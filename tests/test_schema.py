@@ -132,8 +132,9 @@ def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     "text",
-    ["selct = []", "min-loss = 101", "fail-on = 'warn'", "mode = 3", "[severity]\nCL102 = 'bad'", "[[per-layer-ignores]]\nlayers = 'x'",
-     "select = [3]", "per-file-ignores = 3", "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'"],
+    ["selct = []", "min-loss = 101", "fail-on = 'warn'", "mode = 3", "[severity]\nCL102 = 'bad'", "select = [3]",
+     "per-file-ignores = 3", "[[per-layer-ignores]]\nlayers = 'x'",
+     "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'"],
 )  # fmt: skip
 def test_wrong_configs_do_not_fit(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -78,7 +78,14 @@ def test_what_is_no_comment_silences_nothing(layers: str) -> None:
 
 
 def test_only_the_layer_of_the_comment_is_silenced() -> None:
-    spec = HEAD + BLOCK + "\n  # convlint: ignore[CL105, CL102]\n" + FLOW.replace("odd", "two") + "\n" + FLOW.replace("odd", "three")
+    spec = (
+        HEAD
+        + BLOCK
+        + "\n  # convlint: ignore[CL105, CL102]\n"
+        + FLOW.replace("odd", "two")
+        + "\n"
+        + FLOW.replace("odd", "three")
+    )
     assert {line for line, _ in check(spec)} == {6, 14}
 
 
@@ -90,7 +97,8 @@ def test_a_comment_after_a_layer_belongs_to_the_next_one_or_to_none() -> None:
 def test_findings_of_the_runtime_are_silenced_where_they_point() -> None:
     spec = (
         "version: 1\nruntime:\n  framework: pytorch\n  fixed_input_size: true\n  deterministic: false\n"
-        "  cudnn_benchmark: false{}\ndefaults: {{ N: 256, C: 64, H: 56, W: 56, dtype: fp16, layout: NHWC, first: false }}\n"
+        "  cudnn_benchmark: false{}\n"
+        "defaults: {{ N: 256, C: 64, H: 56, W: 56, dtype: fp16, layout: NHWC, first: false }}\n"
         "layers:\n  - {{ K: 64, R: 3, S: 3, padding: 1 }}\n"
     )
     assert (6, "CL501") in check(spec.format(""))
@@ -176,7 +184,8 @@ def test_rules_on_suppressions_are_documented_and_can_be_ones_own() -> None:
         "code: XX901\nname: reason-missing\ntitle: No reason\nseverity: error\nscope: suppression\n"
         "when: suppression.known\ncheck: suppression.reason != ''\nmessage: '{suppression.rule}: say why'\n"
         "rationale: x\nsource: { document: d, section: s }\n"
-        "examples:\n  pass: [ { text: a, reason: b } ]\n  fail: [ { given: { rule: CL102 }, message: 'CL102: say why' } ]\n"
+        "examples:\n  pass: [ { text: a, reason: b } ]\n"
+        "  fail: [ { given: { rule: CL102 }, message: 'CL102: say why' } ]\n"
     )
     assert convlint("rule", "--test", "rules").code == 0
     spec = HEAD + FLOW + f" # convlint: ignore[{BOTH}]\n"
@@ -210,8 +219,9 @@ def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str)
 
 _lines = st.lists(
     st.sampled_from(
-        ["a: 1", "b: 'x", "y'", 'c: "', '# convlint: ignore[CL102]"', "# convlint: ignore[CL102]", "d: |", "  # convlint: ignore[X]",
-         "  text", "e: >-", "- f", "{ g: # convlint: ignore[Y]", "}", "", "h: plain # convlint: ignore[Z]", "'#", "[", "]"]
+        ["a: 1", "b: 'x", "y'", 'c: "', '# convlint: ignore[CL102]"', "# convlint: ignore[CL102]", "d: |",
+         "  # convlint: ignore[X]", "  text", "e: >-", "- f", "{ g: # convlint: ignore[Y]", "}", "",
+         "h: plain # convlint: ignore[Z]", "'#", "[", "]"]
     ),
     max_size=8,
 )  # fmt: skip
@@ -240,7 +250,10 @@ def test_text_without_the_word_is_not_scanned(monkeypatch: pytest.MonkeyPatch) -
 
 
 @settings(max_examples=200)
-@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40), st.sampled_from(["", "ignore[", "ignore[CL102] until ", "file-ignore[ALL] -- "]))
+@given(
+    st.text(alphabet=st.characters(codec="utf-8"), max_size=40),
+    st.sampled_from(["", "ignore[", "ignore[CL102] until ", "file-ignore[ALL] -- "]),
+)
 def test_no_comment_is_a_defect_of_ours(text: str, start: str) -> None:
     spec = HEAD + FLOW + f" # convlint: {start}{text}\n"
     ran = convlint("check", "-", "--isolated", "-o", "concise", "-o", "sarif=/dev/null", stdin=spec)

@@ -55,7 +55,12 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
     baseline = None if files.read is None else read_baseline(files.read)
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
-            paths, options, baseline=baseline, adopt=files.write is not None, on_start=progress.start, on_done=progress.done
+            paths,
+            options,
+            baseline=baseline,
+            adopt=files.write is not None,
+            on_start=progress.start,
+            on_done=progress.done,
         )
     write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
     if summary is not None:
@@ -81,7 +86,8 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         yield f"took {plural(len(gone), 'finding')} that no longer occur out of {files.read}"
         return
     named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
-    yield f"{plural(len(verdict.stale), 'finding')} of {files.read} no longer occur ({named}); --prune-baseline removes them"
+    count = plural(len(verdict.stale), "finding")
+    yield f"{count} of {files.read} no longer occur ({named}); --prune-baseline removes them"
 
 
 def _job_summary(outputs: Sequence[tuple[str, str | None]]) -> str | None:
@@ -132,13 +138,17 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
     first = layer.C is not None and layer.C <= 4
-    return Network(path=FLAGS_PATH, layers=(replace(layer, path=FLAGS_PATH, first=first, spans={}),), runtime=_runtime(flags))
+    return Network(
+        path=FLAGS_PATH, layers=(replace(layer, path=FLAGS_PATH, first=first, spans={}),), runtime=_runtime(flags)
+    )
 
 
 def _runtime(flags: Mapping[str, str]) -> Runtime:
     from convlint.readers.spec_runtime import runtime_of
 
-    settings = {name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")}
+    settings = {
+        name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")
+    }
     runtime, errors = runtime_of(Value(settings, _NOWHERE) if settings else None)
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
@@ -150,4 +160,3 @@ def _flag_value(text: str) -> Value:
     if "," in text:
         return Value([Value(part.strip(), _NOWHERE, plain=True) for part in text.split(",")], _NOWHERE)
     return Value(text, _NOWHERE, plain=True)
-

@@ -59,7 +59,12 @@ class Progress:
         with self._lock:
             if not self._watched:
                 return
-            columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[path]}", markup=False))
+            columns = (
+                TextColumn("checking"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[path]}", markup=False),
+            )
             self._bar = Bar(*columns, console=Console(file=self._stream), transient=True)
             self._task = self._bar.add_task("", total=self._total, completed=self._finished, path="")
             self._bar.start()

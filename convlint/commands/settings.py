@@ -22,8 +22,13 @@ _ADDED = ("ignore", "extend-select", "rules")
 def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool) -> int:
     """Prints the settings for the input at `path`; `given` is the command line's, by key. Raises UsageError."""
     config = Configs(file, isolated=isolated).of(path)
-    head = "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
-    write(sys.stdout, "\n".join([head, "", *lines(config, {key: value for key, value in given.items() if value not in (None, [])})]))
+    head = (
+        "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
+    )
+    write(
+        sys.stdout,
+        "\n".join([head, "", *lines(config, {key: value for key, value in given.items() if value not in (None, [])})]),
+    )
     return 0
 
 
@@ -80,7 +85,9 @@ def _entries(value: Any) -> Iterable[tuple[str, str]]:
 
 def _entry(item: Any) -> tuple[str, str]:
     if isinstance(item, FileIgnore):
-        return f"{item.pattern.text}: {', '.join(word.text for word in item.rules)}", _place(item.rules[0]) if item.rules else ""
+        return f"{item.pattern.text}: {', '.join(word.text for word in item.rules)}", _place(
+            item.rules[0]
+        ) if item.rules else ""
     if isinstance(item, LayerIgnore):
         until = "" if item.expires is None else f" until {item.expires.isoformat()}"
         place = item.at.place()
