@@ -15,7 +15,10 @@ def main() -> None:
     """Runs the command line and exits by the contract (design: exit codes)."""
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
-    sys.exit(_run(sys.argv[1:]))
+    try:
+        sys.exit(_run(sys.argv[1:]))
+    except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
+        sys.exit(130)
 
 
 def _run(arguments: list[str]) -> int:

@@ -1,0 +1,640 @@
+"""The command line: exit codes, options, formats, and the last line that says what was covered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Ran, convlint
+
+from convlint import __version__
+from convlint.reporters import REPORTERS
+
+HEAD = "version: 1\ndefaults: { N: 32, dtype: fp16, layout: NHWC }\nlayers:\n"
+CLEAN = HEAD + "  - { name: ok, C: 256, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1, first: false }\n"
+# CL004: the usual downsample, an info
+INFOS = CLEAN.replace("kernel_size: 3, padding: 1", "kernel_size: 1, stride: 2")
+# CL102 (62 channels) as a warning, CL105 as an info
+WARNS = HEAD + "  - { name: odd, C: 62, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1, first: false }\n"
+# CL002: what is declared differs from what arrives
+ERRS = CLEAN + "  - { name: wrong, C: 64, K: 64, kernel_size: 3, padding: 1 }\n"
+BROKEN = HEAD + "  - { name: bad, C: 0, H: 56, W: 56, K: 256, kernel_size: 3 }\n"
+EMPTY = "version: 1\nlayers: []\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in {
+        "clean": CLEAN,
+        "infos": INFOS,
+        "warns": WARNS,
+        "errs": ERRS,
+        "broken": BROKEN,
+        "empty": EMPTY,
+    }.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def check(*arguments: str, stdin: str = "") -> Ran:
+    return convlint("check", *arguments, stdin=stdin)
+
+
+def report(*arguments: str, stdin: str = "") -> dict[str, Any]:
+    ran = check(*arguments, "--output", "json", stdin=stdin)
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def codes(*arguments: str) -> set[str]:
+    return {finding["code"] for finding in report(*arguments)["findings"]}
+
+
+def process(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "convlint", *arguments], **options)
+
+
+# --- exit codes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["clean.yaml"], 0),
+        (["warns.yaml"], 1),
+        (["errs.yaml"], 1),
+        (["clean.yaml", "warns.yaml"], 1),
+        (["broken.yaml"], 3),
+        (["empty.yaml"], 3),
+        (["empty.yaml", "--allow-empty"], 0),
+        (["missing.yaml"], 3),
+        (["missing.yaml", "--allow-empty"], 3),
+        (["broken.yaml", "--allow-empty"], 3),
+        (["warns.yaml", "broken.yaml"], 3),  # 3 beats 1
+        (["warns.yaml", "missing.yaml"], 3),
+        (["clean.yaml", "empty.yaml"], 3),
+        (["clean.yaml", "empty.yaml", "--allow-empty"], 0),
+        (["broken.yaml", "--gpu", "a1000"], 2),  # 2 beats 3
+        (["missing.yaml", "--select", "CL999"], 2),
+        (["warns.yaml", "--fail-on", "error"], 0),
+        (["warns.yaml", "--fail-on", "never"], 0),
+        (["errs.yaml", "--fail-on", "never"], 0),
+        (["broken.yaml", "--fail-on", "never"], 3),
+        (["infos.yaml"], 0),
+        (["infos.yaml", "--fail-on", "info"], 1),
+        (["errs.yaml", "--fail-on", "error"], 1),
+        (["warns.yaml", "--ignore", "CL"], 0),
+        (["warns.yaml", "--min-loss", "100"], 0),
+        (["errs.yaml", "--min-loss", "100"], 1),  # an error counts whatever it costs
+        (["--nonsense"], 2),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+def test_exit_codes(arguments: list[str], code: int, form: str) -> None:
+    ran = check(*arguments, "--output", form)
+    assert ran.code == code, ran.err
+
+
+def test_a_defect_of_our_own_is_4_and_the_other_inputs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.readers import yaml_spec
+
+    original = yaml_spec.read
+
+    def breaks(path: str, options: Any) -> Any:
+        if path.startswith("clean"):
+            raise RuntimeError("lost \x1b[31mmy way")
+        return original(path, options)
+
+    monkeypatch.setattr(yaml_spec, "read", breaks)
+    ran = check("clean.yaml", "warns.yaml", "broken.yaml", "-o", "json")
+    found = json.loads(ran.out)
+    assert ran.code == 4
+    assert found["errors"][0]["path"] == "clean.yaml"
+    assert "internal error: RuntimeError: lost my way" in found["errors"][0]["message"]
+    assert "CL102" in {finding["code"] for finding in found["findings"]}
+    assert (
+        convlint("check", "clean.yaml", "--gpu", "a1000").code == 4 or check("--gpu", "a1000", "clean.yaml").code == 2
+    )
+
+
+def test_a_defect_outside_of_any_input_is_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.reporters import concise
+
+    def breaks(*_: object) -> str:
+        raise RuntimeError("lost\nmy way")
+
+    monkeypatch.setattr(concise, "render", breaks)
+    ran = check("clean.yaml", "-o", "concise")
+    assert ran.code == 4
+    assert ran.err.startswith("convlint: internal error: RuntimeError: lost my way")
+    assert "Traceback" not in ran.err
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.readers import yaml_spec
+
+    def interrupted(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(yaml_spec, "read", interrupted)
+    ran = check("clean.yaml")
+    assert (ran.code, ran.out) == (130, "")
+    assert "Traceback" not in ran.err
+
+
+def test_interrupted_by_a_signal() -> None:
+    with process("check", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        while b"_yaml" not in Path(f"/proc/{running.pid}/maps").read_bytes():  # the last import before the input
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate()
+    assert running.returncode == 130
+    assert b"Traceback" not in out + err
+
+
+def test_a_closed_pipe_ends_quietly_with_the_verdict() -> None:
+    for path, code in (("warns.yaml", 1), ("clean.yaml", 0)):
+        read, write = os.pipe()
+        os.close(read)
+        with process("check", path, stdout=write, stderr=subprocess.PIPE) as running:
+            os.close(write)
+            _, err = running.communicate()
+        assert (running.returncode, err) == (code, b"")
+
+
+# --- wrong usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "clean.yaml", "--gpu", "a10O"], "unknown GPU 'a10O'; did you mean a10"),
+        (["check", "clean.yaml", "--select", "channel-aligment"], "did you mean 'channel-alignment'?"),
+        (["check", "clean.yaml", "--ignore", "CL999"], "unknown rule 'CL999'"),
+        (["check", "clean.yaml", "--ignore", "C"], "unknown rule 'C'"),
+        (["check", "clean.yaml", "--extend-select", "XX1"], "unknown rule 'XX1'"),
+        (["check", "clean.yaml", "--output", "sariff"], "unknown format 'sariff'; did you mean 'sarif'?"),
+        (["check", "clean.yaml", "-o", "json", "-o", "text"], "two formats write to standard output"),
+        (["check", "clean.yaml", "-o", "json=nowhere/x.json"], "there is no folder nowhere"),
+        (["check", "clean.yaml", "-o", "json=."], ". is a folder, not a file to write"),
+        (["check", "clean.yaml", "--fail-on", "warnings"], "one of error, warning, info, never; did you mean 'warning'?"),
+        (["check", "clean.yaml", "--mode", "train"], "not one of training, inference; did you mean 'training'?"),
+        (["check", "clean.yaml", "--color", "on"], "--color: 'on' is not one of auto, always, never"),
+        (["check", "clean.yaml", "--min-loss", "101"], "--min-loss"),
+        (["check", "clean.yaml", "--min-loss", "much"], "--min-loss"),
+        (["check", "clean.yaml", "--rules", "nowhere"], "nowhere: is not a folder of rules"),
+        (["check", "clean.yaml", "--gpuu", "a100"], "--gpu"),
+        (["check", "clean.yaml", "--batch", "0"], "--batch"),
+        (["chekc"], "chekc"),
+        (["rule", "CL1O2"], "unknown rule 'CL1O2'; did you mean 'CL102'?"),
+        (["gpus", "a1000"], "unknown GPU 'a1000'; did you mean"),
+        (["layer", "-C", "0"], "C: must be at least 1, not 0"),
+        (["layer", "-C", "1e3"], "C: must be a whole number of at least 1, not 1e3"),
+        (["layer", "--dtype", "fp61"], "dtype: 'fp61' is not one of"),
+        (["layer", "--op", "pool"], "--op: 'pool' is neither conv nor conv_transpose"),
+        (["layer", "--pad", "1,2,3"], "padding: must be one number, 2, or 4 sides, not 3"),
+        (["layer", "--runtime", "cudnn"], "--runtime: 'cudnn' is not KEY=VALUE"),
+        (["layer", "--runtime", "cudn=8"], "unknown runtime setting 'cudn'; did you mean 'cudnn'?"),
+        (["layer", "-H", "2147483649"], "H: 2147483649 is larger than 2^31"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
+    ran = convlint(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_messages_about_files_cannot_colour_the_terminal(folder: Path) -> None:
+    rules = folder / "rules\x1b[31m"
+    rules.mkdir()
+    (rules / "a.yaml").write_text('code: "X\\e[31m"\n"k\\e[2J": 1\n')
+    ran = check("clean.yaml", "--rules", str(rules))
+    assert ran.code == 2
+    assert "\x1b" not in ran.err
+
+
+def test_version_and_help() -> None:
+    assert convlint("--version") == Ran(0, f"convlint {__version__}\n", "")
+    ran = convlint("check", "--help")
+    assert ran.code == 0
+    assert all(option in ran.out for option in ("--gpu", "--select", "--fail-on", "--min-loss", "--output", "--rules"))
+    for name in REPORTERS:
+        assert name in ran.out
+
+
+# --- selection
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selected"),
+    [
+        (["--select", "CL102"], {"CL102"}),
+        (["--select", "channel-alignment"], {"CL102"}),
+        (["--select", "cl102"], {"CL102"}),
+        (["--select", "CL1"], {"CL102", "CL105"}),
+        (["--select", "CL102,CL105"], {"CL102", "CL105"}),
+        (["--select", "CL102", "--select", "few-input-channels"], {"CL102", "CL105"}),
+        (["--select", "CL1", "--ignore", "CL102"], {"CL105"}),
+        (["--select", "CL1", "--ignore", "CL10"], set()),
+        (["--select", "CL4"], set()),
+    ],
+)
+def test_selecting(arguments: list[str], selected: set[str]) -> None:
+    assert codes("warns.yaml", *arguments) == selected
+
+
+def test_ignoring_and_extending(folder: Path) -> None:
+    everything = codes("warns.yaml")
+    assert {"CL102", "CL105"} <= everything
+    assert codes("warns.yaml", "--ignore", "channel-alignment") == everything - {"CL102"}
+    assert codes("warns.yaml", "--ignore", "CL1") == {code for code in everything if not code.startswith("CL1")}
+    (folder / "wide.yaml").write_text(CLEAN.replace("K: 256", "K: 320").replace("C: 256", "C: 320"))
+    default, extended = codes("wide.yaml"), codes("wide.yaml", "--extend-select", "CL202")
+    assert "CL202" not in default
+    assert extended == default | {"CL202"} == codes("wide.yaml", "--select", "ALL") | default
+
+
+def test_min_loss_leaves_findings_in_the_report_and_out_of_the_verdict() -> None:
+    (finding,) = report("warns.yaml", "--select", "CL102")["findings"]
+    share = finding["lost_percent"]
+    below, above = str(share * 0.9), str(min(100.0, share * 1.1))
+    assert check("warns.yaml", "--select", "CL102", "--min-loss", below).code == 1
+    assert check("warns.yaml", "--select", "CL102", "--min-loss", above).code == 0
+    assert codes("warns.yaml", "--select", "CL102", "--min-loss", above) == {"CL102"}
+
+
+# --- inputs
+
+
+def test_standard_input() -> None:
+    ran = check("-", stdin=WARNS)
+    assert ran.code == 1
+    assert "<stdin>" in ran.out
+    assert report("-", stdin=WARNS)["findings"][0]["path"] == "<stdin>"
+
+
+def test_a_missing_file_does_not_keep_the_other_from_being_checked() -> None:
+    for order in (["missing.yaml", "warns.yaml"], ["warns.yaml", "missing.yaml"]):
+        found = report(*order)
+        assert [error["path"] for error in found["errors"]] == ["missing.yaml"]
+        assert found["errors"][0]["message"] == "cannot be read: No such file or directory"
+        assert "CL102" in {finding["code"] for finding in found["findings"]}
+        assert found["complete"] is False
+
+
+def test_targets_of_the_spec_and_of_the_command_line(folder: Path) -> None:
+    (folder / "two.yaml").write_text(CLEAN.replace("layers:", "target: [t4, v100]\nlayers:"))
+    assert report("two.yaml")["targets"] == ["t4", "v100"]
+    assert report("two.yaml", "--gpu", "h100", "--gpu", "a100")["targets"] == ["h100", "a100"]
+    (folder / "odd.yaml").write_text(CLEAN.replace("layers:", "target: [t4, a1000]\nlayers:"))
+    (error,) = report("odd.yaml")["errors"]
+    assert "unknown GPU 'a1000'; did you mean" in error["message"]
+    assert (error["line"], check("odd.yaml").code) == (3, 3)
+
+
+def test_the_mode_of_the_spec_and_of_the_command_line(folder: Path) -> None:
+    (folder / "served.yaml").write_text(CLEAN.replace("layers:", "mode: inference\nlayers:"))
+    assert [report("served.yaml")["mode"], report("served.yaml", "--mode", "training")["mode"]] == [
+        "inference", "training",
+    ]  # fmt: skip
+
+
+# --- outputs
+
+
+def test_several_outputs(folder: Path) -> None:
+    ran = check("warns.yaml", "-o", "text", "-o", "json=out.json", "-o", "concise=out.txt")
+    assert ran.code == 1
+    assert "CL102" in ran.out
+    assert json.loads((folder / "out.json").read_text())["summary"]["warnings"] >= 1
+    assert (folder / "out.txt").read_text().startswith("warns.yaml:4:")
+    assert sorted(path.name for path in folder.iterdir() if "out" in path.name) == ["out.json", "out.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "coloured"),
+    [
+        ([], {}, False),  # not a terminal
+        (["--color", "always"], {}, True),
+        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+        ([], {"FORCE_COLOR": "1"}, True),
+        ([], {"NO_COLOR": "1"}, False),
+        ([], {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ([], {"NO_COLOR": ""}, False),
+        ([], {"FORCE_COLOR": "", "NO_COLOR": ""}, False),
+        (["--color", "auto"], {"FORCE_COLOR": "1"}, True),
+    ],
+)
+def test_colours(
+    arguments: list[str], environment: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in check("warns.yaml", *arguments).out) is coloured
+
+
+def test_files_are_never_coloured(folder: Path) -> None:
+    check("warns.yaml", "-o", "text=out.txt", "--color", "always")
+    assert "\x1b" not in (folder / "out.txt").read_text()
+
+
+LAST_LINES = [
+    (["clean.yaml"], "1 layer in 1 file on a100: 0 errors, 0 warnings"),
+    (["errs.yaml", "warns.yaml", "--gpu", "t4"], "3 layers in 2 files on t4: 1 error, "),
+    (["clean.yaml", "--gpu", "t4", "--gpu", "v100"], "1 layer in 1 file on t4, v100: 0 errors, "),
+]
+
+
+@pytest.mark.parametrize(("arguments", "start"), LAST_LINES)
+def test_the_last_line_says_what_was_covered(arguments: list[str], start: str) -> None:
+    last = check(*arguments).out.rstrip("\n").split("\n")[-1]
+    assert last.startswith(start)
+
+
+def test_the_last_line_counts_skipped_layers(folder: Path) -> None:
+    (folder / "flat.yaml").write_text(CLEAN.replace("H: 56, W: 56, ", ""))
+    assert check("flat.yaml").out.rstrip("\n").endswith("; 1 layer skipped")
+
+
+# --- the JSON contract
+
+TOP = [
+    "schema_version",
+    "convlint",
+    "complete",
+    "targets",
+    "mode",
+    "summary",
+    "layers",
+    "findings",
+    "skipped",
+    "suppressed",
+    "errors",
+]
+SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", "grade", "time_us", "lost_us"]
+LAYER = [
+    "name",
+    "path",
+    "line",
+    "column",
+    "op",
+    *"NCHWKPQRSUV",
+    "PadH",
+    "PadW",
+    "DilH",
+    "DilW",
+    "groups",
+    "dtype",
+    "layout",
+    "estimates",
+]
+PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
+        "wave_efficiency", "time_us", "tflops", "bound_by"]  # fmt: skip
+FINDING = ["code", "name", "severity", "message", "layer", "path", "line", "column", "end_line", "end_column", "gpu",
+           "lost_us", "lost_percent", "fix", "source", "fingerprint"]  # fmt: skip
+
+
+def test_the_json_contract_key_by_key(folder: Path) -> None:
+    (folder / "many.yaml").write_text(
+        WARNS + "  - { name: flat, C: 64, K: 64, kernel_size: 3, W: 9, input: odd }\n  - 3\n"
+    )
+    found = report("many.yaml", "errs.yaml")
+    assert list(found) == TOP
+    assert list(found["summary"]) == SUMMARY
+    assert (found["schema_version"], found["convlint"], found["complete"]) == (1, __version__, False)
+    for layer in found["layers"]:
+        assert list(layer) == LAYER
+        for estimate in layer["estimates"]:
+            assert list(estimate) == ["gpu", "grade", "time_us", "passes"]
+            for entry in estimate["passes"].values():
+                assert list(entry) == PASS
+                assert list(entry["gemm"]) == ["M", "N", "K", "batch"]
+                assert entry["bound_by"] in ("compute", "memory", "launch")
+    for finding in found["findings"]:
+        assert list(finding) == FINDING
+        assert list(finding["source"]) == ["document", "section"]
+        if finding["fix"] is not None:
+            assert list(finding["fix"]) == ["describe", "safety", "set", "time_change_us"]
+    assert [list(skip) for skip in found["skipped"]] == [["code", "layer", "path", "needs"]] * len(found["skipped"])
+    assert found["skipped"]
+    (error,) = found["errors"]
+    assert error == {"path": "many.yaml", "line": 6, "column": 5, "message": "layer 3 must be a mapping, not a value"}
+    counted = {
+        severity: sum(f["severity"] == severity for f in found["findings"]) for severity in ("error", "warning", "info")
+    }
+    summary = found["summary"]
+    assert [summary["errors"], summary["warnings"], summary["infos"]] == list(counted.values())
+    assert [summary["files"], summary["layers"], summary["skipped"]] == [2, 4, len(found["skipped"])]
+
+
+def test_derived_shapes_and_places_in_json(folder: Path) -> None:
+    (folder / "net.yaml").write_text(
+        "version: 1\n"
+        "defaults: { N: 256, dtype: fp16, layout: NHWC }\n"
+        "layers:\n"
+        "  - { name: stem, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3 }\n"
+        "  - { name: pool, op: pool, kernel_size: 3, stride: 2, padding: 1 }\n"
+        "  - { name: conv2, K: 64, kernel_size: 3, padding: 1 }\n"
+        "  - { name: up, op: conv_transpose, K: 62, kernel_size: 4, stride: 2, padding: 1 }\n"
+    )
+    found = report("net.yaml")
+    shapes = [
+        [layer[key] for key in ("name", "op", "line", "column", *"NCHWKPQRSUV", "PadH", "groups")]
+        for layer in found["layers"]
+    ]
+    assert shapes == [
+        ["stem", "conv", 4, 5, 256, 3, 224, 224, 64, 112, 112, 7, 7, 2, 2, 3, 1],
+        ["conv2", "conv", 6, 5, 256, 64, 56, 56, 64, 56, 56, 3, 3, 1, 1, 1, 1],
+        ["up", "conv_transpose", 7, 5, 256, 64, 56, 56, 62, 112, 112, 4, 4, 2, 2, 1, 1],
+    ]
+    gemms = {which: entry["gemm"] for which, entry in found["layers"][1]["estimates"][0]["passes"].items()}
+    assert gemms == {
+        "fprop": {"M": 256 * 56 * 56, "N": 64, "K": 576, "batch": 1},
+        "dgrad": {"M": 256 * 56 * 56, "N": 64, "K": 576, "batch": 1},
+        "wgrad": {"M": 576, "N": 64, "K": 256 * 56 * 56, "batch": 1},
+    }
+    places = {f["code"]: (f["layer"], f["line"], f["column"], f["end_column"]) for f in found["findings"]}
+    assert places["CL103"] == ("stem", 4, 22, 23)
+    assert places["CL102"] == ("up", 7, 40, 42)
+
+
+# --- convlint layer
+
+
+STEM = [
+    "-N", "256", "-C", "3", "-H", "224", "-W", "224", "-K", "64", "-R", "7", "-S", "7", "--stride", "2", "--pad", "3",
+    "--dtype", "fp16", "--layout", "NCHW",
+]  # fmt: skip
+
+
+def layer_findings(*arguments: str) -> tuple[int, dict[str, Any]]:
+    ran = convlint("layer", *arguments, "-o", "json")
+    return ran.code, {finding["code"]: finding for finding in json.loads(ran.out)["findings"]}
+
+
+def test_the_first_layer_of_the_guide() -> None:
+    code, found = layer_findings(*STEM)
+    assert code == 1
+    assert {"CL103", "CL401"} <= found.keys()
+    assert all(found[code]["fix"]["describe"] for code in ("CL103", "CL401"))
+    padded = ["4" if value == "3" and STEM[i - 1] == "-C" else value for i, value in enumerate(STEM[:-1])]
+    code, found = layer_findings(*padded, "NHWC")
+    assert not {"CL103", "CL401"} & found.keys()
+    assert code == 0
+
+
+def test_fp32_is_tf32_work_on_a100_and_plain_on_v100() -> None:
+    fp32 = [*STEM[:-4], "--dtype", "fp32", "--layout", "NHWC"]
+    _, ampere = layer_findings(*fp32, "--gpu", "a100")
+    _, volta = layer_findings(*fp32, "--gpu", "v100")
+    assert "TF32" in ampere["CL106"]["message"]
+    assert "TF32" not in volta["CL106"]["message"]
+    assert "CL403" in volta
+    assert "CL403" not in ampere
+    _, without = layer_findings(*fp32, "--gpu", "a100", "--runtime", "tf32=false")
+    assert without["CL106"]["severity"] == "warning"
+
+
+def test_the_same_layer_from_flags_and_from_a_file(folder: Path) -> None:
+    (folder / "stem.yaml").write_text(
+        "version: 1\nlayers:\n  - { name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2,"
+        " padding: 3, dtype: fp16, layout: NCHW }\n"
+    )
+    told = report("stem.yaml")
+    ran = convlint("layer", *STEM, "-o", "json")
+    flags = json.loads(ran.out)
+    assert ran.code == check("stem.yaml").code
+    for one, other in zip(told["findings"], flags["findings"], strict=True):
+        for key in ("code", "severity", "message", "fix", "lost_us", "lost_percent"):
+            assert one[key] == other[key]
+    assert told["layers"][0]["estimates"] == flags["layers"][0]["estimates"]
+
+
+def test_figure_4_of_the_guide() -> None:
+    def fired(N: int) -> dict[str, Any]:
+        return layer_findings(
+            *f"-N {N} -C 4096 -H 16 -W 16 -K 256 -R 3 -S 3 --pad 1 --dtype fp16 --layout NHWC --gpu a100".split()
+        )[1]
+
+    assert "CL204" not in fired(54)
+    assert "CL204" not in fired(108)
+    finding = fired(55)["CL204"]
+    assert "220" in finding["message"]
+    assert "N=54" in finding["fix"]["describe"]
+    assert "N=108" in finding["fix"]["describe"]
+
+
+def test_three_dimensions_by_flags() -> None:
+    ran = convlint(
+        "layer",
+        *[
+            "-N",
+            "2",
+            "-C",
+            "8",
+            "-D",
+            "16",
+            "-H",
+            "32",
+            "-W",
+            "32",
+            "-K",
+            "8",
+            "-T",
+            "3",
+            "-R",
+            "3",
+            "-S",
+            "3",
+            "--pad",
+            "1",
+            "--dtype",
+            "fp16",
+            "-o",
+            "json",
+        ],
+    )
+    (found,) = json.loads(ran.out)["layers"]
+    assert [found[key] for key in "DZTPQ"] == [16, 16, 3, 32, 32]
+
+
+# --- convlint rule and gpus
+
+
+def test_the_list_of_rules() -> None:
+    ran = convlint("rule")
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert any(line.split()[:3] == ["CL102", "channel-alignment", "warning"] for line in lines)
+    assert sum("(opt-in)" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("key", ["CL102", "channel-alignment", "cl102"])
+def test_the_documentation_of_a_rule(key: str) -> None:
+    ran = convlint("rule", key)
+    assert ran.code == 0
+    assert ran.out.startswith("CL102 channel-alignment (warning)\n")
+    for part in ("Why", "Must hold", "Fix", "Fails", "Passes", "Source: "):
+        assert f"\n{part}" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 100
+
+
+RULE = """\
+code: XY100
+name: odd-channels
+title: Channels are odd
+severity: warning
+check: C % 2 == 0
+message: "C={C} is odd"
+rationale: Pairs of channels travel together.
+source: { document: house-rules, section: "1" }
+examples: { pass: [ { C: 4 } ], fail: [ { given: { C: 3 }, message: "C=3 is odd" } ] }
+"""
+
+
+def test_rules_of_ones_own(folder: Path) -> None:
+    rules = folder / "rules"
+    rules.mkdir()
+    (rules / "odd.yaml").write_text(RULE)
+    (folder / "odd.yaml").write_text(CLEAN.replace("C: 256", "C: 63"))
+    assert "XY100" in codes("odd.yaml", "--rules", "rules", "--select", "XY")
+    assert convlint("rule", "XY100", "--rules", "rules").out.startswith("XY100 odd-channels")
+    ran = convlint("rule", "--test", "rules")
+    assert (ran.code, ran.out) == (0, "1 rules, 2 examples: 0 failed\n")
+    (rules / "odd.yaml").write_text(RULE.replace("{ C: 4 }", "{ C: 5 }"))
+    ran = convlint("rule", "--test", "rules")
+    assert ran.code == 1
+    assert ran.out.startswith("rules/odd.yaml:9: XY100 should pass, but: C=5 is odd\n")
+    (rules / "odd.yaml").write_text(RULE.replace("check: C", "check: X"))
+    for arguments in (
+        ["check", "odd.yaml", "--rules", "rules"],
+        ["rule", "--test", "rules"],
+        ["rule", "--rules", "rules"],
+    ):
+        ran = convlint(*arguments)
+        assert ran.code == 2
+        assert ran.err == "convlint: error: rules/odd.yaml:5:8: check: unknown name 'X'\n"
+
+
+def test_the_table_of_gpus() -> None:
+    table = convlint("gpus")
+    assert table.code == 0
+    assert any(line.startswith("a100-80gb-sxm") for line in table.out.splitlines())
+    one = convlint("gpus", "a100")
+    assert one.code == 0
+    assert "source:" in one.out
+    assert "108" in one.out
