@@ -6,8 +6,8 @@ what all layers share, price what is left, and say which rules could not be chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from convlint import __version__
@@ -45,6 +45,7 @@ class NetworkResult:
     attainable_us: float | None
     lost_us: float
     source_lines: tuple[str, ...] | None
+    code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
 
 
 def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode) -> NetworkResult:
@@ -84,7 +85,10 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
         skipped=tuple(skip for result in results for skip in result.skipped),
         errors=tuple(errors),
         rules=tuple(rule.info for rule in rulebook.rules),
-        sources={result.path: result.source_lines for result in results if result.source_lines},
+        sources={
+            **{path: lines for result in results for path, lines in result.code_lines.items()},
+            **{result.path: result.source_lines for result in results if result.source_lines},
+        },
         grade=grade(attainable_us / time_us) if known else None,
         time_us=time_us if known else None,
         lost_us=sum(result.lost_us for result in results) if known else None,

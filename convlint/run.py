@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 
 from convlint.engine import NetworkResult, Target, assemble, check_network
-from convlint.errors import ConvlintError, UsageError, shown
+from convlint.errors import ConvlintError, InputFault, UsageError, shown
 from convlint.gpu import load_gpu
+from convlint.located_yaml import read_text
 from convlint.model import Location, Mode, Network
 from convlint.readers import READERS, ReadOptions, find_reader
 from convlint.report import InputError, Report
@@ -98,7 +99,20 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     mode = job.mode or network.mode or job.default_mode
-    return check_network(network, rulebook, targets, mode) if targets else None
+    if not targets:
+        return None
+    result = check_network(network, rulebook, targets, mode)
+    return replace(result, code_lines=_code_lines(result))
+
+
+def _code_lines(result: NetworkResult) -> dict[str, tuple[str, ...]]:
+    """The lines of the user's modules that findings point into; one that cannot be read is shown without them."""
+    lines = {}
+    for path in {finding.location.path for finding in result.findings} - {result.path}:
+        if path.endswith(".py"):
+            with suppress(InputFault):
+                lines[path] = tuple(read_text(path).split("\n"))
+    return lines
 
 
 def _target_place(network: Network) -> Location:

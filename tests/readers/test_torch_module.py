@@ -225,3 +225,23 @@ def test_torch_is_as_it_was() -> None:
     assert torch.nn.modules.conv._ConvNd.__init__ is before
     assert not torch.compiler.is_exporting()
     assert isinstance(one("torch_nets:UNet", "2x3x32x32").layers[0], ConvLayer)
+
+
+def test_inputs_in_half_precision_cast_the_module(tmp_path, monkeypatch):
+    """What mixed precision does to the convolutions of a module whose weights are kept in fp32."""
+    (tmp_path / "halved.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
+    monkeypatch.chdir(tmp_path)
+    network, errors = read("halved:net", ReadOptions(inputs={"": "2x3x8x8:fp16"}))
+    assert not errors
+    assert [layer.dtype for layer in network.layers] == ["fp16"]
+    network, _ = read("halved:net", ReadOptions(inputs={"": "2x3x8x8"}))
+    assert [layer.dtype for layer in network.layers] == ["fp32"]
+
+
+def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
+    (tmp_path / "lasting.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
+    monkeypatch.chdir(tmp_path)
+    network, _ = read("lasting:net", ReadOptions(inputs={"": "2x3x8x8:fp16:channels_last"}))
+    assert [layer.layout for layer in network.layers] == ["NHWC"]
+    _, errors = read("lasting:net", ReadOptions(inputs={"": "2x3x8:channels_last"}))
+    assert "4 or 5 sizes" in errors[0].message
