@@ -31,7 +31,7 @@ Model = Callable[[Row, Gpu], float | None]
 def convlint_us(row: Row, gpu: Gpu) -> float | None:
     """The model under test."""
     estimate = estimate_pass(row.layer, row.which, gpu, runtime_of(row))
-    return None if estimate is None else with_harness(row, estimate.time_us)
+    return None if estimate is None else with_harness(row, gpu, estimate.time_us)
 
 
 def _peak(row: Row, gpu: Gpu) -> float:

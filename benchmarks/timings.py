@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from convlint.errors import ConvlintError
+from convlint.estimate.constants import STREAM_BANDWIDTH
 from convlint.gpu import Gpu, gpu_names, load_gpu
-from convlint.model import ConvLayer, Dtype, Pass, Runtime, flops, with_output
+from convlint.model import ConvLayer, Dtype, Pass, Runtime, flops, tensor_elements, with_output
 
 DEFAULT_CSV = Path(__file__).resolve().parent / "data" / "conv_timings.csv"
 # NeuSight times its layers from Python: each of its rows carries this much that is no convolution.
 HARNESS_US = {"neusight": 178.0}
-# DeepBench queues repetitions; where its host could not launch them faster, times stand at a floor whatever the size:
-# 14 of the 54 int8 rows of T4 lie at 18 us, four of its fp16 dgrad rows at 41 to 42 us.
-LAUNCH_FLOOR_US = {("deepbench", "T4", "int8", "fprop"): 18.0, ("deepbench", "T4", "fp16", "dgrad"): 40.0}
+# cuDNN's INT8x32 kernels want their filters reordered, and reorder them in every call unless told not to
+# (cudnnSetConvolutionReorderType; frameworks and TensorRT reorder them once): a kernel of its own that reads and writes
+# the weights.
+REORDERED_IN_EVERY_CALL = {("deepbench", "int8")}
+REORDER_KERNEL_US = 1.6
+# DeepBench queues repetitions; where its host cannot launch those two kernels faster, times stand at a floor: 14 of
+# the 54 int8 rows of T4 lie at exactly 18 us, whatever their size. Other hosts may be faster.
+HOST_FLOOR_US = {("deepbench", "int8"): 18.0}
 # DeepBench pads channels itself; NC/32HW32 holds vectors of 32.
 PADDED_BY_BENCHMARK = {("deepbench", "fp16"): 8, ("deepbench", "int8"): 32}
 
@@ -106,8 +112,13 @@ def runtime_of(row: Row) -> Runtime:
     return Runtime(tf32=row.precision == "tf32", framework=framework)
 
 
-def with_harness(row: Row, time_us: float) -> float:
+def with_harness(row: Row, gpu: Gpu, time_us: float) -> float:
     """What the row's source would have measured for a pass of that time."""
     origin = row.source.partition(":")[0]
-    floor = LAUNCH_FLOOR_US.get((origin, row.gpu, row.precision, row.which), 0.0)
+    if (origin, row.precision) in REORDERED_IN_EVERY_CALL:
+        elements = tensor_elements(row.layer)
+        assert elements is not None
+        bytes_ = 2 * elements[1] * Dtype(row.precision).bytes
+        time_us += REORDER_KERNEL_US + bytes_ / (STREAM_BANDWIDTH * gpu.dram_bytes_per_s) * 1e6
+    floor = HOST_FLOOR_US.get((origin, row.precision), 0.0)
     return (time_us**8 + floor**8) ** (1 / 8) + HARNESS_US.get(origin, 0.0)

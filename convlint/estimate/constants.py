@@ -24,6 +24,9 @@ COPY_BANDWIDTH: Final = 0.60
 COPY_KERNEL_US: Final = 5.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
 DIRECT_SHARE: Final = 0.24
+# On V100 and T4, wgrad with C = 8 runs on CUDA cores, where that is faster, if the filter has more taps: 5x20 does, 5x5
+# and 3x3 take a Tensor Core GEMM per tap, mostly padding. Fit.
+MOST_TAPS: Final = 64
 # Share of the packed fp16 rate (twice fp32's) that the CUDA-core fallback of cuDNN before 7.6.3 reaches. Fit.
 FALLBACK_SHARE: Final = 0.9
 # Share of the fp32 peak that dgrad into at most 4 channels reaches at best. Fit.
@@ -54,6 +57,7 @@ class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
     sustained: float  # share of the peak that the innermost loop reaches with operands at hand
     operand_cost: float  # what loading operands adds to a step: times (tm + tn) / (tm * tn)
     operand_rate: float  # FLOPs per clock and SM, times bytes per operand, that operand_cost is for: it grows with both
+    pointwise_wgrad_tiles: tuple[Tile, ...]  # of wgrad with one tap, a plain GEMM; none: as with more taps
     pointwise_wgrad_cost: float  # operand_cost where wgrad has one tap, so that no load is shared by taps; 0: the same
     load_latency_us: float  # the latency of one step's loads, hidden by the work of all resident tiles
     round_us: float  # start and end of a round of resident tiles
@@ -85,6 +89,7 @@ VOLTA: Final = Family(
     sustained=0.86,
     operand_cost=12.5,
     operand_rate=1024.0 * 2,
+    pointwise_wgrad_tiles=(),
     pointwise_wgrad_cost=0.0,
     load_latency_us=0.86,
     round_us=2.0,
@@ -97,7 +102,7 @@ VOLTA: Final = Family(
 # Fit: T4.
 TURING: Final = VOLTA._replace(
     wgrad_tiles=((128, 128),),
-    setup_us=(5.0, 11.0, 15.5),
+    setup_us=(5.0, 14.0, 15.5),
     weight_writes=(0.0, 0.0, 10.0),
     split=("never", "never", "free"),
 )
@@ -124,7 +129,8 @@ SIMT: Final = Family(
     sustained=1.0,
     operand_cost=8.4,
     operand_rate=256.0 * 4,
-    pointwise_wgrad_cost=32.0,
+    pointwise_wgrad_tiles=((128, 128),),
+    pointwise_wgrad_cost=36.0,
     load_latency_us=0.40,
     round_us=2.0,
     drain=0.2,
@@ -144,7 +150,7 @@ SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
-INT8_LATENCY: Final = 0.6  # of fp16: a step holds half the bytes. Fit: T4
+INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.
 BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
+from convlint.estimate.constants import Split
 from convlint.estimate.copies import NONE, Copies, copies
 from convlint.estimate.lowering import Lowering, implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
@@ -14,6 +15,8 @@ from convlint.estimate.transforms import transforms
 from convlint.model import Dtype, Pass
 
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
+# What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
+_SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
 _UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0)
 
 
@@ -104,7 +107,7 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     ways = _least_tiled(
         case, implicit_gemm(problem, which, family, c, k, tensor=True, few_channels=board.modern), bytes_, around
     )
-    if not board.modern and which == "wgrad" and c == 8 and problem.groups == 1:
+    if not board.modern and which == "wgrad" and c == 8 and problem.taps > const.MOST_TAPS and problem.groups == 1:
         ways.append(_untiled(case, slow, around))
     return ways
 
@@ -142,7 +145,7 @@ def _least_tiled(
         choice = fastest(
             lowering,
             unit.tables[lowering.table],
-            "never" if lowering.table in ("fft", "fused winograd") else family.split[index],
+            _SPLITS.get(lowering.table, family.split[index]),
             family,
             sms=board.sms,
             bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
