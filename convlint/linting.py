@@ -125,13 +125,19 @@ def conclude(
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(".")]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
     report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
-    report = replace(report, suppressed=tuple(silencer.suppressed), sources={**report.sources, **silencer.config_texts})
+    suppressed = tuple(sorted(silencer.suppressed, key=_place))
+    report = replace(report, suppressed=suppressed, sources={**report.sources, **silencer.config_texts})
     failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
     gone: tuple[Entry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
         gone = stale(baseline, {finding.fingerprint for finding in found}, report, inputs, codes)
     return Verdict(report=report, exit_code=verdict(report, failing=failing), found=found, stale=gone)
+
+
+def _place(entry: Suppressed) -> tuple[str, int, int, str]:
+    at = entry.finding.location
+    return at.path, at.line or 0, at.column or 0, entry.finding.rule.code
 
 
 class _Silencer:

@@ -16,7 +16,7 @@ from specs import HEAD, ODD
 
 from convlint.suppression_comments import find_comments
 
-BOTH = "CL102, CL105"
+BOTH = "CL102, CL006"
 
 
 @pytest.fixture(autouse=True)
@@ -25,31 +25,32 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(spec: str, *options: str) -> list[tuple[int, str]]:
-    """(line, code) of every finding in a spec."""
+    """(line, code) of every finding of the rules that these tests are about."""
+    options = options or ("--select", "CL102,CL006,CL501,CL9")
     out = convlint("check", "-", "--isolated", "-o", "concise", *options, stdin=spec).out
     return [(int(line), code) for line, code in re.findall(r"<stdin>:(\d+):\d+: \w+ (\w+) ", out)]
 
 
 FLOW = f"  - {{ name: odd, {ODD} }}"
-BLOCK = "  - name: odd\n    C: 62\n    K: 128\n    kernel_size: 3\n    padding: 1\n    first: false\n"
+BLOCK = "  - name: odd\n    C: 62\n    K: 128\n    kernel_size: 3\n    padding: 3\n    first: false\n"
 
 
 @pytest.mark.parametrize(
     "layers",
     [
         FLOW + f" # convlint: ignore[{BOTH}]\n",
-        FLOW + " # convlint: ignore[channel-alignment,few-input-channels] -- a reason\n",
-        FLOW + " # convlint: ignore[CL1] -- a prefix\n",
+        FLOW + " # convlint: ignore[channel-alignment,padding-only-output] -- a reason\n",
+        FLOW + " # convlint: ignore[CL0 CL1] -- prefixes\n",
         FLOW + "   ##  convlint:   ignore[ALL]   --   everything  \n",
         FLOW + " # noqa # convlint: ignore[ALL]\n",
         f"  # convlint: ignore[{BOTH}]\n{FLOW}\n",
         f"# convlint: ignore[{BOTH}]\n{FLOW}\n",
-        f"  # convlint: ignore[CL102]\n  # convlint: ignore[CL105]\n{FLOW}\n",
+        f"  # convlint: ignore[CL102]\n  # convlint: ignore[CL006]\n{FLOW}\n",
         f"  # convlint: ignore[{BOTH}]\n  # prose\n{FLOW}\n",
         BLOCK.replace("C: 62", f"C: 62 # convlint: ignore[{BOTH}]"),
         BLOCK.replace("    K:", f"    # convlint: ignore[{BOTH}]\n    K:"),
         BLOCK.replace("name: odd", f"name: odd # convlint: ignore[{BOTH}]"),
-        BLOCK + "  - { name: pool, op: pool, kernel_size: 2 } # convlint: file-ignore[CL102, CL105]\n",
+        BLOCK + "  - { name: pool, op: pool, kernel_size: 2 } # convlint: file-ignore[CL102, CL006]\n",
         f"# convlint: file-ignore[{BOTH}]\n{BLOCK}",
         BLOCK.replace("name: odd", f"name: | # convlint: ignore[{BOTH}]\n      odd"),
         FLOW.replace("{", "{ # convlint: ignore[ALL]\n     ") + "\n",
@@ -74,19 +75,19 @@ def test_comments_that_silence(layers: str) -> None:
 )
 def test_what_is_no_comment_silences_nothing(layers: str) -> None:
     found = check(HEAD + layers)
-    assert {code for _, code in found} == {"CL102", "CL105"}
+    assert {code for _, code in found} == {"CL102", "CL006"}
 
 
 def test_only_the_layer_of_the_comment_is_silenced() -> None:
     spec = (
         HEAD
         + BLOCK
-        + "\n  # convlint: ignore[CL105, CL102]\n"
+        + "\n  # convlint: ignore[CL006, CL102]\n"
         + FLOW.replace("odd", "two")
         + "\n"
         + FLOW.replace("odd", "three")
     )
-    assert {line for line, _ in check(spec)} == {6, 14}
+    assert {line for line, _ in check(spec)} == {6, 9, 14}
 
 
 def test_a_comment_after_a_layer_belongs_to_the_next_one_or_to_none() -> None:
@@ -150,12 +151,12 @@ def test_comments_are_findings_themselves(comment: str, code: str, column: int, 
 
 def test_expired_and_unknown_suppressions_silence_nothing() -> None:
     for comment in ("ignore[ALL] until 2020-01-01", "ignore[CL1O2]", "ignore"):
-        assert {"CL102", "CL105"} <= {code for _, code in check(HEAD + FLOW + f" # convlint: {comment}\n")}
+        assert {"CL102", "CL006"} <= {code for _, code in check(HEAD + FLOW + f" # convlint: {comment}\n")}
 
 
 def test_whether_a_rule_that_was_not_checked_is_needed_is_not_known() -> None:
     """Neither a rule that is not selected nor one that lacks a value makes its suppression unused."""
-    assert check(HEAD + FLOW + " # convlint: ignore[CL102]\n", "--select", "CL105,CL901") == [(5, "CL105")]
+    assert check(HEAD + FLOW + " # convlint: ignore[CL102]\n", "--select", "CL006,CL901") == [(5, "CL006")]
     unknown = "version: 1\nlayers:\n  - { C: 62, K: 128, R: 3, S: 3 } # convlint: ignore[CL102]\n"
     assert "CL901" not in str(check(unknown))
 
@@ -170,7 +171,7 @@ def test_silenced_findings_stay_visible() -> None:
     report = json.loads(convlint("check", "-", "--isolated", "-o", "json", stdin=spec).out)
     assert [(entry["code"], entry["reason"]) for entry in report["suppressed"]] == [
         ("CL102", "the data are so"),
-        ("CL105", "the data are so"),
+        ("CL006", "the data are so"),
     ]
     run = json.loads(convlint("check", "-", "--isolated", "-o", "sarif", stdin=spec).out)["runs"][0]
     assert [result["suppressions"][0]["kind"] for result in run["results"]] == ["inSource", "inSource"]
