@@ -4,21 +4,25 @@ import re
 
 import pytest
 
-from readme_examples import README, Block, blocks, run, workspace
+from readme_examples import README, blocks, run, workspace
 
 TEXT = README.read_text(encoding="utf-8")
 
 
+BLOCKS = blocks(TEXT)
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def printed(tmp_path_factory):
+    """What each block prints, typed one after the other as a reader would: later ones use files of earlier ones."""
     folder = tmp_path_factory.mktemp("readme")
     workspace(folder)
-    return folder
+    return [run(block, folder) for block in BLOCKS]
 
 
-@pytest.mark.parametrize("block", [pytest.param(block, id=block.title) for block in blocks(TEXT)])
-def test_console_blocks_show_what_is_printed(block: Block, folder):
-    assert run(block, folder) == "\n".join(line.rstrip() for line in block.text.splitlines()) + "\n"
+@pytest.mark.parametrize("number", [pytest.param(i, id=block.title) for i, block in enumerate(BLOCKS)])
+def test_console_blocks_show_what_is_printed(number: int, printed):
+    assert printed[number] == "\n".join(line.rstrip() for line in BLOCKS[number].text.splitlines()) + "\n"
 
 
 def test_every_command_is_shown():
