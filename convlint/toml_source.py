@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,13 +15,13 @@ MAX_BYTES = 2**20
 Key = tuple[str | int, ...]  # the names, and the numbers of list items, that lead to a value
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """Where a key or value was written; lines and columns from 1."""
 
-    path: str
-    line: int = 1
-    column: int = 1
+    __slots__ = ("column", "line", "path")
+
+    def __init__(self, path: str, line: int, column: int) -> None:
+        self.path, self.line, self.column = path, line, column
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
@@ -54,12 +53,13 @@ class TomlSource:
         return Place(self.path, *position(self.text, self._places.get(key, 0)))
 
 
-@dataclass(frozen=True, slots=True)
 class Spot:
     """A key of a source; the place is worked out when it is shown."""
 
-    source: TomlSource
-    key: Key
+    __slots__ = ("key", "source")
+
+    def __init__(self, source: TomlSource, key: Key) -> None:
+        self.source, self.key = source, key
 
     def place(self) -> Place:
         """Path, line and column."""
@@ -113,14 +113,12 @@ def _problem(message: str, text: str) -> tuple[str, int, int]:
     return found[1][:200], line, column
 
 
-_TOKEN = re.compile(
-    r"""(?P<space>[ \t\r]+|\#[^\n]*)
+# compiled only when somebody asks for a place
+_TOKEN = r"""(?P<space>[ \t\r]+|\#[^\n]*)
       | (?P<newline>\n)
       | (?P<string>\"{3}(?:\\.|[^\\])*?\"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*')
       | (?P<mark>[\[\]{}=,.])
-      | (?P<bare>[^\s\[\]{}=,.\#"']+)""",
-    re.VERBOSE | re.DOTALL,
-)
+      | (?P<bare>[^\s\[\]{}=,.\#"']+)"""
 
 
 def key_offsets(text: str) -> dict[Key, int]:
@@ -135,7 +133,9 @@ class _Keys:
     """One pass over the tokens; `offsets` grows."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = [match for match in _TOKEN.finditer(text) if match.lastgroup != "space"]
+        self.tokens = [
+            match for match in re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL) if match.lastgroup != "space"
+        ]
         self.index = 0
         self.offsets: dict[Key, int] = {}
         self.counts: dict[Key, int] = {}  # arrays of tables: how many so far
