@@ -100,7 +100,8 @@ class _Over(dict[str, Any]):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
-    return {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
+    changes = {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
+    return {name: value for name, value in changes.items() if value is not None}
 
 
 # P, Q and Z are always the computed ones; what a fix changes is what the spec states

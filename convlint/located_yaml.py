@@ -78,7 +78,7 @@ def read_text(path: str) -> str:
     if len(raw) > MAX_BYTES:
         raise InputFault(f"is larger than {MAX_BYTES // 2**20} MiB, the limit for a spec")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputFault("is UTF-16; save it as UTF-8", line=1, column=1)
+        raise InputFault("is UTF-16 or UTF-32; save it as UTF-8", line=1, column=1)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

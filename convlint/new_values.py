@@ -12,8 +12,11 @@ _WORDS = {"dtype": tuple(dtype.value for dtype in Dtype), "layout": ("NCHW", "NH
 _MAX_SIZE = 2**31
 
 
-def new_value(name: str, value: Any) -> Scalar:
-    """`value` for the field `name`; 0 stands for "there is none". Raises ExprError, or UnknownValue for UNKNOWN."""
+def new_value(name: str, value: Any) -> Scalar | None:
+    """`value` for the field `name`, or None where no layer can have it, such as a negative size.
+
+    0 stands for "there is none". Raises ExprError where the rule itself is wrong, UnknownValue for UNKNOWN.
+    """
     if value is UNKNOWN:
         bool(value)
     if name in _WORDS and value not in _WORDS[name]:
@@ -21,6 +24,8 @@ def new_value(name: str, value: Any) -> Scalar:
     if "." in name or isinstance(value, bool | str):
         result: Scalar = value
         return result
-    if not (0 <= value <= _MAX_SIZE and value == int(value)):
-        raise ExprError(f"sets {name} to {value}, which is no whole number from 0 to 2^31")
+    if not 0 <= value <= _MAX_SIZE:
+        return None
+    if value != int(value):
+        raise ExprError(f"sets {name} to {value}, which is no whole number")
     return int(value)

@@ -19,6 +19,7 @@ from convlint.readers.spec_values import word
 MAX_LAYERS = 100_000
 MAX_INPUTS = 256  # of one operation
 MAX_READS = 500_000  # of all operations
+_MOST_SUGGESTED = 200  # names among which the nearest is looked for
 
 
 class _Operation(NamedTuple):
@@ -147,7 +148,7 @@ class SpecGraph:
         name = word("input", item)
         shape = self.shapes.get(name)
         if shape is None:
-            hint = suggestion(name, self.shapes) if len(self.shapes) <= 1000 else ""
+            hint = suggestion(name, self.shapes) if len(self.shapes) <= _MOST_SUGGESTED else ""
             raise fault(f"input: no layer before this one is named {shown(name)!r}{hint}", item.span)
         return shape
 
