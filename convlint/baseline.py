@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +54,8 @@ def baseline_of(findings: Iterable[Finding]) -> Baseline:
 
 def render(baseline: Baseline) -> str:
     """The baseline as JSON, sorted and one entry per line, so that version control merges it well."""
+    import json
+
     entries = sorted(baseline.values(), key=lambda e: (e.path, e.code, e.layer or "", e.gpu or "", e.fingerprint))
     lines = []
     for entry in entries:
@@ -79,6 +80,8 @@ def read_baseline(path: str) -> Baseline:
 
 def parse_baseline(raw: bytes, path: str) -> Baseline:
     """The baseline in `raw`, the content of the file at `path`."""
+    import json
+
     if len(raw) > MAX_BYTES or raw.count(b"{") > MOST_ENTRIES or raw.count(b"[") > MOST_ENTRIES:
         raise UsageError(f"{path}:1:1: is larger than any baseline that convlint writes")
     try:
@@ -128,7 +131,9 @@ def _entry(item: Any) -> Entry | None:
 
 def _place_of_item(text: str, number: int) -> tuple[int, int]:
     """Where the item of that number stands in the list of entries; the text is valid JSON."""
-    decoder = json.JSONDecoder()
+    from json import JSONDecoder
+
+    decoder = JSONDecoder()
     start = 0
     try:
         offset = text.index("[", text.index(f'"{_ENTRIES_KEY}"')) + 1

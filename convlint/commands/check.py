@@ -19,7 +19,6 @@ from convlint.model import Network, Runtime, Span
 from convlint.plan import Options, Planner
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
-from convlint.reporters import github
 from convlint.reporters.words import plural
 from convlint.run import resolve_targets
 
@@ -64,6 +63,8 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
         )
     write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
     if summary is not None:
+        from convlint.reporters import github
+
         append(summary, github.summary(verdict.report))
     for note in _keep_baseline(verdict, baseline, files):
         write(sys.stderr, f"convlint: {note}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    import threading
 
 DELAY_S = 1.0
 
@@ -16,7 +18,7 @@ class Progress:
         self._stream = stream
         self._watched = not quiet and stream.isatty()
         self._timer: threading.Timer | None = None
-        self._lock = threading.Lock()
+        self._lock: Any = None  # made where there is a second thread
         self._bar: Any = None
         self._task: Any = None
         self._total = self._finished = 0
@@ -27,8 +29,9 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._timer is None:
+            return
+        self._timer.cancel()
         with self._lock:
             self._watched = False
             if self._bar is not None:
@@ -38,14 +41,19 @@ class Progress:
         """From now on `total` inputs are checked."""
         self._total = total
         if self._watched:
+            import threading
+
+            self._lock = threading.Lock()
             self._timer = threading.Timer(DELAY_S, self._show)
             self._timer.daemon = True
             self._timer.start()
 
     def done(self, path: str) -> None:
         """The input at `path` is checked."""
+        self._finished += 1
+        if self._lock is None:
+            return
         with self._lock:
-            self._finished += 1
             if self._bar is not None:
                 from convlint.reporters.safe import clean_path
 
