@@ -57,7 +57,8 @@ def lowered(**fields: object) -> Callable[[], None]:
 
 
 def modern_boards() -> None:
-    """Treats all GPUs as if their libraries had no fallbacks to CUDA cores."""
+    """Treats all GPUs as if their libraries had no fallbacks to CUDA cores; C = 8 stays tap by tap."""
+    constants.MOST_FEW_CHANNELS = 4  # type: ignore[misc]
     kept = board.Board.__init__
 
     def init(self: board.Board, gpu: object) -> None:
@@ -67,7 +68,7 @@ def modern_boards() -> None:
     board.Board.__init__ = init  # type: ignore[assignment, method-assign]
 
 
-TERMS: dict[str, Callable[[], None]] = {
+TERMS: dict[str, Callable[[], object]] = {
     "nothing": lambda: None,
     "load latency": family(load_latency_us=1e-6),
     "resident tiles": family(most_resident=1),
@@ -89,6 +90,8 @@ TERMS: dict[str, Callable[[], None]] = {
     "FFT": without_lowering("fft"),
     "workspace of transforms": lambda: setattr(transforms, "_spilled", lambda *_: 0),
     "1x1 wgrad's loads": family(pointwise_wgrad_cost=0.0),
+    "1x1 wgrad's free split": lambda: price._SPLITS.pop("pointwise wgrad"),
+    "dgrad's own tiles": family(("SIMT", "SIMT_VOLTA", "SIMT_TURING"), dgrad_tiles=constants.SIMT.tiles),
     "zero-fill of strided dgrad": lowered(zeroed_bytes=0.0, serial_bytes=0.0, extra_kernels=0),
     "narrow dgrad kernel": module("NARROW_DGRAD_SHARE", 1e-6),
     "clock under load": lambda: vars(constants).update(TENSOR_CLOCK={}, BOARD_WATTS={}),
@@ -109,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         transforms._spilled,
         board.Board.__init__,
     )
+    kept_splits = dict(price._SPLITS)
     print(f"{'':32}{'Tensor Cores':>30}  {'CUDA cores':>30}")
     print(f"{'without':32}" + 2 * f"{'rho e':>8}{'factor':>8}{'gain rho':>9}{'factor':>7}")
     for term, take_out in TERMS.items():
@@ -126,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, value in kept_constants.items():
             setattr(constants, name, value)
         price.transforms, price.implicit_gemm, transforms.LEAST_BATCH_NOT_FUSED, transforms._spilled = kept[:4]
+        price._SPLITS.update(kept_splits)
         board.Board.__init__ = kept[4]  # type: ignore[method-assign]
     return 0
 

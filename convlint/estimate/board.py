@@ -70,9 +70,9 @@ class Board:
         pointwise = family._replace(operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
         kinds = {
             "fprop": (family.tiles, family),
-            "dgrad": (family.tiles, family),
+            "dgrad": (family.dgrad_tiles, family),
             "wgrad": (family.wgrad_tiles, family),
-            "pointwise wgrad": (family.pointwise_wgrad_tiles or family.wgrad_tiles, pointwise),
+            "pointwise wgrad": (family.wgrad_tiles, pointwise),
             "winograd": (family.tiles, family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles, complex_steps),
@@ -84,7 +84,6 @@ class Board:
             )
             for name, (tiles, kind) in kinds.items()
         }  # fmt: skip
-        tables["pointwise wgrad"] = tables["pointwise wgrad"] or tables["wgrad"]  # too few registers (GK104)
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
         best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
         return Unit(tensor, family, peak, best, tables)

@@ -50,14 +50,14 @@ WAVE_FORESIGHT: Final = 0.35
 class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
     """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
 
-    tiles: tuple[Tile, ...]
+    tiles: tuple[Tile, ...]  # of fprop, and of the products of transforms
+    dgrad_tiles: tuple[Tile, ...]
     wgrad_tiles: tuple[Tile, ...]
     granule: int  # elements of gemm.K in one main-loop step
     alignment: int  # channels are padded to this many
     sustained: float  # share of the peak that the innermost loop reaches with operands at hand
     operand_cost: float  # what loading operands adds to a step: times (tm + tn) / (tm * tn)
     operand_rate: float  # FLOPs per clock and SM, times bytes per operand, that operand_cost is for: it grows with both
-    pointwise_wgrad_tiles: tuple[Tile, ...]  # of wgrad with one tap, a plain GEMM; none: as with more taps
     pointwise_wgrad_cost: float  # operand_cost where wgrad has one tap, so that no load is shared by taps; 0: the same
     load_latency_us: float  # the latency of one step's loads, hidden by the work of all resident tiles
     round_us: float  # start and end of a round of resident tiles
@@ -80,16 +80,20 @@ _TENSOR_TILES: Final[tuple[Tile, ...]] = (
 )  # fmt: skip
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 
+_HOPPER_TILES: Final[tuple[Tile, ...]] = (
+    (256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64),
+)  # fmt: skip
+
 # Tensor Cores. Fit: V100.
 VOLTA: Final = Family(
     tiles=_TENSOR_TILES,
+    dgrad_tiles=_TENSOR_TILES,
     wgrad_tiles=((128, 128), (64, 64)),
     granule=32,
     alignment=8,
     sustained=0.86,
     operand_cost=12.5,
     operand_rate=1024.0 * 2,
-    pointwise_wgrad_tiles=(),
     pointwise_wgrad_cost=0.0,
     load_latency_us=0.86,
     round_us=2.0,
@@ -111,7 +115,8 @@ TURING: Final = VOLTA._replace(
 AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
 # Warpgroup instructions multiply 64 rows; one tile per SM, fed by warps of its own. Assumed.
 HOPPER: Final = AMPERE._replace(
-    tiles=((256, 128), (128, 256), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64)),
+    tiles=_HOPPER_TILES,
+    dgrad_tiles=_HOPPER_TILES,
     wgrad_tiles=((256, 128), (128, 128), (64, 64)),
     granule=64,
     operand_rate=4096.0 * 2,
@@ -123,26 +128,26 @@ BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
 SIMT: Final = Family(
     tiles=_SIMT_TILES,
+    dgrad_tiles=((128, 128), (64, 64)),
     wgrad_tiles=((128, 128), (128, 32), (32, 128)),
     granule=8,
     alignment=1,
     sustained=1.0,
     operand_cost=8.4,
     operand_rate=256.0 * 4,
-    pointwise_wgrad_tiles=((128, 128),),
-    pointwise_wgrad_cost=36.0,
+    pointwise_wgrad_cost=45.0,
     load_latency_us=0.40,
     round_us=2.0,
     drain=0.2,
     extra_kernel_us=1.5,
-    setup_us=(10.5, 19.4, 30.5),
+    setup_us=(10.5, 15.0, 30.5),
     weight_writes=(0.0, 0.0, 46.0),
     split=("never", "never", "one"),
 )
 # From Volta on, cgemm kernels of smaller tiles multiply FFT's many small products. Fit: V100 and T4.
 _FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
-SIMT_VOLTA: Final = SIMT._replace(setup_us=(10.5, 19.4, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
-SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), fft_tiles=_FFT_TILES)
+SIMT_VOLTA: Final = SIMT._replace(setup_us=(10.5, 15.0, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
+SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
 SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
