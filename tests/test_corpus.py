@@ -354,7 +354,7 @@ LAYERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_text_of_a_spec_is_checked_or_refused(text: str) -> None:
     ran = convlint("check", "-", "--output", "json", stdin=text)
@@ -362,7 +362,7 @@ def test_any_text_of_a_spec_is_checked_or_refused(text: str) -> None:
     json.loads(ran.out)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     layers=st.lists(LAYERS, min_size=1, max_size=4),
     mode=st.sampled_from(["training", "inference"]),
