@@ -87,16 +87,6 @@ def severity_overrides(policy: Policy, rulebook: Rulebook) -> dict[str, Severity
     return {code: severity for key, severity in policy.severities.items() for code in matching(key, rulebook)}
 
 
-def apply(report: Report, policy: Policy, rulebook: Rulebook) -> Report:
-    """The report with only the selected rules' findings, at the severities that the user wants."""
-    codes = selected(policy, rulebook)
-    return replace(
-        report,
-        findings=chosen(report.findings, codes, severity_overrides(policy, rulebook)),
-        skipped=tuple(skip for skip in report.skipped if skip.code in codes),
-    )
-
-
 def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str, Severity]) -> tuple[Finding, ...]:
     """The findings of these rules, at the severities that the user wants."""
     return tuple(
@@ -129,13 +119,8 @@ def counts(finding: Finding, policy: Policy) -> bool:
     return finding.lost_percent >= policy.min_loss
 
 
-def exit_code(report: Report, policy: Policy) -> int:
-    """0 clean, 1 findings, 3 incomplete, 4 a defect of convlint; the worse wins."""
-    return verdict(report, failing=any(counts(finding, policy) for finding in report.findings))
-
-
 def verdict(report: Report, *, failing: bool) -> int:
-    """The exit code of a report, given whether any of its findings counts."""
+    """0 clean, 1 findings (`failing`: one of them counts), 3 incomplete, 4 a defect of convlint; the worse wins."""
     if any(error.internal for error in report.errors):
         return 4
     if report.errors:
