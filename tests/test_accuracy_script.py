@@ -39,21 +39,21 @@ FLOORS = {
     ("A100-80GB-PCIe", "fp16", "fprop"): (0.98, 1.06),
     ("T4", "fp16", "fprop"): (0.978, 1.10),
     ("T4", "fp16", "dgrad"): (0.955, 1.15),
-    ("T4", "fp16", "wgrad"): (0.98, 1.21),
-    ("T4", "int8", "fprop"): (0.98, 1.18),
+    ("T4", "fp16", "wgrad"): (0.98, 1.18),
+    ("T4", "int8", "fprop"): (0.985, 1.13),
     ("V100", "fp16", "fprop"): (0.955, 1.16),
     ("V100", "fp16", "dgrad"): (0.975, 1.14),
     ("V100", "fp16", "wgrad"): (0.97, 1.24),
-    ("V100-PCIe", "fp32", "fprop"): (0.96, 1.17),
-    ("V100", "fp32", "fprop"): (0.94, 1.15),
-    ("V100", "fp32", "dgrad"): (0.88, 1.25),
-    ("V100", "fp32", "wgrad"): (0.955, 1.20),
-    ("T4", "fp32", "fprop"): (0.82, 1.22),
-    ("T4", "fp32", "dgrad"): (0.87, 1.22),
-    ("T4", "fp32", "wgrad"): (0.88, 1.24),
-    ("TitanXp", "fp32", "fprop"): (0.95, 1.13),
-    ("TitanXp", "fp32", "dgrad"): (0.87, 1.25),
-    ("TitanXp", "fp32", "wgrad"): (0.915, 1.23),
+    ("V100-PCIe", "fp32", "fprop"): (0.965, 1.16),
+    ("V100", "fp32", "fprop"): (0.955, 1.12),
+    ("V100", "fp32", "dgrad"): (0.93, 1.17),
+    ("V100", "fp32", "wgrad"): (0.97, 1.16),
+    ("T4", "fp32", "fprop"): (0.84, 1.21),
+    ("T4", "fp32", "dgrad"): (0.90, 1.21),
+    ("T4", "fp32", "wgrad"): (0.90, 1.19),
+    ("TitanXp", "fp32", "fprop"): (0.965, 1.11),
+    ("TitanXp", "fp32", "dgrad"): (0.94, 1.21),
+    ("TitanXp", "fp32", "wgrad"): (0.935, 1.20),
 }
 
 
@@ -74,7 +74,7 @@ def test_the_model_beats_every_baseline(scripts, predicted):
     assert ours.rho_time >= 0.985
     assert ours.rho_efficiency >= 0.975
     gains = metrics.gains(predicted["convlint"])
-    assert gains.rho >= 0.78
+    assert gains.rho >= 0.80
     assert gains.agreement_decided >= 87
     for name in ("flops/peak", "roofline", "violations"):
         other = metrics.figures(predicted[name], metrics.clock_factors(predicted[name]))

@@ -140,13 +140,13 @@ SIMT: Final = Family(
     round_us=2.0,
     drain=0.2,
     extra_kernel_us=1.5,
-    setup_us=(10.5, 15.0, 30.5),
+    setup_us=(10.5, 15.0, 15.2),
     weight_writes=(0.0, 0.0, 46.0),
     split=("never", "never", "one"),
 )
 # From Volta on, cgemm kernels of smaller tiles multiply FFT's many small products. Fit: V100 and T4.
 _FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
-SIMT_VOLTA: Final = SIMT._replace(setup_us=(10.5, 15.0, 15.2), weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
+SIMT_VOLTA: Final = SIMT._replace(weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
 SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.

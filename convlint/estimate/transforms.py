@@ -54,10 +54,14 @@ def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> L
     return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
 
 
-def _spilled(which: Pass, tiles: int, C: int, K: int, l2_bytes: int) -> int:
-    """Bytes of the transformed tensors that L2 cannot hold: written and read, in wgrad the weights' only once."""
-    weights = 1 if which == "wgrad" else 2
-    workspace = ((2, 144 * tiles * C), (weights, 144 * C * K), (2, 144 * tiles * K))
+def _spilled(which: Pass, tiles: int, C: int, K: int, l2_bytes: int) -> float:
+    """DRAM traffic of the transformed tensors that L2 cannot hold, in bytes.
+
+    They are written and read. Of activations a part is read while L2 still holds it; the transform of weights, which
+    scatters each 3x3 filter over 36 matrices, writes at half the rate of a stream. A weight gradient is only read. Fit.
+    """
+    weights = 1.0 if which == "wgrad" else 3.0
+    workspace = ((1.5, 144 * tiles * C), (weights, 144 * C * K), (1.5, 144 * tiles * K))
     return sum(times * size for times, size in workspace if size > l2_bytes)
 
 
