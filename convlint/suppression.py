@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -54,9 +54,10 @@ def silence_by_comments(
         return result.findings, (), ()
     sheet = _Sheet(result, rulebook, codes, today)
     entries = [entry for comment in comments for entry in sheet.entries(comment)]
+    index = _Index(entries)
     left, silenced = [], []
     for finding in result.findings:
-        entry = sheet.silencing(finding, entries)
+        entry = sheet.silencing(finding, index)
         if entry is None:
             left.append(finding)
         else:
@@ -72,13 +73,40 @@ class _Entry:
         self.expired = self.used = False
 
 
+class _Index:
+    """Entries by what they can apply to, so that a thousand comments on ten thousand layers take no time."""
+
+    def __init__(self, entries: Iterable[_Entry]) -> None:
+        self.of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
+        self.of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
+        self.of_code: defaultdict[str, list[_Entry]] = defaultdict(list)  # of comments on lines
+        for entry in entries:
+            for code in () if entry.expired else entry.codes:
+                if entry.comment.whole_file:
+                    self.of_file[code].append(entry)
+                    continue
+                self.of_code[code].append(entry)
+                for layer in entry.layers:
+                    self.of_layer[code, layer].append(entry)
+
+
 class _Sheet:
     """One spec: which lines are whose, and which comment applies to what."""
 
     def __init__(self, result: NetworkResult, rulebook: Rulebook, codes: set[str], today: date) -> None:
         self.result, self.rulebook, self.codes, self.today = result, rulebook, codes, today
         self.lines = result.source_lines or ()
-        self.extents = [(*self._extent(entry.layer), entry.layer.name) for entry in result.layers]
+        self.starting: defaultdict[int, set[str]] = defaultdict(set)  # first line -> layers
+        self.standing: defaultdict[int, set[str]] = defaultdict(set)  # any line -> layers
+        for entry in result.layers:
+            first, last = self._extent(entry.layer)
+            self.starting[first].add(entry.layer.name)
+            for line in range(first, last + 1):
+                self.standing[line].add(entry.layer.name)
+        self.keys: dict[str, tuple[set[str], str]] = {}
+        self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
+        self.skipped = {(skip.code, skip.layer) for skip in result.skipped}
+        self.skipped_anywhere = {skip.code for skip in result.skipped}
 
     def entries(self, comment: Comment) -> Iterator[_Entry]:
         """The rules that a comment names; one without a rule where it cannot be read."""
@@ -86,27 +114,37 @@ class _Sheet:
         if comment.problem:
             yield _Entry(comment, None, set(), comment.problem, layers)
         for key in comment.rules:
-            try:
-                entry = _Entry(comment, key, matching(key.text, self.rulebook), "", layers)
-            except UsageError as error:
-                entry = _Entry(comment, key, set(), str(error), layers)
+            codes, problem = self._matching(key.text)
+            entry = _Entry(comment, key, codes, problem, layers)
             entry.expired = comment.expires is not None and comment.expires < self.today
             yield entry
 
-    def silencing(self, finding: Finding, entries: Iterable[_Entry]) -> _Entry | None:
+    def _matching(self, key: str) -> tuple[set[str], str]:
+        """The codes of the rules that `key` names, or why there are none; worked out once for each key."""
+        if key not in self.keys:
+            try:
+                self.keys[key] = matching(key, self.rulebook), ""
+            except UsageError as error:
+                self.keys[key] = set(), str(error)
+        return self.keys[key]
+
+    def silencing(self, finding: Finding, index: _Index) -> _Entry | None:
         """The entry that silences `finding`; all that apply are marked as used.
 
         A finding that joins many layers is silenced once all of them are.
         """
-        applying = [e for e in entries if finding.rule.code in e.codes and not e.expired and self._applies(e, finding)]
-        for entry in applying:
+        code = finding.rule.code
+        applying = list(index.of_file[code])
+        if finding.layer is None:
+            applying += [entry for entry in index.of_code[code] if self._at(entry.comment, finding)]
+        else:
+            applying += index.of_layer[code, finding.layer]
+        sharing = [index.of_layer[code, layer] for layer in finding.layers]
+        if sharing and all(sharing):
+            applying += sharing[0]
+        for entry in (*applying, *(entry for entries in sharing for entry in entries)):
             entry.used = True
-        if not applying:
-            return None
-        if any(e.comment.whole_file or self._at(e.comment, finding) for e in applying) or finding.layer is not None:
-            return applying[0]
-        covered = {name for entry in applying for name in entry.layers}
-        return applying[0] if finding.layers and covered.issuperset(finding.layers) else None
+        return applying[0] if applying else None
 
     def mention(self, entry: _Entry) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
@@ -114,8 +152,9 @@ class _Sheet:
         span = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
         checked = entry.codes & self.codes
         unsure = not checked or any(
-            skip.code in checked and (comment.whole_file or skip.layer is None or skip.layer in entry.layers)
-            for skip in self.result.skipped
+            code in self.skipped_anywhere
+            and (comment.whole_file or any((code, layer) in self.skipped for layer in (None, *entry.layers)))
+            for code in checked
         )
         return Mention(
             text=comment.text,
@@ -131,32 +170,28 @@ class _Sheet:
             expired=entry.expired,
         )
 
-    def _applies(self, entry: _Entry, finding: Finding) -> bool:
-        return (
-            entry.comment.whole_file
-            or finding.layer in entry.layers
-            or not entry.layers.isdisjoint(finding.layers)
-            or self._at(entry.comment, finding)
-        )
-
     def _at(self, comment: Comment, finding: Finding) -> bool:
         """Whether the finding points at the comment's line or, where the comment stands alone, at the one below."""
-        if finding.layer is not None or finding.location.path != self.result.path:
-            return False
-        return finding.location.line in (comment.line, self._below(comment))
+        return finding.location.path == self.result.path and finding.location.line in (
+            comment.line,
+            self._below(comment),
+        )
 
     def _layers_at(self, comment: Comment) -> set[str]:
         below = self._below(comment)
-        starting = {name for first, _, name in self.extents if first == below}
-        return starting or {name for first, last, name in self.extents if first <= comment.line <= last}
+        starting = self.starting.get(below) if below is not None else None
+        return starting or self.standing.get(comment.line, set())
 
     def _below(self, comment: Comment) -> int | None:
         """The line that a comment on a line of its own stands above, other comments between them passed over."""
         if not comment.alone:
             return None
-        line = comment.line + 1
-        while line <= len(self.lines) and self.lines[line - 1].lstrip().startswith("#"):
-            line += 1
+        first, line = self.above
+        if not first <= comment.line < line:
+            line = comment.line + 1
+            while line <= len(self.lines) and self.lines[line - 1].lstrip().startswith("#"):
+                line += 1
+            self.above = comment.line, line
         return line
 
     def _extent(self, layer: ConvLayer) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -20,6 +20,7 @@ _BODY = re.compile(
 )
 _MOST_TEXT = 500
 _MOST_RULES = 100  # in one comment
+MOST_NAMED = 20_000  # in all comments of a file
 _USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
 
 
@@ -60,7 +61,21 @@ def find_comments(text: str) -> tuple[Comment, ...]:
     if not found:
         return ()
     scalars = _Scalars(text)
-    return tuple(_comment(line, match) for line, match in found if not scalars.hold(line, match.start() + 1))
+    comments: list[Comment] = []
+    named = 0
+    for line, match in found:
+        if scalars.hold(line, match.start() + 1):
+            continue
+        comment = _comment(line, match)
+        named += max(1, len(comment.rules))
+        if named > MOST_NAMED:
+            problem = (
+                f"the comments of one file name at most {MOST_NAMED:,} rules: this one and those below are not read"
+            )
+            comments.append(replace(comment, rules=(), problem=problem))
+            break
+        comments.append(comment)
+    return tuple(comments)
 
 
 class _Scalars:

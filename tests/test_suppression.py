@@ -245,6 +245,15 @@ def test_a_comment_is_what_yaml_leaves_out(lines: list[str]) -> None:
     assert "\n".join(cut).count("convlint:") == sum(scalar.count("convlint:") for scalar in scalars)
 
 
+def test_no_number_of_comments_takes_long() -> None:
+    spec = HEAD + "  # convlint: ignore[ALL]\n" * 30_000 + FLOW + "\n"
+    ran = convlint("check", "-", "--isolated", "-o", "concise", "--select", "CL102,CL902", stdin=spec)
+    assert ran.code == 1
+    assert "<stdin>:20005:3: warning CL902" in ran.out
+    assert "the comments of one file name at most 20,000 rules" in ran.out
+    assert ran.out.count("\n") == 2
+
+
 def test_text_without_the_word_is_not_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml, "scan", lambda *_, **__: pytest.fail("scanned"))
     assert find_comments("a: 1 # comment\n" * 10) == ()
