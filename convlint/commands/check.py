@@ -81,14 +81,14 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
     if not verdict.stale or baseline is None or files.read is None:
         return
+    count, occur = plural(len(verdict.stale), "finding"), "occurs" if len(verdict.stale) == 1 else "occur"
     if files.prune:
         gone = {entry.fingerprint for entry in verdict.stale}
         replace_file(files.read, render({key: entry for key, entry in baseline.items() if key not in gone}))
-        yield f"took {plural(len(gone), 'finding')} that no longer occur out of {files.read}"
+        yield f"took {count} that no longer {occur} out of {files.read}"
         return
     named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
-    count = plural(len(verdict.stale), "finding")
-    yield f"{count} of {files.read} no longer occur ({named}); --prune-baseline removes them"
+    yield f"{count} of {files.read} no longer {occur} ({named}); --prune-baseline removes them"
 
 
 def _job_summary(outputs: Sequence[tuple[str, str | None]]) -> str | None:
