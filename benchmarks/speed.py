@@ -39,9 +39,8 @@ def spec_text(layers: int, *, distinct: bool = False) -> str:
             C, H, K, R, stride, pad = 64 * (1 + i % 31), 7 + i % 50, 64 * (1 + i % 29), 3, 1 + i // 5000 % 2, 1
         else:
             C, H, K, R, stride, pad = SHAPES[i % len(SHAPES)]
-        lines.append(
-            f"  - {{ name: layer{i}, C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}, stride: {stride}, padding: {pad} }}\n"
-        )
+        sizes = f"C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}, stride: {stride}, padding: {pad}"
+        lines.append(f"  - {{ name: layer{i}, {sizes} }}\n")
     return HEAD + "".join(lines)
 
 
@@ -149,7 +148,9 @@ def bench_estimates(folder: Path, runs: int) -> None:
         finally:
             engine.estimate_layer = original
     a, b = statistics.median(with_estimates), statistics.median(without)
-    print(f"10,000 distinct layers, all rules: {a:.2f} s with estimates, {b:.2f} s without: {a - b:+.2f} s   aim <= +2 s")
+    print(
+        f"10,000 distinct layers, all rules: {a:.2f} s with estimates, {b:.2f} s without: {a - b:+.2f} s   aim <= +2 s"
+    )
 
 
 def bench_formats(folder: Path, runs: int) -> None:
@@ -227,7 +228,11 @@ def bench_models(folder: Path, runs: int) -> None:
         aim="<= 1.2",
     )  # fmt: skip
     tensors = {
-        f"layer{i}.{kind}": {"dtype": "F16", "shape": [256, 256, 3, 3] if kind == "weight" else [256], "data_offsets": [0, 0]}
+        f"layer{i}.{kind}": {
+            "dtype": "F16",
+            "shape": [256, 256, 3, 3] if kind == "weight" else [256],
+            "data_offsets": [0, 0],
+        }
         for i in range(500)
         for kind in ("weight", "bias")
     }

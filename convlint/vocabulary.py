@@ -113,7 +113,7 @@ _TRUTH: Mapping[str, str] = {
     "gpu.hyper_q": "32 hardware work queues",
     "gpu.geforce": "a consumer board",
     "gpu.integrated": "shares memory with the CPU (Jetson)",
-    **{f"gpu.tensor_{dtype}": f"Tensor Cores multiply {dtype}" for dtype in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")},
+    **{f"gpu.tensor_{name}": f"Tensor Cores multiply {name}" for name in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")},
     **{
         f"runtime.{setting}": f"the setting {setting}"
         for setting in ("compile", "cudnn_benchmark", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
@@ -203,9 +203,10 @@ _FIELDS = (
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups",
 )  # fmt: skip
 _RUNTIME = tuple(name for name in VOCABULARY if name.startswith("runtime."))
-PLACES: tuple[str, ...] = (*_FIELDS, "dtype", "layout", "bias", "name", "input", "layer", "target", "mode", "runtime", *_RUNTIME)
+_OTHER_PLACES = ("dtype", "layout", "bias", "name", "input", "layer", "target", "mode", "runtime")
+PLACES: tuple[str, ...] = (*_FIELDS, *_OTHER_PLACES, *_RUNTIME)
 SETTABLE: Mapping[str, Type] = {
-    **{name: "number" for name in _FIELDS},
+    **dict.fromkeys(_FIELDS, "number"),
     "dtype": "text",
     "layout": "text",
     "bias": "truth",

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from readme_examples import README, blocks, run, workspace
 
 TEXT = README.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `--input` says: sizes written as `256x3x224x224`, with a dtype and a layout as in `8x3x64x64:fp16:channels_last`."""
+"""What `--input` says: sizes such as `256x3x224x224`, with a dtype and a layout: `8x3x64x64:fp16:channels_last`."""
 
 from __future__ import annotations
 
