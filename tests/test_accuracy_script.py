@@ -113,6 +113,22 @@ def test_benchmarks_that_pad_channels_are_read_as_padded(scripts, tmp_path):
     assert fp16.measured_us == pytest.approx(100)
 
 
+def test_what_a_source_adds_is_added_to_its_rows_alone(scripts, tmp_path):
+    _, _, timings = scripts
+    sizes = "1,512,14,14,512,3,3,1,1,1,1,fprop,0,0.1"
+    reordered, engine, half = row(
+        scripts, tmp_path, f"T4,int8,NC/32HW32,{sizes},deepbench", f"T4,int8,NC/32HW32,{sizes},trt-engine-explorer",
+        f"T4,fp16,NHWC,{sizes},deepbench",
+    )  # fmt: skip
+    gpu = timings.resolve_gpu("T4", {})
+    weights = 512 * 512 * 9
+    copied = 1.6 + 2 * weights / (0.85 * gpu.dram_bytes_per_s) * 1e6
+    assert timings.with_harness(reordered, gpu, 1000.0) == pytest.approx(1000 + copied)
+    assert timings.with_harness(reordered, gpu, 1.0) >= 18
+    for other in (engine, half):
+        assert timings.with_harness(other, gpu, 1.0) == 1
+
+
 def test_gains_compare_rows_that_differ_in_n_alone(scripts, tmp_path):
     _, metrics, _ = scripts
     rows = row(

@@ -11,6 +11,8 @@ from convlint.estimate.lowering import Lowering
 
 THREADS_PER_TILE = 256
 _WHOLE = (1,)
+# How many tiles per SM a split makes. Where it is to fill idle SMs alone, more than two buy nothing on any row.
+_WAVES: dict[Split, tuple[int, ...]] = {"idle": (1, 2, 4), "free": (1, 2, 4, 8, 16)}
 
 
 class Program(NamedTuple):
@@ -73,7 +75,7 @@ def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
     if rule == "idle" and unsplit >= sms:
         return (1,)
     found = {1}
-    for waves in (1, 2, 4, 8, 16):
+    for waves in _WAVES[rule]:
         split = min(waves * sms // unsplit, most)
         if split > 1:
             found.add(split)
