@@ -93,6 +93,7 @@ _TEXT: Mapping[str, str] = {
         for what, text in (("first", "the first {} that knows the GPU"), ("last", "the last {} for the GPU"))
     },
 }
+_TENSOR_DTYPES = ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")
 _TRUTH: Mapping[str, str] = {
     "bias": "has a bias",
     "norm_follows": "batch normalisation alone reads the output",
@@ -113,7 +114,7 @@ _TRUTH: Mapping[str, str] = {
     "gpu.hyper_q": "32 hardware work queues",
     "gpu.geforce": "a consumer board",
     "gpu.integrated": "shares memory with the CPU (Jetson)",
-    **{f"gpu.tensor_{name}": f"Tensor Cores multiply {name}" for name in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")},
+    **{f"gpu.tensor_{dtype}": f"Tensor Cores multiply {dtype}" for dtype in _TENSOR_DTYPES},
     **{
         f"runtime.{setting}": f"the setting {setting}"
         for setting in ("compile", "cudnn_benchmark", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",

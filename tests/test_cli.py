@@ -168,9 +168,12 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupted_by_a_signal() -> None:
     with process("check", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdin is not None
-        while b"_yaml" not in Path(f"/proc/{running.pid}/maps").read_bytes():  # the last import before the input
+        asleep = 0
+        while asleep < 10:  # in a row: it waits for its input, and no longer for a file to import
             assert running.poll() is None
-            time.sleep(0.01)
+            state = Path(f"/proc/{running.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            asleep = asleep + 1 if state == "S" else 0
+            time.sleep(0.02)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate()
     assert running.returncode == 130
