@@ -91,7 +91,8 @@ def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     problem, which, board, unit = case
     family = unit.family
-    c, k = padded_channels(problem, family.alignment, board.modern)
+    # First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
+    c, k = padded_channels(problem, family.alignment, board.modern and which != "dgrad")
     half_rate = useful_flops(problem) / (const.FALLBACK_SHARE * 2 * board.fp32_peak) * 1e6
     aligned = c * problem.groups == problem.C and k * problem.groups == problem.K
     if not (aligned or problem.nchw or situation.pads_nhwc):
