@@ -94,13 +94,13 @@ def _per_group(channels: str) -> Callable[[LayerFacts], Any]:
 
 
 def _batch_to_fill(facts: LayerFacts) -> Any:
-    """The smallest N at which fprop and dgrad have an unsplit tile for every SM."""
+    """The smallest N at which fprop and dgrad have a tile for every SM, with the splits that they run with now."""
     if facts["fprop"] is UNKNOWN or facts["N"] is UNKNOWN:
         return UNKNOWN
     wanted = facts["N"]
     for view in (facts["fprop"], facts["dgrad"]):
         if view is not UNKNOWN and view.tiles < facts.context.gpu.sms:
-            columns = view.gemm.batch * -(-view.gemm_N // view.tile_n)
+            columns = view.gemm.batch * view.split_k * -(-view.gemm_N // view.tile_n)
             rows = -(-facts.context.gpu.sms // columns)
             wanted = max(wanted, (rows - 1) * view.tile_m * facts["N"] // view.gemm_M + 1)
     return wanted

@@ -138,6 +138,10 @@ def _same(old: Any, new: Scalar) -> bool:
         return False
 
 
+# Layers that say the same are joined from here on even where not all of the network's share it.
+_MANY = 4
+
+
 def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
     """Hits in order; those that the rule's `join` puts together become one."""
     groups: dict[tuple[str, ...], list[Hit]] = {}
@@ -146,8 +150,9 @@ def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hi
         join = hit.rule.join
         key: tuple[str, ...] | None = None
         if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
-            same = ("",) if join.share == "all" else (hit.flaw.join_message, hit.flaw.describe)
-            key = hit.rule.info.code, *same
+            # What one finding says must be true of all its layers: same severity, same words, same fix.
+            fix = () if join.share == "all" else (hit.flaw.describe,)
+            key = hit.rule.info.code, hit.flaw.case.severity, hit.flaw.join_message, *fix
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []
@@ -157,7 +162,8 @@ def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hi
             continue
         group, join = groups[key], hit.rule.join
         assert join is not None
-        if len(group) == 1 or (join.share == "all" and len(group) != applicable.get(key[0])):
+        shared = len(group) == applicable.get(key[0]) or len(group) > _MANY
+        if len(group) == 1 or (join.share == "all" and not shared):
             result.append(hit)
         elif hit is group[0]:
             result.append(_join(group))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
+from convlint.batches import Batches, sets_batch
 from convlint.estimate import LayerEstimate, time_us
 from convlint.hits import Hit
 from convlint.model import ConvLayer, Dtype, Runtime, flops, with_output
@@ -15,7 +15,7 @@ from convlint.target_facts import TargetFacts
 # A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
 WARNING_LAYER_SHARE = 0.05
 WARNING_NETWORK_SHARE = 0.005
-_BATCHES_TRIED = 2  # on each side, of those that layers joined over N want
+_MOST_PRICED = 1000  # layers of one finding whose fix is priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,32 +68,16 @@ class Pricer:
         self.layers, self.estimates, self.facts = layers, estimates, facts
         self.time_us = facts.time_us if all(estimates) else None
         self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
-        self._network_us: dict[int, float] = {}
+        self.batches = Batches(layers, estimates, lambda index, N: self._after(index, {"N": N}))
         self._severities: dict[int, Severity] = {}  # by id of the flaw, which the hits keep alive
 
     def price(self, hit: Hit) -> Price:
         """The hit's price and its fix with the change it makes."""
-        hit = self._settled(hit)
-        pairs = list(zip(hit.indices, hit.sets, strict=False))
-        if len(pairs) > 1 and all(set(changed) == {"N"} for _, changed in pairs):  # the batch is the whole network's
-            changes = [(self._change(index, hit.sets[0]), times) for index, times in self._kinds.items()]
-        else:
-            changes = [(self._change(index, changed), 1) for index, changed in pairs]
-        known = [change * times for change, times in changes if change is not None]
-        change = sum(known) if known and len(known) == len(changes) else None
-        by_layer: list[tuple[int, float]] | None = None
-        if hit.rule.loss == "fix" and change is not None:
-            # A fix that the model prices as slower shows that nothing is lost to the flaw.
-            by_layer = [(index, max(0.0, -one)) for (index, _), one in zip(pairs, known, strict=False)]
-        elif hit.rule.loss in ("tile", "wave"):
-            by_layer = self._lost_to_quantization(hit)
-        lost = None if by_layer is None else sum(loss for _, loss in by_layer)
-        times = [self.estimates[index] for index in hit.indices]
-        layer_time = sum(estimate.time_us for estimate in times if estimate)
-        share = lost / layer_time if lost is not None and layer_time > 0 else None
-        percent = 100 * lost / self.time_us if lost is not None and self.time_us else None
+        hit = self.batches.settled(hit)
+        by_layer = self._losses(hit)
+        lost, percent, severity = self._weighed(hit, by_layer)
+        change = self._time_change(hit)
         fix = self._fix(hit, change)
-        severity = severity_by_price(hit.flaw.case.severity, lost, percent, share)
         keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
         return Price(
             lost_us=lost,
@@ -104,51 +88,46 @@ class Pricer:
             severity=severity,
         )
 
-    @cached_property
-    def _kinds(self) -> Mapping[int, int]:
-        """One layer of each kind, and how many are like it: equal passes share their estimates."""
-        first: dict[tuple[int, ...], int] = {}
-        count: dict[int, int] = {}
-        for index, (layer, estimate) in enumerate(zip(self.layers, self.estimates, strict=True)):
-            key = (index,) if estimate is None else (layer.calls, *map(id, estimate.passes.values()))
-            kind = first.setdefault(key, index)
-            count[kind] = count.get(kind, 0) + 1
-        return count
-
     def severity(self, hit: Hit) -> Severity:
         """What the price of a single hit makes of its severity; layers that share a flaw share its price."""
         key = id(hit.flaw)
         if key not in self._severities:
-            self._severities[key] = self.price(hit).severity
+            self._severities[key] = self._weighed(hit, self._losses(hit))[2]
         return self._severities[key]
 
-    def _settled(self, hit: Hit) -> Hit:
-        """Joined layers want several batch sizes: below and above, the one at which an image takes the least time.
+    def _weighed(
+        self, hit: Hit, by_layer: Sequence[tuple[int, float]] | None
+    ) -> tuple[float | None, float | None, Severity]:
+        """What is lost in us and in percent of the network, and the severity that follows."""
+        severity = hit.flaw.case.severity
+        if by_layer is None:
+            return None, None, severity
+        lost = sum(loss for _, loss in by_layer)
+        layer_time = sum(estimate.time_us for index in hit.indices if (estimate := self.estimates[index]))
+        share = lost / layer_time if layer_time > 0 else None
+        percent = 100 * lost / self.time_us if self.time_us else None
+        return lost, percent, severity_by_price(severity, lost, percent, share)
 
-        One far from the present batch, or no faster in the whole network, is no advice; with none left, it is info.
-        """
-        spec = hit.flaw.case.fix
-        now = self.layers[hit.indices[0]].N if hit.batches else None
-        if now is None or spec is None or not spec.other:
-            return hit
-        sides = []
-        for wanted in ([N for N in hit.batches if now / 2 <= N < now], [N for N in hit.batches if now < N <= 2 * now]):
-            best = min(wanted[:_BATCHES_TRIED], key=self._us_per_image, default=now)
-            if best != now and (self.time_us is None or self._us_per_image(best) < self._us_per_image(now)):
-                sides.append(best)
-        if not sides:
-            flaw = replace(hit.flaw, case=replace(hit.flaw.case, severity="info"))
-            return hit._replace(flaw=flaw, sets=({},) * len(hit.indices))
-        sides.sort(key=lambda N: abs(N - now))
-        other = {"N": sides[1]} if len(sides) > 1 else {}
-        return hit._replace(sets=({"N": sides[0]},) * len(hit.indices), other=other)
+    def _losses(self, hit: Hit) -> list[tuple[int, float]] | None:
+        """What each layer loses to the flaw, as the rule counts it; None where that cannot be predicted."""
+        if hit.rule.loss == "fix":
+            changes = [self._change(index, changed) for index, changed in zip(hit.indices, hit.sets, strict=True)]
+            if not changes or any(change is None for change in changes):
+                return None
+            # A fix that the model prices as slower shows that nothing is lost to the flaw.
+            return [(index, max(0.0, -(change or 0.0))) for index, change in zip(hit.indices, changes, strict=True)]
+        return self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None
 
-    def _us_per_image(self, N: int) -> float:
-        """Of the whole network, as far as it is known."""
-        if N not in self._network_us:
-            kinds = self._kinds.items()
-            self._network_us[N] = sum(times * (self._after(index, {"N": N}) or 0.0) for index, times in kinds)
-        return self._network_us[N] / N
+    def _time_change(self, hit: Hit) -> float | None:
+        """The fix's change of the step's time in us; a new batch changes it in all layers of the network."""
+        if sets_batch(hit):
+            kinds = self.batches.kinds(hit).items()
+            changes = [(self._change(index, hit.sets[0]), times) for index, times in kinds]
+        else:
+            changes = [(self._change(i, changed), 1) for i, changed in zip(hit.indices, hit.sets, strict=False)]
+        if not changes or len(changes) > _MOST_PRICED or any(change is None for change, _ in changes):
+            return None
+        return sum((change or 0.0) * times for change, times in changes)
 
     def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time before, in us."""
@@ -187,12 +166,16 @@ class Pricer:
         if spec is None:
             return None
         first = hit.sets[0] if hit.sets else {}
+        if hit.flaw.set and set(hit.flaw.set) == {"N"} and not first:  # no batch was found to be worth it
+            return Fix(describe=hit.flaw.describe, safety=spec.safety, set={})
         shared = first if all(changes == first for changes in hit.sets) else {}
         describe = hit.flaw.describe
         stated = False
         if spec.other or set(shared) == {"N"}:
             sides = [side for side in (hit.other, shared) if side]
-            layers = dict.fromkeys(hit.indices, 1) if len(hit.indices) == 1 else self._kinds
+            layers = self.batches.kinds(hit) if sets_batch(hit) else dict.fromkeys(hit.indices, 1)
+            if len(layers) > _MOST_PRICED:
+                sides = []
             effects = [self._effect(layers, side) for side in sides]
             if effects:
                 stated = True

@@ -14,6 +14,7 @@ from convlint.readers.yaml_spec import read_spec
 from convlint.report import Finding, Report
 from convlint.rule_file import read_rule
 from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.run import Job, check_paths
 
 BUILTIN = load_rulebook()
 
@@ -328,3 +329,74 @@ def test_a_first_layer_has_no_dgrad() -> None:
     assert estimate is not None
     assert list(estimate.passes) == ["fprop", "wgrad"]
     assert finding_of(result, "CL103").layer == "a"
+
+
+# --- one batch for the network
+
+
+def _report(spec: str, tmp_path: Path) -> Report:
+    (tmp_path / "net.yaml").write_text(spec)
+    return check_paths([str(tmp_path / "net.yaml")], BUILTIN, Job())
+
+
+STAGE = """
+version: 1
+target: a100
+defaults: { N: 8, dtype: fp16, layout: NHWC }
+layers:
+  - { name: a, C: 1024, H: 14, W: 14, K: 512, kernel_size: 1 }
+  - { name: b, K: 512, kernel_size: 3, stride: 2, padding: 1 }
+  - { name: c, K: 2048, kernel_size: 1 }
+  - { name: d, K: 512, kernel_size: 1 }
+"""
+
+
+def test_batch_advice_is_given_once_and_pays(tmp_path: Path) -> None:
+    """Layers want different batches, but a network has one: it is named where an image then takes less time."""
+    found = [f for f in _report(STAGE, tmp_path).findings if f.rule.code == "CL301"]
+    assert len(found) == 1
+    assert found[0].severity == "warning"
+    assert found[0].fix is not None
+    N = int(found[0].fix.set["N"])
+    assert 8 < N <= 16
+    before, after = _report(STAGE, tmp_path).time_us, _report(STAGE.replace("N: 8", f"N: {N}"), tmp_path).time_us
+    assert before is not None
+    assert after is not None
+    assert after / N < 0.95 * before / 8
+
+
+def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
+    """A spec may hold layers of several networks: each batch is weighed with the layers that share it."""
+    alone = "version: 1\ntarget: a100\nmode: inference\nlayers:\n"
+    common = "kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC }\n"
+    wave = f"  - {{ name: wave, N: 55, C: 4096, H: 16, W: 16, K: 256, {common}"
+    big = f"  - {{ name: big, N: 256, C: 1024, H: 64, W: 64, K: 1024, {common}"
+    for spec in (alone + wave, alone + wave + big):
+        finding = next(f for f in _report(spec, tmp_path).findings if f.rule.code == "CL204")
+        assert finding.fix is not None
+        assert "N=54" in finding.fix.describe
+        assert "N=108" in finding.fix.describe
+
+
+def test_errors_are_not_joined_with_warnings(tmp_path: Path) -> None:
+    """What is said of several layers is true of each: bf16 and fp8 have no kernel on V100, int8 runs slowly."""
+    layers = "".join(
+        f"  - {{ name: {dtype}, C: 64, H: 28, W: 28, K: 64, kernel_size: 3, padding: 1, dtype: {dtype} }}\n"
+        for dtype in ("int8", "bf16", "fp8")
+    )
+    head = "version: 1\ntarget: v100\nmode: inference\ndefaults: { N: 8 }\nlayers:\n"
+    found = {f.layer: f.severity for f in _report(head + layers, tmp_path).findings if f.rule.code == "CL107"}
+    assert found == {"int8": "warning", "bf16": "error", "fp8": "error"}
+
+
+def test_two_flaws_of_a_layer_are_not_added_up(tmp_path: Path) -> None:
+    """NCHW and three channels: mending one mends part of the other, and no network loses more than it takes."""
+    stem = "N: 256, C: 3, H: 224, W: 224, K: 64, kernel_size: 7, stride: 2, padding: 3"
+    layer = f"  - {{ name: a, {stem}, dtype: fp16, layout: NCHW }}\n"
+    report = _report("version: 1\nlayers:\n" + layer, tmp_path)
+    losses = [f.lost_us for f in report.findings if f.severity == "warning" and f.lost_us is not None]
+    assert len(losses) > 1
+    assert report.lost_us == pytest.approx(max(losses))
+    assert report.time_us is not None
+    assert report.lost_us is not None
+    assert report.lost_us < report.time_us
