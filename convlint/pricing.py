@@ -119,15 +119,20 @@ class Pricer:
         return self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None
 
     def _time_change(self, hit: Hit) -> float | None:
-        """The fix's change of the step's time in us; a new batch changes it in all layers of the network."""
+        """The fix's change of the step's time in us; a new batch changes it in all layers that share the present one."""
         if sets_batch(hit):
-            kinds = self.batches.kinds(hit).items()
-            changes = [(self._change(index, hit.sets[0]), times) for index, times in kinds]
+            wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
         else:
-            changes = [(self._change(i, changed), 1) for i, changed in zip(hit.indices, hit.sets, strict=False)]
-        if not changes or len(changes) > _MOST_PRICED or any(change is None for change, _ in changes):
+            wanted = [(index, changes, 1) for index, changes in zip(hit.indices, hit.sets, strict=False)]
+        if not wanted or len(wanted) > _MOST_PRICED:
             return None
-        return sum((change or 0.0) * times for change, times in changes)
+        total = 0.0
+        for index, changes, times in wanted:
+            change = self._change(index, changes)
+            if change is None:
+                return None
+            total += change * times
+        return total
 
     def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time before, in us."""
