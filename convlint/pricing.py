@@ -119,7 +119,7 @@ class Pricer:
         return self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None
 
     def _time_change(self, hit: Hit) -> float | None:
-        """The fix's change of the step's time in us; a new batch changes it in all layers that share the present one."""
+        """The fix's change of the step's time in us; a new batch changes all layers that share the old one."""
         if sets_batch(hit):
             wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
         else:
