@@ -42,14 +42,20 @@ _SPECIAL: Mapping[str, Callable[[PassEstimate, int], Any]] = {
 
 
 def arriving(layer: ConvLayer, edge: Edge, producers: tuple[ConvLayer, ...]) -> SimpleNamespace:
-    """What arrives at a layer, and the producer whose layout differs from its own."""
-    other = next((p for p in producers if p.layout not in (layer.layout, "auto")), None)
+    """What arrives at a layer, and the producer whose layout differs from its own; a grouped one only if no other."""
+    differing = [p for p in producers if p.layout not in (layer.layout, "auto")]
+    other = min(differing, key=_grouped, default=None)
     differs = other is not None and layer.layout != "auto"
     return SimpleNamespace(
         C=known(edge.C), D=known(edge.D), H=known(edge.H), W=known(edge.W), source=edge.source,
         layout=other.layout if other is not None and differs else layer.layout,
         layout_of=other.name if other is not None and differs else edge.source,
+        grouped=other is not None and differs and _grouped(other),
     )  # fmt: skip
+
+
+def _grouped(layer: ConvLayer) -> bool:
+    return layer.groups > 1 and not layer.depthwise
 
 
 def _dead(size: int, out: int, stride: int, dilation: int, pad: int, taps: int) -> int:
@@ -106,6 +112,17 @@ def _batch_to_fill(facts: LayerFacts) -> Any:
     return wanted
 
 
+def _wgrad_per_tap(facts: LayerFacts) -> bool:
+    """Whether wgrad's tiles are those of one GEMM per tap, C high (CG 4.4.2); where it is not predicted, they are."""
+    view, layer = facts["wgrad"], facts.layer
+    if view is UNKNOWN or layer.C is None or layer.K is None:
+        return True
+    rows = -(-(layer.C // layer.groups) // view.tile_m)
+    columns = -(-(layer.K // layer.groups) // view.tile_n)
+    taps = (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
+    return bool(view.tiles == taps * layer.groups * rows * columns * view.split_k)
+
+
 def _layer_percent(facts: LayerFacts) -> Any:
     total = facts.context.time_us
     return UNKNOWN if facts.estimate is None or not total else 100 * facts.estimate.time_us / total
@@ -127,6 +144,10 @@ LAZY: Mapping[str, Callable[[LayerFacts], Any]] = {
     "wgrad": lambda facts: facts.pass_view("wgrad"),
     "has_dgrad": lambda facts: facts["dgrad"] is not UNKNOWN,
     "has_wgrad": lambda facts: facts["wgrad"] is not UNKNOWN,
+    "wgrad_per_tap": _wgrad_per_tap,
+    "OutPadD": lambda facts: facts.layer.OutPadD,
+    "OutPadH": lambda facts: facts.layer.OutPadH,
+    "OutPadW": lambda facts: facts.layer.OutPadW,
     "tiles_worst": lambda facts: facts.worst_tiles(),
     "waves_worst": lambda facts: facts.worst_waves(),
     "tile": lambda facts: f"{facts['tiles_worst'].tile_m}x{facts['tiles_worst'].tile_n}",

@@ -67,6 +67,12 @@ class TargetFacts:
             return True
         return UNKNOWN if None in dtypes else False
 
+    def _unaligned(self, layer: ConvLayer) -> bool:
+        if layer.dtype is None or layer.groups > 1:
+            return False
+        multiple = self.precision(layer.dtype)[1]
+        return any(channels is not None and channels % multiple for channels in (layer.C, layer.K))
+
     def add_network(self, layers: tuple[ConvLayer, ...], estimates: tuple[LayerEstimate | None, ...]) -> None:
         """Adds what only all layers together show: the network's time and where it goes."""
         priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
@@ -75,6 +81,7 @@ class TargetFacts:
         view = SimpleNamespace(
             layers=len(layers), time_us=UNKNOWN, memory_bound_percent=UNKNOWN, launch_percent=UNKNOWN,
             memory_bound_layers=UNKNOWN, on_tensor_cores=self._on_tensor_cores(layers),
+            unaligned_nhwc=any(self._unaligned(layer) for layer in layers if layer.layout == "NHWC"),
         )  # fmt: skip
         if priced and len(priced) == len(layers) and total > 0:
             memory = []

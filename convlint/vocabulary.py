@@ -28,6 +28,9 @@ _NUMBER: Mapping[str, str] = {
     "PadD_end": "padding behind",
     "PadH_end": "padding below",
     "PadW_end": "padding on the right",
+    "OutPadD": "output padding in depth (transposed; else 0)",
+    "OutPadH": "output padding below (transposed; else 0)",
+    "OutPadW": "output padding on the right (transposed; else 0)",
     "DilD": "dilation in depth",
     "DilH": "vertical dilation",
     "DilW": "horizontal dilation",
@@ -106,8 +109,11 @@ _TRUTH: Mapping[str, str] = {
     "connected": "reads another layer or operation",
     "has_dgrad": "dgrad is run and its time predicted",
     "has_wgrad": "wgrad is run and its time predicted",
+    "wgrad_per_tap": "wgrad is tiled once for each filter tap, or not predicted",
     "on_tensor_cores": "compute_dtype multiplies on this GPU's Tensor Cores",
     "framework_picks_layout": "the framework chooses the layout itself",
+    "arriving.grouped": "the connected layer whose layout differs has 1 < groups < C",
+    "network.unaligned_nhwc": "some NHWC layer on Tensor Cores has C or K that is no multiple of alignment",
     "network.on_tensor_cores": "compute_dtype of some layer multiplies on this GPU's Tensor Cores",
     "gpu.tensor_cores": "has Tensor Cores",
     "gpu.fast_fp16": "fp16 arithmetic at fp32's rate or more",
@@ -152,7 +158,7 @@ _PASS_NUMBER: Mapping[str, str] = {
     "overhead_us": "launch and setup time",
     "arithmetic_intensity": "FLOPs per byte",
 }
-_PASS_TEXT = {"bound_by": "compute, memory or launch"}
+_PASS_TEXT = {"bound_by": "compute, memory or launch", "algorithm": "implicit-gemm, winograd, fft or direct"}
 # the passes, and the passes in use with the emptiest tiles and waves
 PASS_PREFIXES = ("fprop", "dgrad", "wgrad", "tiles_worst", "waves_worst")
 
@@ -180,7 +186,7 @@ GPU_NAMES = frozenset(
     name
     for name in VOCABULARY
     if name.split(".")[0] in (*PASS_PREFIXES, "support", "network")
-    or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "tile", "batch_below",
+    or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "wgrad_per_tap", "tile", "batch_below",
                 "batch_above", "batch_to_fill", "layer_percent")
 ) - {"network.layers"}  # fmt: skip
 
@@ -201,7 +207,7 @@ SUPPRESSION: Mapping[str, Type] = {
 
 _FIELDS = (
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
-    "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups",
+    "PadD_end", "PadH_end", "PadW_end", "OutPadD", "OutPadH", "OutPadW", "DilD", "DilH", "DilW", "groups",
 )  # fmt: skip
 _RUNTIME = tuple(name for name in VOCABULARY if name.startswith("runtime."))
 _OTHER_PLACES = ("dtype", "layout", "bias", "name", "input", "layer", "target", "mode", "runtime")
