@@ -18,9 +18,11 @@ from convlint.gpu import Gpu
 from convlint.hits import Flaw, Hit, joined
 from convlint.model import ConvLayer, Location, Mode, Network
 from convlint.pricing import Price, Pricer
-from convlint.report import Finding, InputError, LayerReport, Report, Skipped
+from convlint.report import Finding, InputError, LayerReport, Report, Skipped, Total
 from convlint.rulebook import Rulebook
 from convlint.target_facts import TargetFacts, framework_picks_layout
+
+Losses = Mapping[str, tuple[tuple[int, float], ...]]  # fingerprint -> (index of a layer, what it loses in us)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +45,21 @@ class NetworkResult:
     skipped: tuple[Skipped, ...]
     time_us: float | None
     attainable_us: float | None
-    lost_us: float
+    losses: Losses  # of what was found: findings may be taken away or change their severity
     source_lines: tuple[str, ...] | None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
+
+    def lost_us(self, label: str) -> float:
+        """What the errors and warnings left on one target lose.
+
+        Of each layer it is the largest, since mending one flaw may mend another.
+        """
+        worst: dict[int, float] = {}
+        for finding in self.findings:
+            if finding.gpu == label and finding.severity != "info":
+                for index, loss in self.losses.get(finding.fingerprint, ()):
+                    worst[index] = max(loss, worst.get(index, 0.0))
+        return sum(worst.values())
 
 
 def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode) -> NetworkResult:
@@ -63,7 +77,7 @@ def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target
         skipped=tuple({(skip.code, skip.layer): skip for skip in check.skipped}.values()),
         time_us=check.time_us,
         attainable_us=check.attainable_us,
-        lost_us=sum(check.losses.values()),
+        losses=check.losses,
         source_lines=network.source_lines,
     )
 
@@ -75,9 +89,10 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
     time_us = sum(time for time in times if time)
     attainable_us = sum(result.attainable_us for result in results if result.attainable_us)
     findings = [finding for result in results for finding in result.findings]
+    targets = tuple(dict.fromkeys(label for result in results for label in result.labels))
     return Report(
         version=__version__,
-        targets=tuple(dict.fromkeys(label for result in results for label in result.labels)),
+        targets=targets,
         mode=results[0].mode if results else "training",
         files=files,
         layers=tuple(layer for result in results for layer in result.layers),
@@ -91,7 +106,24 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
         },
         grade=grade(attainable_us / time_us) if known else None,
         time_us=time_us if known else None,
-        lost_us=sum(result.lost_us for result in results) if known else None,
+        lost_us=sum(result.lost_us(result.labels[0]) for result in results) if known else None,
+        totals=tuple(_total(results, label) for label in targets),
+    )
+
+
+def _total(results: Sequence[NetworkResult], label: str) -> Total:
+    """The sums over the inputs that are checked on this target."""
+    own = [result for result in results if label in result.labels]
+    estimates = [entry.estimates[label] for result in own for entry in result.layers]
+    known = [estimate for estimate in estimates if estimate is not None]
+    time_us = sum(estimate.time_us for estimate in known)
+    if len(known) < len(estimates) or not time_us:
+        return Total(gpu=label)
+    return Total(
+        gpu=label,
+        grade=grade(sum(estimate.attainable_us for estimate in known) / time_us),
+        time_us=time_us,
+        lost_us=sum(result.lost_us(label) for result in own),
     )
 
 
@@ -111,7 +143,7 @@ class _NetworkCheck:
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
         self.time_us: float | None = None
         self.attainable_us: float | None = None
-        self.losses: dict[int, float] = {}  # by layer: the largest, since mending one flaw may mend another
+        self.losses: dict[str, tuple[tuple[int, float], ...]] = {}
         self.edges = {edge.consumer: edge for edge in network.edges}
         self.ordinals: dict[tuple[str, str | None, str | None], int] = {}
         picks = framework_picks_layout(network.runtime)
@@ -140,7 +172,7 @@ class _NetworkCheck:
         for hit in hits:
             price = pricer.price(hit)
             if not price.refuted:
-                self.findings.append(self._finding(hit, price, target, first))
+                self.findings.append(self._finding(hit, price, target))
 
     def _hits(
         self, evaluator: Evaluator, facts: TargetFacts, estimates: Sequence[LayerEstimate | None], pricer: Pricer
@@ -195,16 +227,16 @@ class _NetworkCheck:
                 return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
         return Location(path=network.path) if layer is None else layer.locate()
 
-    def _finding(self, hit: Hit, price: Price, target: Target, first: bool) -> Finding:
+    def _finding(self, hit: Hit, price: Price, target: Target) -> Finding:
         rule = hit.rule
         layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None
         key = (rule.info.code, layer, gpu)
         ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
         identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))
-        if first and price.severity != "info":
-            for index, loss in price.by_layer:
-                self.losses[index] = max(loss, self.losses.get(index, 0.0))
+        fingerprint = blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        if price.by_layer:
+            self.losses[fingerprint] = price.by_layer
         return Finding(
             rule=rule.info,
             severity=price.severity,
@@ -216,7 +248,7 @@ class _NetworkCheck:
             lost_us=price.lost_us,
             lost_percent=price.lost_percent,
             fix=price.fix,
-            fingerprint=blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest(),
+            fingerprint=fingerprint,
         )
 
     def layer_reports(self, labels: Sequence[str]) -> list[LayerReport]:

@@ -107,8 +107,24 @@ class LayerReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What all layers come to on one target; None where the time of one of them cannot be predicted.
+
+    `lost_us` counts each layer once, with the largest loss of those of its errors and warnings that are shown.
+    """
+
+    gpu: str
+    grade: str | None = None
+    time_us: float | None = None
+    lost_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything one run found. `time_us`, `lost_us` and `grade` are those of the first target."""
+    """Everything one run found. `time_us`, `lost_us` and `grade` are those of each input on its first target.
+
+    `mode` is that of the first input; a spec of another mode is estimated in its own.
+    """
 
     version: str
     targets: tuple[str, ...]
@@ -124,6 +140,7 @@ class Report:
     grade: str | None = None
     time_us: float | None = None
     lost_us: float | None = None
+    totals: tuple[Total, ...] = ()  # one for each target
 
     @property
     def complete(self) -> bool:

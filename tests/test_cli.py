@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -304,6 +305,27 @@ def test_min_loss_leaves_findings_in_the_report_and_out_of_the_verdict() -> None
     assert check("warns.yaml", "--select", "CL102", "--min-loss", below).code == 1
     assert check("warns.yaml", "--select", "CL102", "--min-loss", above).code == 0
     assert codes("warns.yaml", "--select", "CL102", "--min-loss", above) == {"CL102"}
+
+
+def lost_us(*arguments: str) -> float:
+    lost: float = report(*arguments)["summary"]["lost_us"]
+    return lost
+
+
+def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
+    (finding,) = report("warns.yaml", "--select", "CL102")["findings"]
+    assert lost_us("warns.yaml", "--select", "CL102") == pytest.approx(finding["lost_us"])
+    assert lost_us("warns.yaml", "--ignore", "CL102") < finding["lost_us"]
+    assert lost_us("warns.yaml", "--select", "CL105") == 0  # an info
+    (folder / "silent.yaml").write_text(WARNS.rstrip() + "  # convlint: ignore[CL102] -- as it is\n")
+    assert lost_us("silent.yaml", "--select", "CL102") == 0
+    assert lost_us("warns.yaml", "--select", "CL102", "--write-baseline", "known.json") == 0
+    assert lost_us("warns.yaml", "--select", "CL102", "--baseline", "known.json") == 0
+    (folder / "convlint.toml").write_text("severity = { CL102 = 'info' }\n")
+    assert lost_us("warns.yaml", "--select", "CL102") == 0
+    several = check("warns.yaml", "--select", "CL102", "--gpu", "a100", "--gpu", "h100", "--isolated").out
+    assert len(re.findall(r"^  (?:a100|h100): grade \w, .* of it lost to warnings", several, re.MULTILINE)) == 2
+    assert lost_us("warns.yaml", "--gpu", "a100", "--gpu", "h100", "--isolated") == lost_us("warns.yaml", "--isolated")
 
 
 # --- inputs

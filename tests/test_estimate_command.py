@@ -115,6 +115,7 @@ def test_shares_and_totals_add_up(convlint):
     document = json.loads(out)
     assert (code, document["schema_version"], document["complete"]) == (0, 1, True)
     assert document["findings"] == document["skipped"] == document["errors"] == []
+    assert document["summary"]["lost_us"] is None  # nobody looked
     times = [layer["estimates"][0]["time_us"] for layer in document["layers"]]
     assert document["summary"]["time_us"] == pytest.approx(sum(times), rel=1e-5)
     table = convlint(NET)[1]

@@ -24,12 +24,13 @@ _NAMES = 5  # layers named in one message
 def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> int:
     """Writes the estimates of all layers in `paths` and returns the exit code. Raises UsageError.
 
-    The JSON form is the document of `convlint check --output json` without findings: no rule is loaded.
+    The JSON form is the document of `convlint check --output json` without findings: no rule is loaded, so what is
+    lost is not known.
     """
     if not paths:
         raise UsageError("nothing to estimate: give a spec, a model or -")
     places = parse_destinations(outputs, FORMATS, default="text")
-    report = with_unknown_times(check_paths(paths, Rulebook(()), job))
+    report = replace(with_unknown_times(check_paths(paths, Rulebook(()), job)), lost_us=None)
     for name, path in places:
         if path is None:
             write(sys.stdout, _render(name, report, _terminal_style(color)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from convlint.report import Finding, Report
 from convlint.reporters import Style
 from convlint.reporters.safe import ascii_only, clean
-from convlint.reporters.words import advice, coverage, duration, gravest_first, lost, place, plural
+from convlint.reporters.words import advice, coverage, gravest_first, lost, place, plural, time_and_loss, totals
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub
 _NOTE_ROOM = 200  # characters kept for saying what was left out
@@ -32,7 +32,7 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
     unicode = style is None or style.unicode
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
-    if verdict := _verdict(report):
+    for verdict in _verdicts(report):
         head += ["", verdict]
     total = len(report.errors) + len(report.findings)
     if total:
@@ -58,16 +58,15 @@ def _headline(report: Report, unicode: bool) -> str:
     return f"### {mark} {text}" if unicode else f"### {text}"
 
 
-def _verdict(report: Report) -> str:
-    parts = []
-    if report.grade is not None:
-        parts.append(f"Grade **{prose(report.grade)}**")
-    if report.time_us is not None:
-        step = "training step" if report.mode == "training" else "forward pass"
-        parts.append(f"{duration(report.time_us)} per {step}")
-        if report.lost_us is not None:
-            parts.append(f"{duration(report.lost_us)} of it lost")
-    return f"{', '.join(parts)}." if parts else ""
+def _verdicts(report: Report) -> Iterator[str]:
+    """Grade, time and loss: a line for each target, which is named where there are several."""
+    for total in totals(report):
+        parts = [] if total.grade is None else [f"grade **{prose(total.grade)}**"]
+        parts += time_and_loss(report, total)
+        if parts and len(report.targets) > 1:
+            yield f"{prose(total.gpu)}: {', '.join(parts)}."
+        elif parts:
+            yield f"{parts[0][0].upper()}{parts[0][1:]}{''.join(f', {part}' for part in parts[1:])}."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

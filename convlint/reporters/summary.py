@@ -6,15 +6,16 @@ from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import duration, plural
+from convlint.reporters.words import duration, plural, time_and_loss, totals
 
+_LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
 
 
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
     lines = _table(report, paint, glyphs, width)
-    notes = [*_verdict(report, paint), *_not_checked(report, glyphs, width), *_suppressed(report)]
+    notes = [*_verdicts(report, paint, glyphs, width), *_not_checked(report, glyphs, width), *_suppressed(report)]
     if lines and notes:
         lines.append("")
     return lines + notes
@@ -28,11 +29,12 @@ def coverage_ink(report: Report) -> str:
 
 
 def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
-    """One row per rule that fired, in order of appearance; the time lost is that of the first target."""
+    """One row per rule that fired, in order of appearance, with the time lost to it on each target."""
     worst: dict[str, Severity] = {}
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
-    losses: dict[str, float] = {}
+    losses: dict[str, dict[str, float]] = {}
+    gpus = report.targets or ("",)
     for finding in report.findings:
         code = finding.rule.code
         grave = worst.setdefault(code, finding.severity)
@@ -40,41 +42,58 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
             worst[code] = finding.severity
         names.setdefault(code, finding.rule.name)
         counts[code] = counts.get(code, 0) + 1
-        if finding.lost_us is not None and finding.gpu in (None, *report.targets[:1]):
-            losses[code] = losses.get(code, 0.0) + finding.lost_us
+        gpu = finding.gpu or gpus[0]
+        if finding.lost_us is not None and gpu in gpus:
+            of_rule = losses.setdefault(code, {})
+            of_rule[gpu] = of_rule.get(gpu, 0.0) + finding.lost_us
     if not counts:
         return []
-    room = width - 36
+    several = len(gpus) > 1
+    heads = {gpu: _shown(f"lost, {gpu}", glyphs) if several else "lost" for gpu in gpus} if losses else {}
+    sizes = {gpu: max(9, columns(head)) for gpu, head in heads.items()}
+    room = width - 25 - sum(size + 2 for size in sizes.values())
+    beside = room >= _LEAST_TITLE or not several  # else the times stand below their rule
+    if not beside:
+        room = width - 25
     titles = {code: shorten(_shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
     title_width = max(map(columns, titles.values()))
     title_width = max(title_width, len("rule"))
-    head = f"  {'':7}  {'rule':{title_width}}  {'findings':>8}" + (f"  {'lost':>9}" if losses else "")
+    head = f"  {'':7}  {'rule':{title_width}}  {'findings':>8}"
+    if beside:
+        head += "".join(f"  {' ' * (sizes[gpu] - columns(heads[gpu]))}{heads[gpu]}" for gpu in heads)
     lines = [paint("faint", head)]
     for code, count in counts.items():
         severity = worst[code]
         pad = " " * (title_width - columns(titles[code]))
         row = f"  {paint(severity, severity)}{' ' * (7 - len(severity))}  {titles[code]}{pad}  {count:>8}"
-        loss = duration(losses[code]) if code in losses else "-"
-        lines.append(f"{row}  {loss:>9}" if losses else row)
+        own = {gpu: duration(loss) for gpu, loss in losses.get(code, {}).items()}
+        if beside:
+            row += "".join(f"  {own.get(gpu, '-'):>{sizes[gpu]}}" for gpu in heads)
+        lines.append(row)
+        if own and not beside:
+            text = _shown("lost: " + ", ".join(f"{own[gpu]} on {gpu}" for gpu in gpus if gpu in own), glyphs)
+            lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
     return lines
 
 
-def _verdict(report: Report, paint: Paint) -> list[str]:
-    """Grade, total time, and how much of it is lost."""
-    parts = []
-    if report.grade is not None:
-        parts.append(f"grade {paint(GRADE_INKS.get(report.grade, 'strong'), report.grade)}")
-    if report.time_us is not None:
-        step = "training step" if report.mode == "training" else "forward pass"
-        parts.append(f"{duration(report.time_us)} per {step}")
-        if report.lost_us is not None:
-            share = f" ({100 * report.lost_us / report.time_us:.0f} %)" if report.time_us > 0 else ""
-            lost = f"{duration(report.lost_us)} of it lost{share}" if report.lost_us > 0 else "nothing of it lost"
-            parts.append(lost)
-    line = ", ".join(parts)
-    if line and len(report.targets) > 1:
-        line += f" on {ascii_only(clean(report.targets[0]))}"
-    return [f"  {line}"] if line else []
+def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+    """Grade, total time, and how much of it is lost: a line for each target, which is named where there are several."""
+    lines = []
+    for total in totals(report):
+        parts = [f"grade {total.grade}"] if total.grade is not None else []
+        parts += time_and_loss(report, total)
+        if len(report.targets) > 1:
+            text = _shown(f"{total.gpu}: {', '.join(parts) or 'time unknown'}", glyphs)
+        else:
+            text = ", ".join(parts)
+        if not text:
+            continue
+        first, *rest = wrap(text, width - 4)
+        if total.grade is not None:
+            letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
+            first = first.replace(f"grade {total.grade}", f"grade {letter}", 1)
+        lines += [f"  {first}", *(f"    {line}" for line in rest)]
+    return lines
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:

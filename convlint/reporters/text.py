@@ -25,7 +25,7 @@ def render(report: Report, style: Style) -> str:
         lines = [*finding_lines(report, with_infos=False), coverage(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _Page(report, style)
-    for group in _by_layer(report.findings).values():
+    for group in _by_layer(report).values():
         page.layer(group)
     if report.errors:
         page.heading("not read", "", "")
@@ -40,11 +40,13 @@ def render(report: Report, style: Style) -> str:
     return "\n".join(page.lines)
 
 
-def _by_layer(findings: tuple[Finding, ...]) -> dict[tuple[str, str | None], list[Finding]]:
-    """The findings of each (path, layer), both in the order in which they come."""
-    groups: dict[tuple[str, str | None], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.location.path, finding.layer), []).append(finding)
+def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
+    """The findings of each (path, layer), and of each GPU where there are several, in the order in which they come."""
+    several = len(report.targets) > 1
+    groups: dict[tuple[str | None, ...], list[Finding]] = {}
+    for finding in report.findings:
+        gpu = finding.gpu if several and finding.layer is not None else None
+        groups.setdefault((finding.location.path, finding.layer, gpu), []).append(finding)
     return groups
 
 
@@ -90,23 +92,27 @@ class _Page:
     def layer(self, findings: list[Finding]) -> None:
         """One layer's heading and its findings."""
         first = findings[0]
-        entry = self._layers.get((first.location.path, first.layer)) if first.layer is not None else None
         if first.layer is None:
             self.heading("network", clean_path(first.location.path), "")
-        elif entry is None:
-            self.heading(clean(first.layer) or "(no name)", "", "")
         else:
-            name, details = clean(first.layer) or "(no name)", shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
-            estimate = entry.estimates.get(self._report.targets[0]) if self._report.targets else None
-            if estimate is None:
-                self.heading(name, details, "")
-            else:
-                verdict = f"{estimate.grade}, {duration(estimate.time_us)}"
-                self.heading(name, details, verdict, GRADE_INKS.get(estimate.grade, "strong"))
+            entry = self._layers.get((first.location.path, first.layer))
+            details = "" if entry is None else shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
+            self.heading(clean(first.layer) or "(no name)", details, *self._verdict(entry, first.gpu))
         before = None
         for finding in findings:
             self._finding(finding, shown=finding.location == before)
             before = finding.location
+
+    def _verdict(self, entry: LayerReport | None, gpu: str | None) -> tuple[str, str]:
+        """A layer's grade and time on the GPU of its findings, which is named where there are several; and the ink."""
+        named = self.written(clean(gpu)) if self._several and gpu is not None else ""
+        if not self._several:
+            gpu = next(iter(self._report.targets), None)
+        estimate = None if entry is None or gpu is None else entry.estimates.get(gpu)
+        if estimate is None:
+            return named, "strong"
+        verdict = f"{estimate.grade}, {duration(estimate.time_us)}"
+        return f"{verdict} on {named}" if named else verdict, GRADE_INKS.get(estimate.grade, "strong")
 
     def _finding(self, finding: Finding, *, shown: bool) -> None:
         rule, at = finding.rule, finding.location

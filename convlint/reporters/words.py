@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from convlint.model import ConvLayer
-from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo
+from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Total
 from convlint.reporters.safe import clean, clean_path
 
 DOCUMENTS: Mapping[str, str] = {
@@ -47,6 +47,29 @@ def coverage(report: Report) -> str:
     if unread := len({error.path for error in report.errors}):
         line += f"; {plural(unread, 'input')} not read"
     return line
+
+
+def totals(report: Report) -> tuple[Total, ...]:
+    """What the layers come to on each target; of a single one, what the report says of the whole run."""
+    if len(report.targets) > 1 and report.totals:
+        return report.totals
+    gpu = report.targets[0] if report.targets else ""
+    return (Total(gpu=gpu, grade=report.grade, time_us=report.time_us, lost_us=report.lost_us),)
+
+
+def time_and_loss(report: Report, total: Total) -> tuple[str, ...]:
+    """`9.1 ms per training step` and `258 us of it lost to warnings (3 %)`; empty where the time is unknown."""
+    if total.time_us is None:
+        return ()
+    time = f"{duration(total.time_us)} per {'training step' if report.mode == 'training' else 'forward pass'}"
+    if total.lost_us is None:
+        return (time,)
+    grave = any(finding.severity == "error" and finding.lost_us for finding in report.findings)
+    cause = "errors and warnings" if grave else "warnings"
+    if total.lost_us <= 0:
+        return time, f"nothing of it lost to {cause}"
+    share = f" ({100 * total.lost_us / total.time_us:.0f} %)" if total.time_us > 0 else ""
+    return time, f"{duration(total.lost_us)} of it lost to {cause}{share}"
 
 
 def duration(time_us: float) -> str:

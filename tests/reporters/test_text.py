@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from convlint.model import Location
-from convlint.report import Report
+from convlint.report import Report, Total
 from convlint.reporters import Style, reporter
 from convlint.reporters.snippet import columns
 
-from .reports import ALIGNMENT, finding, full_report
+from .reports import ALIGNMENT, estimate, finding, full_report
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -26,7 +26,18 @@ UNKNOWN_TIMES = {"grade": None, "time_us": None, "lost_us": None}
 
 def several_targets() -> Report:
     report = full_report(targets=("a100", "t4"), mode="inference", errors=(), skipped=(), suppressed=())
-    return replace(report, findings=tuple(replace(f, gpu=g) for f in report.findings[:2] for g in ("a100", "t4")))
+    totals = (
+        Total(gpu="a100", grade="C", time_us=9102.5, lost_us=258.25),
+        Total(gpu="t4", grade="D", time_us=41000.0, lost_us=516.5),
+    )
+    layers = tuple(replace(entry, estimates={"a100": estimate(), "t4": estimate("F", 3250)}) for entry in report.layers)
+    findings = tuple(
+        replace(f, gpu=gpu, lost_us=f.lost_us * times)
+        for f in report.findings[:2]
+        for gpu, times in (("a100", 1), ("t4", 2))
+        if f.lost_us
+    )
+    return replace(report, findings=(*findings, *report.findings[4:5]), layers=layers, totals=totals)
 
 
 CASES = {
@@ -66,6 +77,24 @@ def test_lines_fit_the_width(width: int, unicode: bool) -> None:
     assert not end
     assert coverage.startswith("4 layers in 2 files")
     assert unicode or all(line.isascii() for line in lines)
+
+
+def test_each_target_has_its_verdict_and_its_losses() -> None:
+    report = several_targets()
+    wide, narrow = (reporter("text")(report, Style(width=width)) for width in (120, 60))
+    for text in (wide, narrow):
+        assert "a100: grade C, 9.1 ms per forward pass, 258 us of it" in text
+        assert "t4: grade D, 41 ms per forward pass, 516 us of it" in text
+        headings = [line for line in text.splitlines() if line.startswith("──")]
+        assert [line.split()[-2] for line in headings[:4]] == ["a100", "t4", "a100", "t4"]
+        assert "F, 3.25 ms on t4" in headings[1]
+    assert re.search(r"lost, a100 +lost, t4\n", wide)
+    assert re.search(r"CL103 .* 2 +210 us +420 us\n", wide)
+    assert re.search(r"CL501 .* 1 +- +-\n", wide)
+    assert "lost: 210 us on a100, 420 us on t4" in narrow
+    markdown = reporter("markdown")(report, Style())
+    assert "\na100: grade **C**, 9.1 ms per forward pass, 258 us of it lost to warnings (3 %).\n" in markdown
+    assert "\nt4: grade **D**, 41 ms per forward pass, 516 us of it lost to warnings (1 %).\n" in markdown
 
 
 def test_the_reason_of_a_rule_is_given_once() -> None:
