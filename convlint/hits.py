@@ -113,7 +113,7 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
     changed = {
         name: value
         for name, value in new.items()
-        if not (isinstance(value, int) and value == 0 and not isinstance(value, bool) and not name.startswith(("Pad", "OutPad")))
+        if (name.startswith(("Pad", "OutPad")) or value is False or value != 0)
         and ("." in name or not _same(values[_PRESENT.get(name, name)], value))
     }
     for name in new:  # one side of a padding alone would read as both

@@ -186,8 +186,8 @@ GPU_NAMES = frozenset(
     name
     for name in VOCABULARY
     if name.split(".")[0] in (*PASS_PREFIXES, "support", "network")
-    or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "wgrad_per_tap", "tile", "batch_below",
-                "batch_above", "batch_to_fill", "layer_percent")
+    or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "wgrad_per_tap", "tile",
+                "batch_below", "batch_above", "batch_to_fill", "layer_percent")
 ) - {"network.layers"}  # fmt: skip
 
 # what a rule of scope `suppression` reads, and nothing else; it judges one rule that a comment or the config silences
