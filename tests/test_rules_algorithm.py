@@ -157,8 +157,24 @@ def test_autotune_disabled_asks_for_the_setting_of_this_framework_alone(framewor
     ],
 )
 def test_outdated_cudnn(dtype: str, gpu: str, runtime: str, expected: object) -> None:
-    layer = LAYER.replace("fp16", dtype)
+    layer = LAYER.replace("fp16", dtype).replace("C: 64", "C: 60, layout: NHWC")
     assert outcome("CL505", f"{layer}, {layer.replace('name: x', 'name: y')}", gpu=gpu, runtime=runtime) == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        ("C: 60, K: 64, layout: NHWC", "warning"),
+        ("C: 64, K: 60, layout: NHWC", "warning"),
+        ("C: 3, K: 64, layout: NHWC, first: true", "warning"),
+        # nothing is lost: aligned, padded inside the transpose of NCHW, or in no Tensor Core's reach anyhow
+        ("C: 64, K: 64, layout: NHWC", "info"),
+        ("C: 60, K: 60, layout: NCHW", "info"),
+        ("C: 60, K: 60, groups: 60, layout: NHWC", "info"),
+    ],
+)
+def test_outdated_cudnn_warns_where_a_layer_needs_padding(layer: str, expected: str) -> None:
+    assert outcome("CL505", f"{{ {layer}, dtype: fp16 }}", gpu="v100", runtime='cudnn: "7.5"') == expected
 
 
 def test_outdated_cudnn_names_the_last_one_that_the_gpu_runs() -> None:
