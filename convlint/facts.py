@@ -49,6 +49,7 @@ class LayerFacts(dict[str, Any]):
     """The namespace in which the rules' expressions about one layer are evaluated."""
 
     __slots__ = ("context", "estimate", "layer")
+    layer: ConvLayer  # said here, as modules that are imported first read it
 
     def __init__(
         self, context: TargetFacts, layer: ConvLayer, edge: Edge | None, producers: tuple[ConvLayer, ...],
