@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,12 @@ def main() -> None:
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     try:
-        sys.exit(_run(sys.argv[1:]))
+        code = _run(sys.argv[1:])
+        threading = sys.modules.get("threading")
+        if threading is not None and threading.active_count() > 1:  # the user's module left threads that may never end
+            sys.stdout.flush()
+            os._exit(code)
+        sys.exit(code)
     except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
         sys.exit(130)
 

@@ -130,9 +130,10 @@ def one_of(option: str, value: str | None, known: tuple[str, ...]) -> None:
 
 
 def named_inputs(values: list[str] | None) -> dict[str, str]:
-    """`--input x=1x3x8x8 --input 4` -> the shape of each input; "" is the first."""
+    """`--input x=1x3x8x8 --input 4x3x8x8` -> the shape of each input; unnamed ones, in order, stand under ""."""
     inputs: dict[str, str] = {}
     for value in values or ():
         name, found, shape = value.rpartition("=")
-        inputs[name if found else ""] = shape
+        key = name if found else ""
+        inputs[key] = f"{inputs[key]},{shape}" if key in inputs and not found else shape
     return inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from convlint.errors import InputFault
@@ -47,12 +48,22 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     parts = re.split(r"\s*[x×*]\s*", sizes_text.strip())
     if len(parts) > LARGEST_RANK:
         raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
+    if batch is not None and parts[0].isdigit() and int(parts[0]) != batch:
+        raise InputFault(f"input {text[:60]!r} has a batch of {parts[0]}, --batch says {batch}; write N for it")
     return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype, channels_last=channels_last)
 
 
 def parse_shapes(text: str, batch: int | None = None) -> tuple[InputShape, ...]:
     """Reads several shapes separated by commas. Raises InputFault."""
     return tuple(parse_shape(part, batch) for part in text.split(","))
+
+
+def by_name(inputs: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """What `--input` says of each input: unnamed shapes go to the inputs in order. Raises InputFault for too many."""
+    unnamed = inputs[""].split(",") if "" in inputs else []
+    if len(unnamed) > len(names):
+        raise InputFault(f"{len(unnamed)} input shapes are given; there are inputs {', '.join(map(repr, names[:8]))}")
+    return {**dict(zip(names, unnamed, strict=False)), **{name: text for name, text in inputs.items() if name}}
 
 
 def _size(part: str, text: str, batch: int | None) -> int:

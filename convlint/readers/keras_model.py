@@ -8,7 +8,7 @@ from convlint.errors import InputFault
 from convlint.model import Network
 from convlint.readers.bounded_json import MOST_BYTES, entry, parse
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.input_shapes import parse_shape
+from convlint.readers.input_shapes import by_name, parse_shape
 from convlint.readers.keras_graph import Value, Walk
 from convlint.readers.keras_shapes import Shape, text
 from convlint.report import InputError
@@ -87,7 +87,7 @@ def _shape(declared: Any) -> Shape | None:
 def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict[str, Shape | None]:
     """The inputs' shapes with what `--batch` and `--input` say. Raises InputFault where that contradicts the file."""
     shapes = dict(inputs)
-    named = {name or next(iter(inputs)): value for name, value in options.inputs.items()}
+    named = by_name(options.inputs, list(inputs))
     for name in named:
         if name not in inputs:
             raise InputFault(f"the model has no input {name!r}; it has {', '.join(map(repr, list(inputs)[:8]))}")

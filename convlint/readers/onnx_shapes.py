@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from convlint.errors import InputFault
-from convlint.readers.input_shapes import parse_shape
+from convlint.readers.input_shapes import by_name, parse_shape
 from convlint.readers.onnx_file import MOST_NODES
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
     inputs = {value.name: value for value in real_inputs(graph)}
     if not inputs:
         raise InputFault("the graph has no input, so --batch and --input have nothing to set")
-    named = {name or next(iter(inputs)): text for name, text in options.inputs.items()}
+    named = by_name(options.inputs, list(inputs))
     for name in named:
         if name not in inputs:
             raise InputFault(f"the graph has no input {name!r}; it has {', '.join(map(repr, list(inputs)[:8]))}")

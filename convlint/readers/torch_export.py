@@ -140,9 +140,9 @@ class _Program:
 
     def _set_sizes(self, options: ReadOptions) -> None:
         """Gives symbolic sizes what `--batch` and `--input` say. Raises InputFault where a fixed size differs."""
-        from convlint.readers.input_shapes import parse_shape
+        from convlint.readers.input_shapes import by_name, parse_shape
 
-        named = {name or next(iter(self.user_inputs), ""): text for name, text in options.inputs.items()}
+        named = by_name(options.inputs, self.user_inputs)
         for name, text in named.items():
             if name not in self.user_inputs:
                 raise InputFault(

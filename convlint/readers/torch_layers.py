@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from convlint.model import ConvLayer, Dtype, Edge, Span, same_padding, with_output
+from convlint.model import ConvLayer, Dtype, Edge, Layout, Span, same_padding, with_output
 from convlint.readers.dataflow import Origin, Written, is_first
 from convlint.readers.torch_operators import NORM
 from convlint.readers.torch_places import relative
@@ -116,12 +116,15 @@ def _layer(calls: list[Call], taken: dict[str, int], path: str) -> tuple[ConvLay
     if dims == 1:
         fields.update(H=1, R=1)
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])
+    # A tensor of one channel, or of maps of 1x1, lies in memory the same in both layouts.
+    either = arrives[1] == 1 or all(size == 1 for size in arrives[2:])
+    layout: Layout = "NHWC" if call.nhwc else "auto" if either else "NCHW"
     where, spans = _place(call, path)
     layer = with_output(
         ConvLayer(
             name=name, path=where, spans=spans, node=call.owner or None,
             op="conv_transpose" if call.transposed else "conv", dims=dims, N=arrives[0], C=C, K=K,
-            groups=call.groups, dtype=call.dtype, layout="NHWC" if call.nhwc else "NCHW", bias=call.bias,
+            groups=call.groups, dtype=call.dtype, layout=layout, bias=call.bias,
             calls=len(calls),
             first=all(is_first(each.source) for each in calls), head=all(each.written.head for each in calls),
             norm_follows=all(each.written.readers == [NORM] for each in calls), **fields,

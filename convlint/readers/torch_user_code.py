@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from convlint.errors import InputFault
 from convlint.readers.torch_places import SITE, inside_torch, relative
@@ -27,6 +27,8 @@ def guest() -> Iterator[None]:
     """While the user's code runs: the current directory is importable, and what is printed goes to stderr."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
+    arguments, sys.argv = sys.argv, sys.argv[:1]  # a module that parses its command line must not find ours
+    leave, os._exit = os._exit, _leave  # type: ignore[assignment]
     sys.stdout.flush()
     saved: int | None = None
     try:
@@ -41,8 +43,14 @@ def guest() -> Iterator[None]:
         if saved is not None:
             os.dup2(saved, 1)
             os.close(saved)
+        sys.argv, os._exit = arguments, leave
         with contextlib.suppress(ValueError):
             sys.path.remove(here)
+
+
+def _leave(status: int = 0) -> NoReturn:
+    """In place of os._exit, which would end the check with all that it had found."""
+    raise SystemExit(status)
 
 
 @contextlib.contextmanager

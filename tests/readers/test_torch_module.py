@@ -245,3 +245,41 @@ def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
     assert [layer.layout for layer in network.layers] == ["NHWC"]
     _, errors = read("lasting:net", ReadOptions(inputs={"": "2x3x8:channels_last"}))
     assert "4 or 5 sizes" in errors[0].message
+
+
+def test_a_module_that_leaves_the_process_is_an_error(tmp_path, monkeypatch):
+    """os._exit would end the check with exit code 0 and nothing said."""
+    (tmp_path / "leaver.py").write_text("import os\nos._exit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    network, errors = read("leaver:net", ReadOptions(inputs={"": "1x3x8x8"}))
+    assert network is None
+    assert "exit" in errors[0].message
+
+
+def test_a_module_does_not_see_our_command_line(tmp_path, monkeypatch):
+    (tmp_path / "parser.py").write_text(
+        "import argparse\nfrom torch import nn\nargparse.ArgumentParser().parse_args()\n"
+        "def net():\n    return nn.Conv2d(3, 8, 3)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["convlint", "check", "parser:net"])
+    _, errors = read("parser:net", ReadOptions(inputs={"": "1x3x8x8"}))
+    assert not errors
+    assert sys.argv == ["convlint", "check", "parser:net"]
+
+
+def test_maps_of_one_pixel_have_no_layout(tmp_path, monkeypatch):
+    """Squeeze-and-excite in a channels_last network: nothing is transposed in front of its 1x1 maps."""
+    (tmp_path / "squeeze.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a, self.squeeze, self.b = nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)\n"
+        "    def forward(self, x):\n"
+        "        x = self.a(x)\n"
+        "        return self.b(x * self.squeeze(x.mean((2, 3), keepdim=True)))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    network, _ = read("squeeze:Net", ReadOptions(inputs={"": "2x8x16x16:fp16:channels_last"}))
+    assert {layer.name: layer.layout for layer in network.layers} == {"a": "NHWC", "squeeze": "auto", "b": "NHWC"}
