@@ -57,7 +57,7 @@ def lowered(**fields: object) -> Callable[[], None]:
 
 
 def modern_boards() -> None:
-    """Treats all GPUs as if their libraries had no fallbacks to CUDA cores; C = 8 stays tap by tap."""
+    """Treats all GPUs as if their libraries had no fallbacks of their own; C = 8 stays tap by tap."""
     constants.MOST_FEW_CHANNELS = 4  # type: ignore[misc]
     kept = board.Board.__init__
 

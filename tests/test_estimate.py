@@ -138,6 +138,59 @@ def test_first_layers_of_few_channels_take_several_taps_at_once(which, gpu):
     assert fprop(layers[8], load_gpu("v100")).main_loop_steps == 49
 
 
+FIRST = {"N": 256, "H": 224, "W": 224, "K": 64, "R": 7, "S": 7, "U": 2, "V": 2, "first": True}
+
+
+@pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "rtx-3090", "h100", "b200"])
+@pytest.mark.parametrize("which", ["fprop", "wgrad"])
+def test_four_channels_beat_three_and_eight_wherever_there_are_tensor_cores(gpu, which):
+    """First-layer kernels exist since Volta; three channels are copied into four."""
+    three, four, eight = (estimate_pass(conv(C=c, **FIRST), which, load_gpu(gpu), RUNTIME) for c in (3, 4, 8))
+    assert four.time_us < eight.time_us
+    assert three.time_us > four.time_us
+    assert three.padding_us > 0 == four.padding_us
+
+
+@pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "h100", "l4"])
+@pytest.mark.parametrize("which", ["fprop", "wgrad"])
+def test_tensor_cores_are_not_used_where_cuda_cores_are_faster(gpu, which):
+    """The stem of an image network and layers of odd widths; dtype alone must not make them slower."""
+    for layer in (conv(C=3, **FIRST), conv(C=32, K=32, R=5, S=10, N=16, U=2, V=2), conv(C=24, K=24, N=1, H=14, W=14)):
+        fp16 = estimate_pass(layer, which, load_gpu(gpu), RUNTIME)
+        fp32 = estimate_pass(replace(layer, dtype=Dtype.fp32), which, load_gpu(gpu), Runtime(tf32=False))
+        assert fp16.time_us <= fp32.time_us
+
+
+@pytest.mark.parametrize("which", PASSES)
+def test_a_library_that_pads_is_never_slower_than_one_that_refuses(which):
+    for c, n in ((3, 64), (3, 1), (5, 32), (62, 64), (100, 8)):
+        layer = conv(N=n, C=c, H=112, W=112, R=7, S=7, U=2, V=2)
+        for gpu in (load_gpu("v100"), load_gpu("t4"), A100):
+            old = estimate_pass(layer, which, gpu, Runtime(cudnn=Version("7.5.0")))
+            assert not old.tensor_cores
+            assert old.tflops * 1e12 < gpu.peak_flops["fp32"]
+            assert old.time_us >= estimate_pass(layer, which, gpu, Runtime(cudnn=Version("8.9.0"))).time_us
+
+
+@pytest.mark.parametrize("gpu", ["v100", "k80", "p100", "m40"])
+def test_winograd_and_fft_are_nchw_kernels(gpu):
+    """pytorch#44943: channels_last fp32 is slower where no Tensor Core works."""
+    for taps in (3, 5, 7):
+        layer = conv(dtype=Dtype.fp32, R=taps, S=taps, C=128, K=128)
+        for which in PASSES:
+            nchw, nhwc, auto = (
+                estimate_pass(replace(layer, layout=layout), which, load_gpu(gpu), Runtime(tf32=False))
+                for layout in ("NCHW", "NHWC", "auto")
+            )
+            assert nhwc.algorithm == "implicit-gemm"
+            assert nchw.time_us == auto.time_us <= nhwc.time_us
+        nchw, nhwc = (
+            estimate_layer(replace(layer, layout=layout), load_gpu(gpu), Runtime(tf32=False), "training")
+            for layout in ("NCHW", "NHWC")
+        )
+        assert nchw.time_us < nhwc.time_us
+
+
 @pytest.mark.parametrize("which", PASSES)
 def test_fact_11_nchw_costs_transposes(which):
     ratios = []

@@ -238,7 +238,7 @@ BAD: dict[Key, str] = {
     ("plain_fp32", "CL106", "warning"): "TF32 switched off",
     ("brain_float", "CL107", "error"): "bf16 on a T4",
     ("double", "CL108", "warning"): "fp64 at 1/32 of the rate on a T4",
-    ("between_tiles", "CL201", "warning"): "C=96, K=160",
+    ("between_tiles", "CL203", "warning"): "C=96, K=160",
     ("empty_tiles", "CL203", "warning"): "K=72 in tiles of 128",
     ("tail_wave", "CL204", "warning"): "220 tiles where 216 run at a time",
     ("idle_sms", "CL301", "warning"): "N=2 on 14x14",

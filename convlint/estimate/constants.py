@@ -27,8 +27,8 @@ DIRECT_SHARE: Final = 0.24
 # On V100 and T4, wgrad with C = 8 runs on CUDA cores, where that is faster, if the filter has more taps: 5x20 does, 5x5
 # and 3x3 take a Tensor Core GEMM per tap, mostly padding. Fit.
 MOST_TAPS: Final = 64
-# Share of the packed fp16 rate (twice fp32's) that the CUDA-core fallback of cuDNN before 7.6.3 reaches. Fit.
-FALLBACK_SHARE: Final = 0.9
+# Share of the packed fp16 rate (twice fp32's) that Turing's dgrad of a strided 1x1 reaches without Tensor Cores. Fit.
+STRIDED_POINTWISE_SHARE: Final = 0.9
 # Share of the fp32 peak that dgrad into at most 4 channels reaches at best. Fit.
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
@@ -37,9 +37,13 @@ WINOGRAD_GAIN: Final = 4.0
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
-# Up to this many channels, where they divide a granule, libraries since Ampere put several taps into one step, as
-# CUTLASS' "few channels" and "fixed channels" kernels do, and cuDNN's for C = 4. V100 and T4 take C = 8 tap by tap
-# (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples of 8 run best).
+# cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
+# (PyProf's and TensorFlow's lists of Tensor Core kernels have first_layer_wgrad_kernel). Library.
+FIRST_LAYER_CHANNELS: Final = 4
+VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
+# Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
+# and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples
+# of 8 run best).
 MOST_FEW_CHANNELS: Final = 16
 # Registers for accumulators: half of the register file of an SM with 65,536. Hardware.
 ACCUMULATORS_PER_REGISTER: Final = 0.5

@@ -35,25 +35,26 @@ def ceil_to(x: int, step: int) -> int:
 def padded_channels(problem: Problem, alignment: int, few_channels: bool) -> tuple[int, int]:
     """Input and output channels per group as the kernels see them; `few_channels`: C <= 4 has kernels of its own."""
     c, k = problem.C // problem.groups, problem.K // problem.groups
-    wide_c = 4 if few_channels and c <= 4 else ceil_to(c, alignment)
+    wide_c = const.FIRST_LAYER_CHANNELS if few_channels and c <= const.FIRST_LAYER_CHANNELS else ceil_to(c, alignment)
     return wide_c, ceil_to(k, alignment)
 
 
 def implicit_gemm(
-    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool, few_channels: bool = False
+    problem: Problem, which: Pass, family: Family, c: int, k: int, *, tensor: bool, few_channels: int = 0
 ) -> list[Lowering]:
     """The implicit GEMMs of a pass with `c` and `k` padded channels per group (CG 4.2, Table 2; 4.4.2 for wgrad).
 
     Tensor Core kernels walk the reduction tap by tap, so that channels are rounded up to a granule per tap; kernels
-    on CUDA cores, and those for `few_channels`, walk it as one row. wgrad tiles C, not C·R·S.
+    on CUDA cores, and those for up to `few_channels` of them, walk it as one row. wgrad tiles C, not C·R·S.
     """
-    one_row = not tensor or (few_channels and c <= const.MOST_FEW_CHANNELS and family.granule % c == 0)
+    one_row = not tensor or (c <= few_channels and family.granule % c == 0)
     N, _, D, H, W, _, Z, P, Q, T, R, S, StrideD, U, V, groups = problem[:16]
     granule, taps = family.granule, T * R * S
     if which == "fprop":
-        steps = -(-c * taps // granule) if one_row else taps * -(-c // granule)
         M = N * Z * P * Q
-        return [Lowering("implicit-gemm", "fprop", groups, M, k, steps, groups * M * (problem.K // groups))]
+        lengths = ([-(-c * taps // granule)] if one_row else []) + ([taps * -(-c // granule)] if tensor else [])
+        useful = groups * M * (problem.K // groups)
+        return [Lowering("implicit-gemm", "fprop", groups, M, k, steps, useful) for steps in lengths]
     if which == "dgrad":
         useful = N * D * H * W * problem.C
         if StrideD == U == V == 1:

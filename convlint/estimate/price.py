@@ -17,6 +17,8 @@ from convlint.model import Dtype, Pass
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
 # What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
 _SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
+# What CUDA cores multiply in place of Tensor Cores.
+_SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
 _UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0)
 
 
@@ -29,12 +31,14 @@ class Situation(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One pass of one problem on one unit of a board."""
+    """One pass of one problem on one unit of a board; `c` and `k`: channels per group that its kernels see."""
 
     problem: Problem
     which: Pass
     board: Board
     unit: Unit
+    c: int
+    k: int
 
 
 class Priced(NamedTuple):
@@ -50,22 +54,28 @@ class Priced(NamedTuple):
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
     """The least of all ways for this pass; None if there is none.
 
-    CUDA cores stand beside Tensor Cores for tf32 alone: it permits Tensor Cores, and on GeForce they are no faster.
+    CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
     """
     compute, tensorrt = situation.compute, situation.tensorrt
+    tensor = board.unit(compute, tensor=True, tensorrt=tensorrt)
+    simt = board.unit(_SIMT_TYPE.get(compute, compute) if tensor else compute, tensor=False, tensorrt=tensorrt)
+    unit = tensor or simt
+    if unit is None:
+        return None
+    case = _case(problem, which, board, unit)
     ways: list[Priced] = []
-    unit = tensor = board.unit(compute, tensor=True, tensorrt=tensorrt)
-    if tensor is not None:
-        ways = _on_tensor_cores(Case(problem, which, board, tensor), situation)
-    if tensor is None or compute == Dtype.tf32:
-        simt = board.unit(Dtype.fp32 if compute == Dtype.tf32 else compute, tensor=False, tensorrt=tensorrt)
-        if simt is not None and (tensor is None or simt.peak * const.WINOGRAD_GAIN > tensor.peak):
-            unit = unit or simt
-            below_us = min((way.time_us for way in ways), default=float("inf"))
-            ways += _on_cuda_cores(Case(problem, which, board, simt), below_us)
-    if problem.groups > 1 and unit is not None:
-        ways.append(_direct(Case(problem, which, board, unit)))
-    return min(ways, key=lambda way: way.time_us) if ways else None
+    if tensor is None:
+        ways = _on_cuda_cores(case, tensorrt)
+    else:
+        if not (situation.pads_nhwc or problem.nchw or _aligned(case)):
+            return _refused(case, simt, situation)
+        ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
+        if simt is not None and not _keeps_to_tensor_cores(case):
+            below_us = min(way.time_us for way in ways)
+            ways += _instead_of_tensor_cores(case, simt, below_us)
+    if problem.groups > 1:
+        ways.append(_direct(case))
+    return min(ways, key=lambda way: way.time_us)
 
 
 def useful_flops(problem: Problem) -> int:
@@ -88,55 +98,128 @@ def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
     return problem.dtype.bytes * (x + w + y)
 
 
+def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
+    """With the channels that the kernels of `unit` see.
+
+    First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
+    """
+    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1)
+    return Case(problem, which, board, unit, *padded_channels(problem, unit.family.alignment, few))
+
+
+def _aligned(case: Case) -> bool:
+    groups = case.problem.groups
+    return case.c * groups == case.problem.C and case.k * groups == case.problem.K
+
+
+def _copies(case: Case, situation: Situation) -> Copies:
+    us_per_byte = case.board.copy_us_per_byte
+    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, us_per_byte=us_per_byte)
+
+
+def _direct_us(case: Case) -> float:
+    return useful_flops(case.problem) / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
+
+
+def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
+    """What V100 and T4 run instead of a Tensor Core kernel, slow as it is measured to be; empty for other passes."""
+    problem, which, board = case[:3]
+    if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
+        return []
+    if problem.padded:
+        return [_untiled(case, _direct_us(case), _copies(case, situation))]
+    if which == "dgrad" and problem.strided and board.cc == "7.5":
+        rate = const.STRIDED_POINTWISE_SHARE * 2 * board.fp32_peak
+        return [_untiled(case, useful_flops(problem) / rate * 1e6, _copies(case, situation))]
+    return []
+
+
+def _keeps_to_tensor_cores(case: Case) -> bool:
+    """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings of V100 and T4 say so.
+
+    Eight channels run tap by tap there, although CUDA cores would often be faster; a padded 1x1 has its own fallback.
+    """
+    problem, which, board = case[:3]
+    if board.modern or problem.groups > 1:
+        return False
+    if which == "dgrad":
+        return problem.taps == 1 and problem.padded
+    return case.c == const.VECTOR or (which == "wgrad" and problem.taps == 1 and problem.padded)
+
+
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
-    problem, which, board, unit = case
-    family = unit.family
-    # First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
-    c, k = padded_channels(problem, family.alignment, board.modern and which != "dgrad")
-    half_rate = useful_flops(problem) / (const.FALLBACK_SHARE * 2 * board.fp32_peak) * 1e6
-    aligned = c * problem.groups == problem.C and k * problem.groups == problem.K
-    if not (aligned or problem.nchw or situation.pads_nhwc):
-        return [_untiled(case, half_rate)]
-    around = copies(problem, which, c, k, pads=not situation.tensorrt, us_per_byte=board.copy_us_per_byte)
-    slow = useful_flops(problem) / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
-    if not board.modern and which != "fprop" and problem.groups == 1 and problem.taps == 1:
-        if problem.padded:
-            return [_untiled(case, slow, around)]
-        if which == "dgrad" and problem.strided and board.cc == "7.5":
-            return [_untiled(case, half_rate, around)]
-    bytes_ = moved_bytes(problem, which, c, k)
-    ways = _least_tiled(
-        case, implicit_gemm(problem, which, family, c, k, tensor=True, few_channels=board.modern), bytes_, around
-    )
-    if not board.modern and which == "wgrad" and c == 8 and problem.taps > const.MOST_TAPS and problem.groups == 1:
-        ways.append(_untiled(case, slow, around))
+    problem, which, board, unit, c, k = case
+    around = _copies(case, situation)
+    few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
+    lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
+    ways = _least_tiled(case, lowerings, around)
+    many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
+    if many_taps and c <= const.VECTOR and not board.modern:
+        ways.append(_untiled(case, _direct_us(case) * c / problem.C, around))
     return ways
 
 
-def _on_cuda_cores(case: Case, below_us: float) -> list[Priced]:
-    problem, which, board, unit = case
+def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Priced]:
+    """CUDA-core kernels for what Tensor Cores may multiply, where they take less than `below_us`.
+
+    fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
+    either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
+    """
+    problem, which, board, tensor, c, k = case
+    if problem.dtype in (Dtype.fp32, Dtype.tf32):  # on GeForce, Tensor Cores are no faster at tf32
+        enough = simt.peak * const.WINOGRAD_GAIN > tensor.peak
+        return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
+    here = Case(problem, which, board, simt, c, k)
+    narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS)
+    least_us = useful_flops(problem) / simt.best_flops_per_us
+    spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
+    if least_us >= spare_us or join(least_us, moved_bytes(problem, which, c, k) * board.us_per_byte) >= spare_us:
+        return narrow
+    groups, us_per_byte = problem.groups, board.copy_us_per_byte
+    around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
+    lowerings = implicit_gemm(problem, which, simt.family, c, k, tensor=False)
+    return narrow + _least_tiled(here, lowerings, around, below_us)
+
+
+def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
+    """The kernel for a strided dgrad into at most 4 channels, of which it computes `c`; empty for other passes."""
+    problem, which, unit = case.problem, case.which, case.unit
+    if which != "dgrad" or not problem.strided or problem.groups != 1 or problem.C > const.FIRST_LAYER_CHANNELS:
+        return []
+    flops = useful_flops(problem) * c / problem.C
+    return [_untiled(case, flops / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6)]
+
+
+def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | None:
+    """Misaligned NHWC before cuDNN 7.6.3: implicit GEMM on CUDA cores, and never faster than the library that pads."""
+    newer = cheapest(case.problem, case.which, case.board, situation._replace(pads_nhwc=True))
+    ways = [] if simt is None else _instead_of_tensor_cores(case, simt, float("inf"))
+    if newer is None or not ways:
+        return newer
+    least = min(ways, key=lambda way: way.time_us)
+    return least._replace(time_us=max(least.time_us, newer.time_us))
+
+
+def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf")) -> list[Priced]:
+    """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
+    problem, which, board, unit, c, k = case
     family = unit.family
-    c, k = problem.C // problem.groups, problem.K // problem.groups
-    bytes_ = moved_bytes(problem, which, c, k)
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
-    if problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
+    if (any_layout or problem.layout != "NHWC") and problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
         lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
-    ways = _least_tiled(case, lowerings, bytes_, NONE, below_us)
-    if which == "dgrad" and c <= 4 and problem.strided and problem.groups == 1:
-        ways.append(_untiled(case, useful_flops(problem) / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6))
-    return ways
+    ways = _least_tiled(case, lowerings, NONE, below_us)
+    return ways + _narrow_dgrad(case, c)
 
 
-def _least_tiled(
-    case: Case, lowerings: list[Lowering], bytes_: float, around: Copies, below_us: float = float("inf")
-) -> list[Priced]:
+def _least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
     """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
-    problem, which, board, unit = case
+    problem, which, board, unit, c, k = case
     family = unit.family
     index = PASS_INDEX[which]
     setup = family.setup_us[index]
+    bytes_ = moved_bytes(problem, which, c, k)
     if family.weight_writes[index]:
-        bytes_ += family.weight_writes[index] * problem.K * (problem.C // problem.groups) * problem.taps
+        bytes_ += family.weight_writes[index] * problem.groups * c * k * problem.taps
     copied = around.transposes_us + around.padding_us
     least: Priced | None = None
     for lowering in lowerings:
@@ -165,7 +248,7 @@ def _least_tiled(
 
 def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
     """A kernel without tiles: `compute_us` against its bytes."""
-    problem, which, board, _unit = case
+    problem, which, board = case[:3]
     memory_us = (
         moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
     )
@@ -174,7 +257,7 @@ def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
 
 def _direct(case: Case) -> Priced:
     """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
-    problem, which, board, _ = case
+    problem, which, board = case[:3]
     factor = depthwise_factor(which)
     compute_us = useful_flops(problem) / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
     bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
@@ -187,7 +270,7 @@ def depthwise_factor(which: Pass) -> float:
 
 
 def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
-    problem, which, _, unit = case
+    problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
     choice = Choice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from convlint.model import ConvLayer, Dtype, Pass
+from convlint.model import ConvLayer, Dtype, Layout, Pass
 
 
 class Problem(NamedTuple):
@@ -27,7 +27,7 @@ class Problem(NamedTuple):
     V: int
     groups: int
     padded: bool
-    nchw: bool
+    layout: Layout
     residual_inputs: int
     dtype: Dtype
 
@@ -35,6 +35,11 @@ class Problem(NamedTuple):
     def taps(self) -> int:
         """Filter points."""
         return self.T * self.R * self.S
+
+    @property
+    def nchw(self) -> bool:
+        """Whether the tensors are known to be NCHW."""
+        return self.layout == "NCHW"
 
     @property
     def strided(self) -> bool:
@@ -58,7 +63,7 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         C, D, H, W, K, Z, P, Q = K, Z, P, Q, C, D, H, W
     return Problem(
         N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups,
-        padded, layer.layout == "NCHW", layer.residual_inputs, dtype,
+        padded, layer.layout, layer.residual_inputs, dtype,
     )  # fmt: skip
 
 
