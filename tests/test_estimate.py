@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves
+from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
 from convlint.gpu import gpu_names, load_gpu
 from convlint.model import PASSES, ConvLayer, Dtype, Runtime, Version, gemm, with_output
 
@@ -380,6 +380,32 @@ def test_a_changed_gpu_of_the_same_id_is_not_mistaken():
     halved = replace(A100, sms=54)
     assert fprop(layer, halved) != before
     assert fprop(layer) == before
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_int8_has_no_gradients(mode):
+    layer = conv(dtype=Dtype.int8)
+    estimate = estimate_layer(layer, A100, RUNTIME, mode)
+    assert list(estimate.passes) == ["fprop"]
+    assert estimate.time_us == time_us(layer, A100, RUNTIME, mode) == fprop(layer).time_us
+    assert estimate_pass(layer, "wgrad", A100, RUNTIME) is None
+
+
+@pytest.mark.parametrize("gpu", ["h100", "b200"])
+def test_few_filters_run_in_narrow_tiles_since_hopper(gpu):
+    """ResNet-50's layers of 64 channels leave no tile half empty."""
+    for layer in (conv(), conv(C=256, R=1, S=1), conv(N=32), conv(C=3, **FIRST)):
+        estimate = fprop(layer, load_gpu(gpu))
+        assert estimate.tile[1] == 64
+        assert estimate.tile_efficiency > 0.95
+
+
+def test_a_wave_for_three_tiles_costs_what_it_adds():
+    """17x17 maps with K = 384: 861 tiles at N = 127, 867 at N = 128, of which three need a fifth wave."""
+    before, after = (fprop(conv(N=n, C=256, H=17, W=17, K=384)) for n in (127, 128))
+    assert (before.tiles, after.tiles, after.last_wave_tiles) == (861, 867, 3)
+    assert after.time_us > 1.1 * before.time_us
+    assert after.lost_to_waves_us - before.lost_to_waves_us == pytest.approx(after.time_us - before.time_us, rel=0.1)
 
 
 def test_layer_time_sums_the_passes_times_the_calls():

@@ -9,7 +9,7 @@ from convlint.estimate.problem import TURNED, Problem, problem_of
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.gpu import Gpu
-from convlint.model import PASSES, ConvLayer, Gemm, Mode, Op, Pass, Runtime, gemm, tensor_elements
+from convlint.model import PASSES, ConvLayer, Dtype, Gemm, Mode, Op, Pass, Runtime, gemm, tensor_elements
 
 _MOST_CACHED = 4096  # estimates per GPU; then the cache starts anew, so that memory stays bounded
 
@@ -18,10 +18,10 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     """The predicted time of one pass and how it comes about.
 
     None where a size or the dtype is unknown, where the layer has no valid output, and where the GPU has no unit for
-    the dtype.
+    the dtype. int8 has no wgrad; its dgrad is the kernel that a transposed layer's inference runs.
     """
     problem = problem_of(layer)
-    if problem is None:
+    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
         return None
     return _cached(layer, problem, which, board_of(gpu), _situation(problem, gpu, runtime))
 
@@ -29,6 +29,7 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
 def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
     """The passes that `mode` runs: fprop; in training also wgrad, and dgrad unless the layer is the first.
 
+    int8 has fprop alone in training too: libraries have no int8 kernels for gradients, and none are made up here.
     None where `estimate_pass` gives None for one of them.
     """
     problem = problem_of(layer)
@@ -38,7 +39,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     passes: dict[Pass, PassEstimate] = {}
     time = attainable = 0.0
     for which in PASSES:
-        if (which != "fprop" and mode == "inference") or (which == "dgrad" and layer.first):
+        if not _runs(which, layer, mode):
             continue
         estimate = _cached(layer, problem, which, board, situation)
         if estimate is None:
@@ -60,13 +61,19 @@ def time_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> float |
     board, situation, op = board_of(gpu), _situation(problem, gpu, runtime), layer.op
     total = 0.0
     for which in PASSES:
-        if (which != "fprop" and mode == "inference") or (which == "dgrad" and layer.first):
+        if not _runs(which, layer, mode):
             continue
         time = _cached_time(problem, which, board, situation, op)
         if time is None:
             return None
         total += time
     return total * layer.calls
+
+
+def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
+    if which == "fprop":
+        return True
+    return mode != "inference" and layer.dtype != Dtype.int8 and not (which == "dgrad" and layer.first)
 
 
 def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
