@@ -48,7 +48,8 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     parts = re.split(r"\s*[x×*]\s*", sizes_text.strip())
     if len(parts) > LARGEST_RANK:
         raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
-    if batch is not None and parts[0].isdigit() and int(parts[0]) != batch:
+    images = len(parts) >= 3  # fewer sizes may be anything
+    if images and batch is not None and parts[0].isdigit() and int(parts[0]) != batch:
         raise InputFault(f"input {text[:60]!r} has a batch of {parts[0]}, --batch says {batch}; write N for it")
     return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype, channels_last=channels_last)
 
