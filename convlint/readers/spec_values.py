@@ -23,7 +23,7 @@ DTYPES = {
     "mixed_float16": "fp16", "mixed_bfloat16": "bf16",
 }  # fmt: skip
 LAYOUTS = {
-    "nchw": "NCHW", "channels_first": "NCHW", "ncdhw": "NCHW", "ncw": "NCHW", "ncl": "NCHW", "ncwh": "NCHW",
+    "nchw": "NCHW", "channels_first": "NCHW", "ncdhw": "NCHW", "ncw": "NCHW", "ncl": "NCHW",
     "contiguous": "NCHW", "torch.contiguous_format": "NCHW",
     "nhwc": "NHWC", "channels_last": "NHWC", "ndhwc": "NHWC", "nwc": "NHWC", "nlc": "NHWC",
     "channels_last_3d": "NHWC", "torch.channels_last": "NHWC", "torch.channels_last_3d": "NHWC",

@@ -551,6 +551,7 @@ def test_source_lines_are_those_that_places_count() -> None:
             "dtype: 'fp18' is not one of fp64, fp32, tf32, fp16, bf16, fp8, int8; did you mean",
         ),
         ("dtype: 16", 12, "dtype: '16' is not one of"),
+        ("layout: NCWH", 13, "layout: 'NCWH' is not one of NCHW, NHWC, auto; did you mean"),
         ("layout: NHCW", 13, "layout: 'NHCW' is not one of NCHW, NHWC, auto; did you mean"),
         ("bias: maybe", 11, "bias: must be true or false, not maybe"),
         ("name: no", 11, 'name: YAML reads no as a boolean; write "no"'),
