@@ -100,12 +100,15 @@ class Planner:
             default_mode=config.mode or "training",
             reading=options.reading,
         )
+        codes = frozenset(selected(policy, rulebook))
+        if not codes:
+            raise UsageError("no rule is selected: the selection leaves none of them")
         return Plan(
             config=config,
             job=job,
             policy=policy,
             rulebook=rulebook,
-            codes=frozenset(selected(policy, rulebook)),
+            codes=codes,
             severities=severity_overrides(policy, rulebook),
             expired=expired,
         )

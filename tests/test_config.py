@@ -183,15 +183,24 @@ def test_target_and_mode_are_defaults_that_an_input_may_overrule() -> None:
         ('select = ["CL1", "CL0"]\nignore = ["CL006"]', [], ["CL102"]),
         ('ignore = ["CL102"]', ["--select", "CL102"], ["CL102"]),
         ('ignore = ["CL102"]', ["--extend-select", "CL102"], ["CL102", "CL006"]),
-        ('select = ["CL102"]', ["--ignore", "CL102"], []),
+        ('select = ["CL102", "CL101"]', ["--ignore", "CL102"], []),
         ('ignore = ["CL102"]', ["--ignore", "CL006"], []),
-        ('ignore = ["ALL"]', [], []),
-        ("select = []", [], []),
     ],
 )
 def test_selection(config: str, options: list[str], expected: list[str]) -> None:
     write("convlint.toml", config)
     assert codes("bad.yaml", *options) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [('ignore = ["ALL"]', []), ("select = []", []), ('select = ["CL102"]', ["--ignore", "CL102"])],
+)
+def test_a_selection_that_leaves_no_rule_is_refused(config: str, options: list[str]) -> None:
+    write("convlint.toml", config)
+    ran = convlint("check", "bad.yaml", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no rule is selected" in ran.err
 
 
 def test_severity_fail_on_and_min_loss() -> None:
