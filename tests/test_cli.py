@@ -16,6 +16,7 @@ import pytest
 from command_line import Ran, convlint
 
 from convlint import __version__
+from convlint.gpu import gpu_names
 from convlint.reporters import REPORTERS
 
 HEAD = "version: 1\ndefaults: { N: 32, dtype: fp16, layout: NHWC }\nlayers:\n"
@@ -107,7 +108,8 @@ def process(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         (["infos.yaml"], 0),
         (["infos.yaml", "--fail-on", "info"], 1),
         (["errs.yaml", "--fail-on", "error"], 1),
-        (["warns.yaml", "--ignore", "CL"], 0),
+        (["warns.yaml", "--ignore", "CL1"], 0),
+        (["warns.yaml", "--ignore", "CL"], 2),
         (["warns.yaml", "--min-loss", "100"], 0),
         (["errs.yaml", "--min-loss", "100"], 1),  # an error counts whatever it costs
         (["--nonsense"], 2),
@@ -277,7 +279,7 @@ def own(folder: Path) -> str:
         (["--select", "XY101,XY200"], {"XY101", "XY200"}),
         (["--select", "XY101", "--select", "three"], {"XY101", "XY200"}),
         (["--select", "XY", "--ignore", "XY1"], {"XY200"}),
-        (["--select", "XY1", "--ignore", "one,two"], set()),
+        (["--select", "XY1,CL6", "--ignore", "one,two"], set()),
         (["--select", "XY1", "--extend-select", "three"], {"XY100", "XY101", "XY200"}),
         (["--select", "XY1", "--extend-select", "XY2", "--ignore", "XY2"], {"XY100", "XY101"}),
         (["--select", "CL6"], set()),
@@ -285,6 +287,12 @@ def own(folder: Path) -> str:
 )
 def test_selecting(arguments: list[str], selected: set[str], own: str) -> None:
     assert codes("clean.yaml", "--rules", own, *arguments) == selected
+
+
+def test_a_selection_that_leaves_no_rule(folder: Path) -> None:
+    ran = check("clean.yaml", "--select", "ALL", "--ignore", "ALL")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no rule is selected" in ran.err
 
 
 def test_ignoring_and_extending(folder: Path, own: str) -> None:
@@ -324,7 +332,7 @@ def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
     (folder / "convlint.toml").write_text("severity = { CL102 = 'info' }\n")
     assert lost_us("warns.yaml", "--select", "CL102") == 0
     several = check("warns.yaml", "--select", "CL102", "--gpu", "a100", "--gpu", "h100", "--isolated").out
-    assert len(re.findall(r"^  (?:a100|h100): grade \w, .* of it lost to warnings", several, re.MULTILINE)) == 2
+    assert len(re.findall(r"^  on (?:a100|h100): grade \w, .* of it lost to warnings", several, re.MULTILINE)) == 2
     assert lost_us("warns.yaml", "--gpu", "a100", "--gpu", "h100", "--isolated") == lost_us("warns.yaml", "--isolated")
 
 
@@ -420,6 +428,36 @@ def test_the_last_line_says_what_was_covered(arguments: list[str], start: str) -
 def test_the_last_line_counts_skipped_layers(folder: Path) -> None:
     (folder / "flat.yaml").write_text(CLEAN.replace("H: 56, W: 56, ", ""))
     assert check("flat.yaml").out.rstrip("\n").endswith("; 1 layer skipped")
+    (skipped,) = {tuple(skip["needs"]) for skip in report("clean.yaml")["skipped"] if skip["layer"] is not None} or {()}
+    assert all(need.startswith("runtime.") or need in ("bias", "norm_follows") for need in skipped)
+    assert "layer skipped" not in check("clean.yaml").out
+
+
+def test_an_input_of_which_layers_were_read_is_incomplete_not_unread(folder: Path) -> None:
+    (folder / "half.yaml").write_text(CLEAN + "  - { name: bad, C: 0, H: 56, W: 56, K: 256, kernel_size: 3 }\n")
+    assert check("half.yaml").out.rstrip("\n").endswith("; 1 input incomplete")
+    assert check("half.yaml", "broken.yaml").out.rstrip("\n").endswith("; 1 input not read; 1 input incomplete")
+    github = check("half.yaml", "broken.yaml", "-o", "github").out
+    assert github.count("title=convlint%3A incomplete") == github.count("title=convlint%3A not read") == 1
+
+
+def test_a_file_that_cannot_be_parsed_is_shown_in_place(folder: Path) -> None:
+    (folder / "tab.yaml").write_text("version: 1\nlayers:\n  - { name: a, C: [1 }\n")
+    (folder / "latin.yaml").write_bytes(b"version: 1\nlayers: \xe9\n")
+    text = check("tab.yaml", "latin.yaml").out
+    assert re.search(r"┌─ tab.yaml:3:(\d+)\n    3 │   - { name: a, C: \[1 }\n +│ +\^\n", text)
+    assert "┌─ latin.yaml:2" in text
+
+
+def test_flags_have_no_line() -> None:
+    flags = ["-N", "32", "-C", "64", "-H", "56", "-W", "56", "-K", "64", "-R", "3", "-S", "3", "--dtype", "fp16"]
+    flags += ["--runtime", "framework=pytorch", "--runtime", "cudnn_benchmark=false"]
+    flags += ["--runtime", "fixed_input_size=true", "--runtime", "deterministic=false"]
+    assert ":0" not in convlint("layer", *flags).out
+    findings = json.loads(convlint("layer", *flags, "-o", "json").out)["findings"]
+    assert "CL501" in {finding["code"] for finding in findings}
+    places = [finding[key] for finding in findings for key in ("line", "column", "end_line", "end_column")]
+    assert set(places) == {None}
 
 
 # --- the JSON contract
@@ -669,10 +707,17 @@ def test_rules_of_ones_own(folder: Path) -> None:
         assert ran.err == "convlint: error: rules/odd.yaml:5:8: check: unknown name 'X'\n"
 
 
-def test_the_table_of_gpus() -> None:
+def test_the_table_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     table = convlint("gpus")
     assert table.code == 0
     assert any(line.startswith("a100-80gb-sxm") for line in table.out.splitlines())
+    assert len(table.out.splitlines()) == len(gpu_names()) + 3
+    for width in (80, 100, 120, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow = convlint("gpus").out
+        assert max(map(len, narrow.splitlines())) <= width
+        assert re.sub(r"\s+", " ", narrow) == re.sub(r"\s+", " ", table.out)
+        assert set(gpu_names()) <= {line.partition(" ")[0] for line in narrow.splitlines()}
     one = convlint("gpus", "a100")
     assert one.code == 0
     assert "source:" in one.out

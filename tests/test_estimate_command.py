@@ -119,7 +119,7 @@ def test_shares_and_totals_add_up(convlint):
     times = [layer["estimates"][0]["time_us"] for layer in document["layers"]]
     assert document["summary"]["time_us"] == pytest.approx(sum(times), rel=1e-5)
     table = convlint(NET)[1]
-    shares = [float(share) for share in re.findall(r"([0-9.]+)%", table)]
+    shares = [float(share) for share in re.findall(r"([0-9.]+) %  ?[█▏▎▍▌▋▊▉]", table)]
     assert len(shares) == 3
     assert sum(shares) == pytest.approx(100, abs=0.2)
     assert f"a100: {clock(sum(times))} per training step, grade {document['summary']['grade']}," in table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -14,11 +15,12 @@ from convlint.commands.progress import Progress
 from convlint.engine import check_network
 from convlint.errors import InputFault, UsageError
 from convlint.linting import Verdict, conclude, lint_paths
-from convlint.located_yaml import Value
+from convlint.located_yaml import LINE_BREAK, Value, read_text
 from convlint.model import Network, Runtime, Span
 from convlint.plan import Options, Planner
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
+from convlint.report import Report
 from convlint.reporters.words import plural
 from convlint.run import resolve_targets
 
@@ -61,14 +63,25 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
             on_start=progress.start,
             on_done=progress.done,
         )
-    write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
+    report = _with_sources(verdict.report)
+    write_outputs(report, outputs, color=shown.color, quiet=shown.quiet)
     if summary is not None:
         from convlint.reporters import github
 
-        append(summary, github.summary(verdict.report))
+        append(summary, github.summary(report))
     for note in _keep_baseline(verdict, baseline, files):
         write(sys.stderr, f"convlint: {note}")
     return verdict.exit_code
+
+
+def _with_sources(report: Report) -> Report:
+    """The report with the lines of the files that could not be parsed, so that their errors can be shown in place."""
+    sources = dict(report.sources)
+    for error in report.errors:
+        if error.line is not None and error.path not in sources and error.path != "<stdin>":
+            with suppress(InputFault):  # what is no text is shown without it
+                sources[error.path] = tuple(LINE_BREAK.split(read_text(error.path)))
+    return replace(report, sources=sources)
 
 
 def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
@@ -153,7 +166,7 @@ def _runtime(flags: Mapping[str, str]) -> Runtime:
     runtime, errors = runtime_of(Value(settings, _NOWHERE) if settings else None)
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
-    return runtime
+    return replace(runtime, spans={})  # flags have no line
 
 
 def _flag_value(text: str) -> Value:

@@ -70,13 +70,13 @@ class _Page:
         titles = ["pass", f"GEMM M{self.glyphs.times}N{self.glyphs.times}K", *(title for title, _ in _COLUMNS)]
         sizes = [max(len(cell) for cell in column) for column in zip(titles, *every, strict=True)]
         kept, gap = self._fitting(titles, sizes)
-        heads = "layer".ljust(self.width - self._verdict_width) + f"{'time':>8}   share"
+        heads = "layer".ljust(self.width - self._verdict_width) + f"{'time':>8}   {'share':>6}"
         self.lines.append(self.paint("faint", heads))
         self._pass_line(titles, sizes, kept, gap, ink="faint")
         for entry in self.report.layers:
             self._file(entry)
             estimate = entry.estimates.get(label)
-            self._layer_line(entry, self._verdict(estimate, self.totals[label], 12 if self.width < 100 else 20))
+            self._layer_line(entry, self._verdict(estimate, self.totals[label], self._bar_width))
             for row in rows[id(entry)]:
                 self._pass_line(row, sizes, kept, gap)
         left_out = [title for index, title in enumerate(titles) if index not in kept]
@@ -128,7 +128,7 @@ class _Page:
         heads = [shorten(clean(label), block, self.glyphs.more) for label in targets]
         named = [f"  {self.paint('strong', head)}{' ' * (block - columns(head))}" for head in heads]
         self.lines.append(" " * left + "".join(named))
-        titles = f"  {'time':>8} {'':1} {'share':>5}" + " " * (block - 16)
+        titles = f"  {'time':>8} {'':1} {'share':>6}" + " " * (block - 17)
         self.lines.append(self.paint("faint", "layer".ljust(left) + titles * len(targets)))
         titles = f"  {'time':>8} {'TFLOPS':>7}  {'bound':<7}"
         self.lines.append(self.paint("faint", "  pass   GEMM".ljust(left) + titles * len(targets)))
@@ -136,7 +136,7 @@ class _Page:
         for entry in self.report.layers:
             self._file(entry)
             name = self._name(entry.layer, left)
-            verdicts = [self._verdict(entry.estimates.get(label), self.totals[label], block - 17) for label in targets]
+            verdicts = [self._verdict(entry.estimates.get(label), self.totals[label], block - 18) for label in targets]
             pad = " " * (left - columns(name))
             self.lines.append(self.paint("strong", name) + pad + "".join(f"  {text}" for text in verdicts))
             for which in passes_run(entry, self.report.mode):
@@ -176,18 +176,22 @@ class _Page:
 
     @property
     def _verdict_width(self) -> int:
-        return 17 + (12 if self.width < 100 else 20)
+        return 18 + self._bar_width
+
+    @property
+    def _bar_width(self) -> int:
+        return 11 if self.width < 100 else 19
 
     def _verdict(self, estimate: LayerEstimate | None, total: Total, room: int) -> str:
         """`2.10 ms C 12.3 % bar`: the time of all calls and passes; the bar's length is relative to the longest one."""
         if estimate is None:
-            return f"{'-':>8} - {'-':>5} {' ' * room}"
+            return f"{'-':>8} - {'-':>6} {' ' * room}"
         share = 100 * estimate.time_us / total.time_us if total.time_us else 0.0
-        percent = f"{share:.0f} %" if share >= 99.5 else f"{share:.1f}%"
+        percent = f"{share:.{0 if share >= 99.5 else 1}f} %"
         drawn = bar(estimate.time_us / total.longest_us, room, ascii_=self.glyphs.line.isascii())
         grade = self.paint(GRADE_INKS.get(estimate.grade, "strong"), estimate.grade)
         padding = " " * (room - len(drawn))
-        return f"{clock(estimate.time_us):>8} {grade} {percent:>5} {self.paint('label', drawn)}{padding}"
+        return f"{clock(estimate.time_us):>8} {grade} {percent:>6} {self.paint('label', drawn)}{padding}"
 
 
 def bar(share: float, width: int, *, ascii_: bool) -> str:

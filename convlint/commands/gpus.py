@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 
 from convlint.commands.output import style_of, write
 from convlint.gpu import Gpu, aliases, gpu_names, load_gpu
+from convlint.reporters.ink import wrap
 
 _COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "int8", "also called")
 
@@ -13,28 +16,47 @@ _COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "
 def run(name: str | None, color: str) -> int:
     """Prints and returns 0. Raises UsageError for an unknown GPU."""
     style = style_of(sys.stdout, color)
-    write(sys.stdout, _table() if name is None else _details(load_gpu(name), style.width))
+    if name is not None:
+        write(sys.stdout, _details(load_gpu(name), style.width))
+    else:
+        measured = sys.stdout.isatty() or os.environ.get("COLUMNS")
+        write(sys.stdout, _table(style.width if measured else None))
     return 0
 
 
-def _table() -> str:
+def _table(width: int | None) -> str:
+    """One line per GPU; where there is a width, the other names that do not fit go on below."""
     names: dict[str, list[str]] = {}
     for alias, gpu_id in aliases().items():
         names.setdefault(gpu_id, []).append(alias)
     rows = [_COLUMNS, *(_row(load_gpu(gpu_id), names.get(gpu_id, [])) for gpu_id in gpu_names())]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+    longest = max(len(name) for row in rows for name in row[-1].split(", "))
     lines = []
     for row in rows:
         cells = [
             cell.rjust(width) if column >= 2 else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=False))
         ]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
+        lines += _flowing("".join(f"{cell}  " for cell in cells), row[-1].split(", "), width, longest + 1)
     note = (
         "Peaks are dense TFLOPS (int8: TOPS): fp32 on CUDA cores; tf32, fp16 and int8 on Tensor Cores,"
         " fp16 accumulated in fp32."
     )
-    return "\n".join([*lines, "", note])
+    return "\n".join([*lines, "", *([note] if width is None else wrap(note, width))])
+
+
+def _flowing(line: str, names: Sequence[str], width: int | None, room: int) -> list[str]:
+    """The line with the names after it, set in as far as leaves `room` columns where they need further lines."""
+    lines = []
+    indent = len(line) if width is None else max(2, min(len(line), width - room))
+    for number, name in enumerate(names):
+        text = name if number == len(names) - 1 else f"{name}, "
+        if width is not None and len(line) + len(text.rstrip()) > width and line.strip():
+            lines.append(line.rstrip())
+            line = " " * indent
+        line += text
+    return [*lines, line.rstrip()]
 
 
 def _row(gpu: Gpu, names: list[str]) -> tuple[str, ...]:

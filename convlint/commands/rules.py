@@ -70,7 +70,7 @@ def document(rule: Rule, width: int) -> str:
     if "when" in top:
         lines += ["Applies when", *_wrap(_one_line(top["when"].data), width, "  "), ""]
     if "let" in top:
-        lines += ["With", *(f"  {name} = {_one_line(value.data)}" for name, value in top["let"].data.items()), ""]
+        lines += ["With", *_definitions(top["let"], width), ""]
     lines += ["Must hold", *_wrap(_one_line(top["check"].data), width, "  "), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
@@ -88,6 +88,16 @@ def document(rule: Rule, width: int) -> str:
         lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
     lines.append(f"Source: {info.source.document}, {info.source.section}")
     return "\n".join(lines)
+
+
+def _definitions(let: Value, width: int) -> list[str]:
+    """`name = expression`, each with its further lines set in."""
+    texts = [f"{name} = {_one_line(value.data)}" for name, value in let.data.items()]
+    return [
+        line
+        for text in texts
+        for line in textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+    ]
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:

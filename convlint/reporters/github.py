@@ -6,7 +6,7 @@ from convlint.model import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Style, markdown
 from convlint.reporters.safe import ascii_only, clean, clean_path
-from convlint.reporters.words import advice, coverage, gravest_first, lost
+from convlint.reporters.words import advice, coverage, gravest_first, lost, partly_read
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
@@ -20,7 +20,10 @@ def render(report: Report, style: Style) -> str:
     """
     several = len(report.targets) > 1
     commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
-    commands["error"] += [_error(error) for error in report.errors]
+    partly = partly_read(report)
+    commands["error"] += [
+        _error(error, "incomplete" if error.path in partly else "not read") for error in report.errors
+    ]
     for finding in gravest_first(report.findings):
         command = _COMMANDS[finding.severity]
         if len(commands[command]) < MOST_ANNOTATIONS:
@@ -52,9 +55,9 @@ def _finding(command: str, finding: Finding, several_targets: bool) -> str:
     return _command(command, finding.location, title, "\n".join(lines))
 
 
-def _error(error: InputError) -> str:
+def _error(error: InputError, kind: str) -> str:
     place = Location(path=error.path, line=error.line, column=error.column)
-    title = "convlint: internal error" if error.internal else "convlint: not read"
+    title = f"convlint: {'internal error' if error.internal else kind}"
     return _command("error", place, title, clean(error.message))
 
 

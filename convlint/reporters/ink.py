@@ -65,7 +65,7 @@ def wrap(text: str, width: int) -> list[str]:
         return [text]
     lines: list[str] = []
     line, used = "", 0
-    for word in text.split():
+    for word in _words(text):
         size = columns(word)
         if not line:
             line, used = word, size
@@ -76,6 +76,17 @@ def wrap(text: str, width: int) -> list[str]:
             line, used = word, size
     lines.append(line)
     return lines
+
+
+def _words(text: str) -> list[str]:
+    """What is not broken: words, and a number with its percent sign."""
+    words: list[str] = []
+    for word in text.split():
+        if word.startswith("%") and words and words[-1][-1].isdigit():
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def shorten(text: str, width: int, more: str) -> str:

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from convlint.report import Finding, Report
 from convlint.reporters import Style
 from convlint.reporters.safe import ascii_only, clean
-from convlint.reporters.words import advice, coverage, gravest_first, lost, place, plural, time_and_loss, totals
+from convlint.reporters.words import (
+    advice,
+    coverage,
+    gravest_first,
+    lost,
+    partly_read,
+    place,
+    plural,
+    time_and_loss,
+    totals,
+)
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub
 _NOTE_ROOM = 200  # characters kept for saying what was left out
@@ -72,9 +82,11 @@ def _verdicts(report: Report) -> Iterator[str]:
 def _rows(report: Report, unicode: bool) -> Iterator[str]:
     """One by one: of a large report only the first are needed."""
     several = len(report.targets) > 1
+    partly = partly_read(report)
     for error in report.errors:
         where = place(error.path, error.line, error.column)
-        yield _written(f"| not read | {code(where)} | | {prose(error.message)} | |", unicode)
+        kind = "incomplete" if error.path in partly else "not read"
+        yield _written(f"| {kind} | {code(where)} | | {prose(error.message)} | |", unicode)
     for finding in gravest_first(report.findings):
         yield _written(_row(finding, unicode, several), unicode)
 

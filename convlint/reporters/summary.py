@@ -83,7 +83,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
         parts = [f"grade {total.grade}"] if total.grade is not None else []
         parts += time_and_loss(report, total)
         if len(report.targets) > 1:
-            text = _shown(f"{total.gpu}: {', '.join(parts) or 'time unknown'}", glyphs)
+            text = _shown(f"on {total.gpu}: {', '.join(parts) or 'time unknown'}", glyphs)
         else:
             text = ", ".join(parts)
         if not text:

@@ -9,7 +9,7 @@ from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten,
 from convlint.reporters.safe import ascii_only, clean, clean_path
 from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
-from convlint.reporters.words import advice, coverage, duration, lost, origin, place, shape
+from convlint.reporters.words import advice, coverage, duration, lost, origin, partly_read, place, shape
 
 _GUTTER = 5  # columns of the line number
 _INDENT = " " * (_GUTTER + 1)
@@ -27,9 +27,14 @@ def render(report: Report, style: Style) -> str:
     page = _Page(report, style)
     for group in _by_layer(report).values():
         page.layer(group)
-    if report.errors:
-        page.heading("not read", "", "")
-        for error in report.errors:
+    partly = partly_read(report)
+    for name, errors in (
+        ("not read", [error for error in report.errors if error.path not in partly]),
+        ("incomplete", [error for error in report.errors if error.path in partly]),
+    ):
+        if errors:
+            page.heading(name, "", "")
+        for error in errors:
             page.input_error(error)
     summary = summary_lines(report, page.paint, page.glyphs, page.width)
     if summary:
@@ -120,7 +125,7 @@ class _Page:
         self._title(finding.severity, f"{clean(rule.code)} {clean(rule.name)}:", clean(finding.message) + gpu)
         if not shown:
             self._place(at.path, at.line, at.column, at.end_line, at.end_column)
-        if finding.layers:
+        if finding.layers and ", ".join(finding.layers) not in finding.message:
             names = [clean(name) for name in finding.layers[:_NAMES]]
             more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
             self._note("layers", "label", ", ".join(names) + more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from convlint.model import ConvLayer
-from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Total
+from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
 from convlint.reporters.safe import clean, clean_path
 
 DOCUMENTS: Mapping[str, str] = {
@@ -25,6 +25,11 @@ DOCUMENT_URLS: Mapping[str, str] = {
     "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
 
+# what a layer is made of: without one of these it is not checked in full, whatever settings are known
+_OF_LAYERS = frozenset((
+    "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
+    "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
+))  # fmt: skip
 _NOTHING_US = 0.005  # would be written as 0
 
 
@@ -42,11 +47,24 @@ def coverage(report: Report) -> str:
     if report.targets:
         line += f" on {clean(', '.join(report.targets))}"
     line += f": {', '.join(counts)}"
-    if skipped := len({(skip.path, skip.layer) for skip in report.skipped if skip.layer is not None}):
+    if skipped := len({(skip.path, skip.layer) for skip in report.skipped if _lacks_size(skip)}):
         line += f"; {plural(skipped, 'layer')} skipped"
-    if unread := len({error.path for error in report.errors}):
+    wrong, partly = {error.path for error in report.errors}, partly_read(report)
+    if unread := len(wrong - partly):
         line += f"; {plural(unread, 'input')} not read"
+    if incomplete := len(wrong & partly):
+        line += f"; {plural(incomplete, 'input')} incomplete"
     return line
+
+
+def _lacks_size(skip: Skipped) -> bool:
+    """Whether a layer's rule was skipped for want of a size or the dtype, not of a setting."""
+    return skip.layer is not None and any(need.rpartition(".")[2] in _OF_LAYERS for need in skip.needs)
+
+
+def partly_read(report: Report) -> frozenset[str]:
+    """The inputs of which layers were read, whatever else is wrong with them."""
+    return frozenset(entry.layer.path for entry in report.layers)
 
 
 def totals(report: Report) -> tuple[Total, ...]:

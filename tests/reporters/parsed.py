@@ -121,7 +121,7 @@ def markdown(text: str) -> Counts:
     assert sum(token.type == "tr_open" for token in tokens) == len(rows) + bool(rows)
     cells = sum(token.type == "td_open" for token in tokens)
     assert cells == 5 * len(rows)
-    unread = sum(row.startswith("| not read |") for row in rows)
+    unread = sum(row.startswith(("| not read |", "| incomplete |")) for row in rows)
     return len(rows) - unread, unread
 
 

@@ -150,8 +150,8 @@ def full_report(**changes: Any) -> Report:
         ),
         "findings": (stem, conv2, conv3, wrong, autotune, head),
         "skipped": (
-            Skipped(code="CL402", layer="conv2", path="nets/spec.yaml", needs=("layout",)),
-            Skipped(code="CL402", layer="conv3", path="nets/spec.yaml", needs=("layout",)),
+            Skipped(code="CL402", layer="conv2", path="nets/spec.yaml", needs=("dtype",)),
+            Skipped(code="CL402", layer="conv3", path="nets/spec.yaml", needs=("dtype",)),
             Skipped(code="CL505", layer=None, path="nets/spec.yaml", needs=("runtime.cudnn",)),
         ),
         "suppressed": (

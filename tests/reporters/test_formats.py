@@ -90,7 +90,7 @@ def test_json_keys_are_the_contracts() -> None:
     }  # fmt: skip
     assert document["findings"][4]["layer"] is None
     assert document["findings"][5]["fix"] is None
-    assert document["skipped"][0] == {"code": "CL402", "layer": "conv2", "path": "nets/spec.yaml", "needs": ["layout"]}
+    assert document["skipped"][0] == {"code": "CL402", "layer": "conv2", "path": "nets/spec.yaml", "needs": ["dtype"]}
     assert document["suppressed"][0] == {
         "code": "CL102", "layer": "head", "path": "nets/spec.yaml", "line": 8, "reason": "classes",
     }  # fmt: skip

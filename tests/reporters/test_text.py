@@ -13,6 +13,7 @@ import pytest
 from convlint.model import Location
 from convlint.report import Report, Total
 from convlint.reporters import Style, reporter
+from convlint.reporters.ink import wrap
 from convlint.reporters.snippet import columns
 
 from .reports import ALIGNMENT, estimate, finding, full_report
@@ -83,8 +84,8 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
     report = several_targets()
     wide, narrow = (reporter("text")(report, Style(width=width)) for width in (120, 60))
     for text in (wide, narrow):
-        assert "a100: grade C, 9.1 ms per forward pass, 258 us of it" in text
-        assert "t4: grade D, 41 ms per forward pass, 516 us of it" in text
+        assert "  on a100: grade C, 9.1 ms per forward pass, 258 us" in text
+        assert "  on t4: grade D, 41 ms per forward pass, 516 us" in text
         headings = [line for line in text.splitlines() if line.startswith("──")]
         assert [line.split()[-2] for line in headings[:4]] == ["a100", "t4", "a100", "t4"]
         assert "F, 3.25 ms on t4" in headings[1]
@@ -101,6 +102,18 @@ def test_the_reason_of_a_rule_is_given_once() -> None:
     text = reporter("text")(full_report(), Style(width=120))
     assert text.count("Tensor Cores work on vectors") == 1
     assert text.count("CL102 channel-alignment:") == 2
+
+
+def test_layers_that_the_title_names_are_not_named_again() -> None:
+    one = full_report().findings[4]
+    assert "layers  stem, conv2, conv3, head" in reporter("text")(full_report(findings=(one,)), Style())
+    named = replace(one, message="off in 4 layers: stem, conv2, conv3, head")
+    assert "layers  stem" not in reporter("text")(full_report(findings=(named,)), Style())
+
+
+def test_a_number_and_its_percent_sign_stay_together() -> None:
+    for width in range(4, 30):
+        assert not [line for line in wrap("by bound: compute 82 %, memory 18 %", width) if line.lstrip()[0] == "%"]
 
 
 def test_findings_at_one_place_show_it_once() -> None:

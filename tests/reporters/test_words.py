@@ -41,10 +41,14 @@ def test_coverage_counts_skipped_layers_and_unread_inputs_once() -> None:
         Skipped(code="CL103", layer="a", path="x", needs=("C",)),
         Skipped(code="CL103", layer="a", path="y", needs=("C",)),
         Skipped(code="CL501", layer=None, path="y", needs=("runtime.framework",)),
+        Skipped(code="CL506", layer="b", path="y", needs=("bias", "norm_follows")),
+        Skipped(code="CL507", layer="c", path="y", needs=("runtime.cudnn",)),
     )
     errors = (InputError(path="z", message="1"), InputError(path="z", message="2"), InputError(path="w", message="3"))
     report = full_report(findings=(), skipped=skipped, errors=errors)
     assert coverage(report).endswith(": 0 errors, 0 warnings; 2 layers skipped; 2 inputs not read")
+    errors = (*errors, InputError(path="nets/spec.yaml", message="3"))
+    assert coverage(replace(report, errors=errors)).endswith("; 2 inputs not read; 1 input incomplete")
 
 
 def test_lost() -> None:
