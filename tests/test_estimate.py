@@ -172,6 +172,15 @@ def test_a_library_that_pads_is_never_slower_than_one_that_refuses(which):
             assert old.time_us >= estimate_pass(layer, which, gpu, Runtime(cudnn=Version("8.9.0"))).time_us
 
 
+def test_old_libraries_run_depthwise_layers_and_tf32_without_tensor_cores():
+    old = Runtime(cudnn=Version("7.5.0"))
+    depthwise = conv(C=96, K=96, groups=96)
+    assert fprop(depthwise, runtime=old).time_us == fprop(depthwise).time_us
+    odd = conv(C=62, K=127, dtype=Dtype.fp32)
+    assert not fprop(odd, runtime=old).tensor_cores
+    assert fprop(odd, runtime=old).time_us > fprop(odd).time_us
+
+
 @pytest.mark.parametrize("gpu", ["v100", "k80", "p100", "m40"])
 def test_winograd_and_fft_are_nchw_kernels(gpu):
     """pytorch#44943: channels_last fp32 is slower where no Tensor Core works."""

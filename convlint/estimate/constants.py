@@ -85,7 +85,7 @@ _TENSOR_TILES: Final[tuple[Tile, ...]] = (
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 
 _HOPPER_TILES: Final[tuple[Tile, ...]] = (
-    (256, 128), (128, 256), (128, 128), (256, 64), (192, 64), (128, 64), (64, 256), (64, 128), (64, 64),
+    (256, 128), (128, 256), (128, 128), (256, 64), (128, 64), (64, 256), (64, 128), (64, 64),
 )  # fmt: skip
 
 # Tensor Cores. Fit: V100.
@@ -121,7 +121,7 @@ AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rat
 HOPPER: Final = AMPERE._replace(
     tiles=_HOPPER_TILES,
     dgrad_tiles=_HOPPER_TILES,
-    wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128), (64, 256)),
+    wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128)),
     granule=64,
     operand_rate=4096.0 * 2,
     most_resident=1,

@@ -31,7 +31,7 @@ class Situation(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One pass of one problem on one unit of a board; `c` and `k`: channels per group that its kernels see."""
+    """One pass of one problem on one unit of a board; its kernels see `c` and `k` channels per group, `moved` bytes."""
 
     problem: Problem
     which: Pass
@@ -39,6 +39,7 @@ class Case(NamedTuple):
     unit: Unit
     c: int
     k: int
+    moved: float
 
 
 class Priced(NamedTuple):
@@ -66,9 +67,9 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     ways: list[Priced] = []
     if tensor is None:
         ways = _on_cuda_cores(case, tensorrt)
+    elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
+        return _refused(case, simt, situation)
     else:
-        if not (situation.pads_nhwc or problem.nchw or _aligned(case)):
-            return _refused(case, simt, situation)
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
         if simt is not None and not _keeps_to_tensor_cores(case):
             below_us = min(way.time_us for way in ways)
@@ -104,7 +105,8 @@ def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
     few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1)
-    return Case(problem, which, board, unit, *padded_channels(problem, unit.family.alignment, few))
+    c, k = padded_channels(problem, unit.family.alignment, few)
+    return Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
 
 def _aligned(case: Case) -> bool:
@@ -148,7 +150,7 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 
 
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
-    problem, which, board, unit, c, k = case
+    problem, which, board, unit, c, k, _ = case
     around = _copies(case, situation)
     few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
@@ -165,15 +167,15 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
     either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
     """
-    problem, which, board, tensor, c, k = case
+    problem, which, board, tensor, c, k, moved = case
     if problem.dtype in (Dtype.fp32, Dtype.tf32):  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > tensor.peak
         return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
-    here = Case(problem, which, board, simt, c, k)
+    here = Case(problem, which, board, simt, c, k, moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS)
     least_us = useful_flops(problem) / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
-    if least_us >= spare_us or join(least_us, moved_bytes(problem, which, c, k) * board.us_per_byte) >= spare_us:
+    if least_us >= spare_us or join(least_us, moved * board.us_per_byte) >= spare_us:
         return narrow
     groups, us_per_byte = problem.groups, board.copy_us_per_byte
     around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
@@ -193,16 +195,21 @@ def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
 def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | None:
     """Misaligned NHWC before cuDNN 7.6.3: implicit GEMM on CUDA cores, and never faster than the library that pads."""
     newer = cheapest(case.problem, case.which, case.board, situation._replace(pads_nhwc=True))
-    ways = [] if simt is None else _instead_of_tensor_cores(case, simt, float("inf"))
-    if newer is None or not ways:
+    if newer is None or simt is None:
         return newer
+    if case.problem.dtype in (Dtype.fp32, Dtype.tf32):
+        ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), False)
+    else:
+        ways = _instead_of_tensor_cores(case, simt, float("inf"))
+    if case.problem.groups > 1:
+        ways.append(_direct(case))
     least = min(ways, key=lambda way: way.time_us)
     return least._replace(time_us=max(least.time_us, newer.time_us))
 
 
 def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf")) -> list[Priced]:
     """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
-    problem, which, board, unit, c, k = case
+    problem, which, board, unit, c, k, _ = case
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     if (any_layout or problem.layout != "NHWC") and problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
@@ -213,11 +220,10 @@ def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf"))
 
 def _least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
     """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
-    problem, which, board, unit, c, k = case
+    problem, which, board, unit, c, k, bytes_ = case
     family = unit.family
     index = PASS_INDEX[which]
     setup = family.setup_us[index]
-    bytes_ = moved_bytes(problem, which, c, k)
     if family.weight_writes[index]:
         bytes_ += family.weight_writes[index] * problem.groups * c * k * problem.taps
     copied = around.transposes_us + around.padding_us
