@@ -8,12 +8,14 @@ import typer
 
 from convlint import __version__, cli_estimate, cli_layer, cli_project
 from convlint.cli_options import (
+    Batch,
     Color,
     ConfigFile,
     ExtendSelect,
     FailOnOption,
     Gpu,
     Ignore,
+    Inputs,
     Isolated,
     MinLoss,
     ModeOption,
@@ -69,18 +71,8 @@ def check(
     min_loss: MinLoss = None,
     output: Output = None,
     rules: Rules = None,
-    batch: Annotated[
-        int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
-    ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            metavar="[NAME=]SHAPE",
-            help="Shape of a model's input, such as Nx3x224x224; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    batch: Batch = None,
+    inputs: Inputs = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
     specs_only: Annotated[

@@ -6,31 +6,32 @@ from typing import Annotated, Any
 
 import typer
 
+from convlint.cli_options import (
+    Batch,
+    Color,
+    DtypeOption,
+    Inputs,
+    Layout,
+    ModeOption,
+    Op,
+    OutputPadding,
+    Pad,
+    RuntimeOption,
+    named_inputs,
+    one_of,
+    size_option,
+)
+
 app = typer.Typer()
 
 Gpu = Annotated[
     list[str] | None,
     typer.Option("--gpu", "-g", help="GPU; repeat to compare. Default: the spec's, else a100.", show_default=False),
 ]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
-Batch = Annotated[
-    int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="[NAME=]SHAPE",
-        help="Shape of a model's input, such as Nx3x224x224; repeatable.",
-        show_default=False,
-    ),
-]
-Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
 
 
 def _job(gpu: list[str] | None, mode: str | None, color: str, batch: int | None, inputs: list[str] | None) -> Any:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
-    from convlint.cli_options import named_inputs, one_of
     from convlint.readers import ReadOptions
     from convlint.run import Job
 
@@ -66,8 +67,7 @@ def estimate(
     raise typer.Exit(command.run(paths or [], job, output or (), color))
 
 
-def _size(letter: str, help_: str, *names: str) -> Any:
-    return typer.Option(f"-{letter}", *names, metavar="INT|RANGE", help=help_, show_default=False)
+_RANGE = "INT|RANGE"
 
 
 @app.command()
@@ -92,15 +92,15 @@ def sweep(
             show_default=False,
         ),
     ] = None,
-    N: Annotated[str | None, _size("N", "Batch size.", "--batch")] = None,
-    C: Annotated[str | None, _size("C", "Input channels.")] = None,
-    H: Annotated[str | None, _size("H", "Input height.")] = None,
-    W: Annotated[str | None, _size("W", "Input width.")] = None,
-    K: Annotated[str | None, _size("K", "Output channels.")] = None,
-    R: Annotated[str | None, _size("R", "Filter height.")] = None,
-    S: Annotated[str | None, _size("S", "Filter width.")] = None,
-    D: Annotated[str | None, _size("D", "Input depth (3-D).")] = None,
-    T: Annotated[str | None, _size("T", "Filter depth (3-D).")] = None,
+    N: Annotated[str | None, size_option("N", "Batch size.", "--batch", metavar=_RANGE)] = None,
+    C: Annotated[str | None, size_option("C", "Input channels.", metavar=_RANGE)] = None,
+    H: Annotated[str | None, size_option("H", "Input height.", metavar=_RANGE)] = None,
+    W: Annotated[str | None, size_option("W", "Input width.", metavar=_RANGE)] = None,
+    K: Annotated[str | None, size_option("K", "Output channels.", metavar=_RANGE)] = None,
+    R: Annotated[str | None, size_option("R", "Filter height.", metavar=_RANGE)] = None,
+    S: Annotated[str | None, size_option("S", "Filter width.", metavar=_RANGE)] = None,
+    D: Annotated[str | None, size_option("D", "Input depth (3-D).", metavar=_RANGE)] = None,
+    T: Annotated[str | None, size_option("T", "Filter depth (3-D).", metavar=_RANGE)] = None,
     stride: Annotated[
         str | None,
         typer.Option(
@@ -110,12 +110,7 @@ def sweep(
             show_default=False,
         ),
     ] = None,
-    pad: Annotated[
-        str | None,
-        typer.Option(
-            "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
-        ),
-    ] = None,
+    pad: Pad = None,
     dilation: Annotated[
         str | None,
         typer.Option(
@@ -125,23 +120,11 @@ def sweep(
     groups: Annotated[
         str | None, typer.Option("--groups", metavar="INT|RANGE", help="Groups.", show_default=False)
     ] = None,
-    op: Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)] = None,
-    output_padding: Annotated[
-        str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
-    ] = None,
-    layout: Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)] = None,
-    runtime: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--runtime",
-            metavar="KEY=VALUE",
-            help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    op: Op = None,
+    output_padding: OutputPadding = None,
+    dtype: DtypeOption = None,
+    layout: Layout = None,
+    runtime: RuntimeOption = None,
     gpu: Gpu = None,
     mode: ModeOption = None,
     inputs: Inputs = None,

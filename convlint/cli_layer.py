@@ -9,67 +9,53 @@ import typer
 from convlint.cli_options import (
     Color,
     ConfigFile,
+    DtypeOption,
     ExtendSelect,
     FailOnOption,
     Gpu,
     Ignore,
     Isolated,
+    Layout,
     MinLoss,
     ModeOption,
+    Op,
     Output,
+    OutputPadding,
+    Pad,
     Quiet,
     Rules,
+    RuntimeOption,
     Select,
     common_options,
+    size_option,
 )
 from convlint.errors import UsageError
 
 app = typer.Typer()
 
 
-def _size(letter: str, help_: str, *names: str) -> Any:
-    return typer.Option(f"-{letter}", *names, metavar="INT", help=help_, show_default=False)
-
-
 @app.command()
 def layer(
-    N: Annotated[str | None, _size("N", "Batch size.", "--batch")] = None,
-    C: Annotated[str | None, _size("C", "Input channels.")] = None,
-    H: Annotated[str | None, _size("H", "Input height.")] = None,
-    W: Annotated[str | None, _size("W", "Input width.")] = None,
-    K: Annotated[str | None, _size("K", "Output channels.")] = None,
-    R: Annotated[str | None, _size("R", "Filter height.")] = None,
-    S: Annotated[str | None, _size("S", "Filter width.")] = None,
-    D: Annotated[str | None, _size("D", "Input depth (3-D).")] = None,
-    T: Annotated[str | None, _size("T", "Filter depth (3-D).")] = None,
-    P: Annotated[str | None, _size("P", "Output height, to be checked.")] = None,
-    Q: Annotated[str | None, _size("Q", "Output width, to be checked.")] = None,
+    N: Annotated[str | None, size_option("N", "Batch size.", "--batch")] = None,
+    C: Annotated[str | None, size_option("C", "Input channels.")] = None,
+    H: Annotated[str | None, size_option("H", "Input height.")] = None,
+    W: Annotated[str | None, size_option("W", "Input width.")] = None,
+    K: Annotated[str | None, size_option("K", "Output channels.")] = None,
+    R: Annotated[str | None, size_option("R", "Filter height.")] = None,
+    S: Annotated[str | None, size_option("S", "Filter width.")] = None,
+    D: Annotated[str | None, size_option("D", "Input depth (3-D).")] = None,
+    T: Annotated[str | None, size_option("T", "Filter depth (3-D).")] = None,
+    P: Annotated[str | None, size_option("P", "Output height, to be checked.")] = None,
+    Q: Annotated[str | None, size_option("Q", "Output width, to be checked.")] = None,
     stride: Annotated[str | None, typer.Option("--stride", help="U or U,V.", show_default=False)] = None,
-    pad: Annotated[
-        str | None,
-        typer.Option(
-            "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
-        ),
-    ] = None,
+    pad: Pad = None,
     dilation: Annotated[str | None, typer.Option("--dilation", help="DilH or DilH,DilW.", show_default=False)] = None,
     groups: Annotated[str | None, typer.Option("--groups", help="Groups.", show_default=False)] = None,
-    op: Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)] = None,
-    output_padding: Annotated[
-        str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
-    ] = None,
-    layout: Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)] = None,
-    runtime: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--runtime",
-            metavar="KEY=VALUE",
-            help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    op: Op = None,
+    output_padding: OutputPadding = None,
+    dtype: DtypeOption = None,
+    layout: Layout = None,
+    runtime: RuntimeOption = None,
     gpu: Gpu = None,
     mode: ModeOption = None,
     select: Select = None,

@@ -86,6 +86,47 @@ ConfigFile = Annotated[
 Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
 Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]SHAPE",
+        help="Shape of a model's input, such as Nx3x224x224; repeatable.",
+        show_default=False,
+    ),
+]
+# of one layer
+Pad = Annotated[
+    str | None,
+    typer.Option(
+        "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
+    ),
+]
+Op = Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)]
+OutputPadding = Annotated[
+    str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
+]
+DtypeOption = Annotated[
+    str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
+]
+Layout = Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)]
+RuntimeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--runtime",
+        metavar="KEY=VALUE",
+        help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
+    """The option of one size of a layer: `-K`."""
+    return typer.Option(f"-{letter}", *names, metavar=metavar, help=help_, show_default=False)
 
 
 def common_options(**given: Any) -> tuple[Any, Any]:

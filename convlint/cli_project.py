@@ -1,4 +1,4 @@
-"""The command line of `convlint config`, `schema` and `export`; `cli.py` adds them to the program."""
+"""The command line of `convlint rule`, `gpus`, `config`, `schema` and `export`; `cli.py` adds them to the program."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from convlint.cli_options import (
+    Batch,
     Color,
     ConfigFile,
     ExtendSelect,
     FailOnOption,
     Gpu,
     Ignore,
+    Inputs,
     Isolated,
     MinLoss,
     ModeOption,
@@ -118,18 +120,8 @@ def export(
         str,
         typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input."),
     ],
-    batch: Annotated[
-        int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
-    ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            metavar="[NAME=]SHAPE",
-            help="Shape of a model's input, such as Nx3x224x224; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    batch: Batch = None,
+    inputs: Inputs = None,
     file: Annotated[
         str | None,
         typer.Option(

@@ -28,5 +28,5 @@ def test_every_command_is_shown():
     from convlint.cli import app
 
     groups = [app, *(group.typer_instance for group in app.registered_groups)]
-    names = {command.callback.__name__ for group in groups for command in group.registered_commands}
+    names = {command.name or command.callback.__name__ for group in groups for command in group.registered_commands}
     assert {name for name in names if re.search(rf"convlint {name}\b", TEXT)} == names
