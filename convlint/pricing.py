@@ -124,7 +124,8 @@ class Pricer:
             wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
         else:
             wanted = [(index, changes, 1) for index, changes in zip(hit.indices, hit.sets, strict=False)]
-        if not wanted or len(wanted) > _MOST_PRICED:
+        spec = hit.flaw.case.fix
+        if spec is None or not spec.priced or not wanted or len(wanted) > _MOST_PRICED:
             return None
         total = 0.0
         for index, changes, times in wanted:

@@ -145,14 +145,16 @@ def _fix(rule: Pieces, value: Value) -> Any:
     if not isinstance(value.data, dict):
         rule.fail("fix is a mapping", value)
     changes = () if "suppression.text" in rule.names else ("set", "or")
-    rule.keys(value.data, ("describe", "safety", *changes), "fix")
+    rule.keys(value.data, ("describe", "safety", "priced", *changes), "fix")
     if "describe" not in value.data:
         rule.fail("fix needs describe", value)
     new = _set(rule, value.data.get("set"))
     other = _set(rule, value.data.get("or"))
     names = {**rule.names, **{name: plain[2] for name, plain in new}}
     describe = rule.template(value.data["describe"], names, "describe")
-    return describe, rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data), new, other
+    safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data)
+    priced = rule.choice("priced", ("true", "false"), "true", mapping=value.data) == "true"
+    return describe, safety, new, other, priced
 
 
 def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Any], ...]:

@@ -55,6 +55,7 @@ class FixSpec:
     safety: Literal["safe", "unsafe"]
     set: tuple[tuple[str, Expr], ...]
     other: tuple[tuple[str, Expr], ...]  # a second good value, on the other side
+    priced: bool  # whether the model knows what it changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,5 +244,6 @@ def _case(data: tuple[Any, ...]) -> Case:
             safety=fix[1],
             set=tuple((name, _sure(plain)) for name, plain in fix[2]),
             other=tuple((name, _sure(plain)) for name, plain in fix[3]),
+            priced=fix[4],
         ),
     )
