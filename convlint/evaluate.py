@@ -58,9 +58,19 @@ class Evaluator:
             except ExprError as error:
                 raise RuleError(error.message, path=rule.path) from error
         if len(flaws) > 1:
-            codes = {flaw.rule.info.code for flaw in flaws}
-            flaws = [flaw for flaw in flaws if not (flaw.rule.yields_to & codes)]
+            flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
         return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
+
+
+_SIZES = frozenset(("N", "C", "K", "groups"))
+
+
+def _silences(specific: Flaw, general: Flaw) -> bool:
+    """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
+    if specific.rule.info.code not in general.rule.yields_to:
+        return False
+    sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
+    return not sizes or not others or not sizes.isdisjoint(others)
 
 
 def _case(rule: Rule, facts: LayerFacts) -> Case:
