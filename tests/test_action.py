@@ -95,7 +95,7 @@ def workspace(tmp_path: Path) -> Path:
         ({"paths": "nets"}, 0, "1 layer in 1 file on a100"),
         ({"paths": "nets\n  bad.yaml\n", "gpu": "t4 h100"}, 1, "2 layers in 2 files on t4, h100"),
         ({"paths": "bad.yaml", "fail-on": "error"}, 0, "1 layer in 1 file"),
-        ({"paths": "bad.yaml", "args": "--select CL102  --ignore channel-alignment"}, 0, "0 errors, 0 warnings"),
+        ({"paths": "bad.yaml", "args": "--select CL101,CL102  --ignore channel-alignment"}, 0, "0 errors, 0 warnings"),
         ({"paths": "bad.yaml", "fail-on": "errors"}, 2, "did you mean 'error'?"),
         ({"paths": "nowhere.yaml"}, 3, "1 input not read"),
     ],
