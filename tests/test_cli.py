@@ -722,3 +722,19 @@ def test_the_table_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.code == 0
     assert "source:" in one.out
     assert "108" in one.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "warns.yaml", "-o", "json=./warns.yaml"),
+        ("check", "warns.yaml", "--write-baseline", "warns.yaml"),
+        ("export", "warns.yaml", "-o", "warns.yaml"),
+    ],
+)
+def test_an_output_never_replaces_an_input(arguments: tuple[str, ...]) -> None:
+    before = Path("warns.yaml").read_text()
+    done = convlint(*arguments)
+    assert done.code == 2
+    assert "is an input" in done.err
+    assert Path("warns.yaml").read_text() == before

@@ -49,7 +49,7 @@ class BaselineFiles:
 def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
     """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
     outputs = parse_outputs(shown.outputs)
-    check_writable([*outputs, ("baseline", files.write)])
+    check_writable([*outputs, ("baseline", files.write)], paths)
     summary = _job_summary(outputs)
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")

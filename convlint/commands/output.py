@@ -27,12 +27,14 @@ def parse_outputs(values: Sequence[str]) -> list[tuple[str, str | None]]:
     return outputs
 
 
-def check_writable(outputs: Sequence[tuple[str, str | None]]) -> None:
-    """Raises UsageError before anything is checked where a file could not be written; leaves existing ones alone."""
+def check_writable(outputs: Sequence[tuple[str, str | None]], inputs: Sequence[str] = ()) -> None:
+    """Raises UsageError before anything is checked where a file could not be written, or would replace an input."""
     for _, path in outputs:
         if path is None:
             continue
         target = Path(path)
+        if target.exists() and any(Path(source).exists() and target.samefile(source) for source in inputs):
+            raise UsageError(f"{path} is an input; write to another file")
         folder = target.parent
         if target.is_dir():
             raise UsageError(f"{path} is a folder, not a file to write")
