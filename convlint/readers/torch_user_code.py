@@ -28,7 +28,7 @@ def guest() -> Iterator[None]:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     arguments, sys.argv = sys.argv, sys.argv[:1]  # a module that parses its command line must not find ours
-    leave, os._exit = os._exit, _leave  # type: ignore[assignment]
+    leave, os._exit = os._exit, _leave
     sys.stdout.flush()
     saved: int | None = None
     try:

@@ -6,7 +6,7 @@ from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import duration, plural, time_and_loss, totals
+from convlint.reporters.words import costs_nothing, duration, plural, time_and_loss, totals
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
@@ -15,10 +15,23 @@ _CODES = 6  # rules named where many could not be checked
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
     lines = _table(report, paint, glyphs, width)
-    notes = [*_verdicts(report, paint, glyphs, width), *_not_checked(report, glyphs, width), *_suppressed(report)]
+    notes = [
+        *_verdicts(report, paint, glyphs, width),
+        *_free(report),
+        *_not_checked(report, glyphs, width),
+        *_suppressed(report),
+    ]
     if lines and notes:
         lines.append("")
     return lines + notes
+
+
+def _free(report: Report) -> list[str]:
+    """How many infos stand in the table alone, and where they are written out."""
+    free = sum(costs_nothing(finding) for finding in report.findings)
+    if not free:
+        return []
+    return [f"  left out above: {plural(free, 'info')} on what costs nothing here (--output concise lists them)"]
 
 
 def coverage_ink(report: Report) -> str:

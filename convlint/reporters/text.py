@@ -9,7 +9,7 @@ from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten,
 from convlint.reporters.safe import ascii_only, clean, clean_path
 from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
-from convlint.reporters.words import advice, coverage, duration, lost, origin, partly_read, place, shape
+from convlint.reporters.words import advice, costs_nothing, coverage, duration, lost, origin, partly_read, place, shape
 
 _GUTTER = 5  # columns of the line number
 _INDENT = " " * (_GUTTER + 1)
@@ -46,10 +46,15 @@ def render(report: Report, style: Style) -> str:
 
 
 def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
-    """The findings of each (path, layer), and of each GPU where there are several, in the order in which they come."""
+    """The findings of each (path, layer), and of each GPU where there are several, in the order in which they come.
+
+    Infos that cost nothing here are left to the summary, which counts them.
+    """
     several = len(report.targets) > 1
     groups: dict[tuple[str | None, ...], list[Finding]] = {}
     for finding in report.findings:
+        if costs_nothing(finding):
+            continue
         gpu = finding.gpu if several and finding.layer is not None else None
         groups.setdefault((finding.location.path, finding.layer, gpu), []).append(finding)
     return groups

@@ -90,6 +90,11 @@ def time_and_loss(report: Report, total: Total) -> tuple[str, ...]:
     return time, f"{duration(total.lost_us)} of it lost to {cause}{share}"
 
 
+def costs_nothing(finding: Finding) -> bool:
+    """An info whose price is known and rounds to nothing: true, but nobody would act on it here."""
+    return finding.severity == "info" and finding.lost_us is not None and finding.lost_us < _NOTHING_US
+
+
 def duration(time_us: float) -> str:
     """Three significant digits and a unit: `210 us`, `1.23 ms`, `4.5 s`."""
     value, unit = time_us, "us"

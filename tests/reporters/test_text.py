@@ -152,3 +152,24 @@ def test_plain_text_needs_no_rich() -> None:
         "print([name for name in ('rich', 'typer', 'yaml') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_infos_that_cost_nothing_stand_in_the_summary_alone() -> None:
+    """True, but nobody would act on them here; machines still get them."""
+    report = full_report()
+    free, priced, unknown = (
+        replace(
+            report.findings[0],
+            rule=replace(report.findings[0].rule, code=code, name=code.lower()),
+            severity="info",
+            lost_us=lost,
+        )
+        for code, lost in (("CL104", 0.0), ("CL105", 12.0), ("CL302", None))
+    )
+    text = reporter("text")(replace(report, findings=(free, priced, unknown)), Style())
+    body, _, summary = text.partition(" summary ")
+    assert "CL104" not in body
+    assert "CL104" in summary
+    assert "1 info on what costs nothing" in summary
+    assert "CL105" in body
+    assert "CL302" in body
