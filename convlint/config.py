@@ -73,7 +73,7 @@ class Configs:
         while folder not in self._by_folder:
             passed.append(folder)
             here = config_in(folder)
-            parent = os.path.dirname(folder)  # noqa: PTH120
+            parent = os.path.dirname(folder)
             if here is not None or parent == folder:
                 found = NO_CONFIG if here is None else _from_source(here, folder, ())
                 break
@@ -86,21 +86,21 @@ class Configs:
 
 def folder_of(path: str) -> str:
     """The folder that an input's config is looked for from, as an absolute path."""
-    if path == "-" or (":" in path and not os.path.exists(path)):  # noqa: PTH110
-        return os.getcwd()  # noqa: PTH109
-    absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib's resolve() would follow links
-    return absolute if os.path.isdir(absolute) else os.path.dirname(absolute)  # noqa: PTH112, PTH120
+    if path == "-" or (":" in path and not os.path.exists(path)):
+        return os.getcwd()
+    absolute = os.path.abspath(path)
+    return absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
 
 
 def config_in(folder: str) -> TomlSource | None:
     """The config file in `folder`: convlint.toml, or pyproject.toml if it has [tool.convlint]. Raises UsageError."""
-    own = os.path.join(folder, OWN_FILE)  # noqa: PTH118
-    if os.path.isfile(own):  # noqa: PTH113
+    own = os.path.join(folder, OWN_FILE)
+    if os.path.isfile(own):
         from convlint.toml_source import read_toml
 
         return read_toml(own, shown_path(own))
-    shared = os.path.join(folder, SHARED_FILE)  # noqa: PTH118
-    if not os.path.isfile(shared):  # noqa: PTH113
+    shared = os.path.join(folder, SHARED_FILE)
+    if not os.path.isfile(shared):
         return None
     try:
         if not _MENTION.search(Path(shared).read_bytes()):
@@ -119,13 +119,13 @@ def load_config(path: str) -> Config:
     from convlint.toml_source import read_toml
 
     source = read_toml(path, shown_path(path))
-    return _from_source(source, os.path.dirname(os.path.abspath(path)), ())  # noqa: PTH100, PTH120
+    return _from_source(source, os.path.dirname(os.path.abspath(path)), ())
 
 
 def shown_path(path: str) -> str:
     """Relative where it lies below the current folder, else absolute."""
-    absolute = os.path.abspath(path)  # noqa: PTH100
-    below = os.getcwd().rstrip(os.sep) + os.sep  # noqa: PTH109
+    absolute = os.path.abspath(path)
+    below = os.getcwd().rstrip(os.sep) + os.sep
     return absolute[len(below) :] if absolute.startswith(below) else absolute
 
 
@@ -134,7 +134,7 @@ def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> 
     from convlint.config_keys import KEYS, read_value, text_of, unknown_key
     from convlint.toml_source import Spot
 
-    shared = os.path.basename(source.path) == SHARED_FILE  # noqa: PTH119
+    shared = os.path.basename(source.path) == SHARED_FILE
     top = Spot(source, ("tool", "convlint") if shared else ())
     table: Any = source.values
     for name in top.key:
@@ -162,8 +162,8 @@ def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> 
 def _parent(text: str, at: Spot, folder: str, children: tuple[str, ...]) -> Config:
     from convlint.toml_source import read_toml
 
-    path = os.path.join(folder, text)  # noqa: PTH118
-    child = os.path.realpath(os.path.join(folder, os.path.basename(at.source.path)))  # noqa: PTH118, PTH119
+    path = os.path.join(folder, text)
+    child = os.path.realpath(os.path.join(folder, os.path.basename(at.source.path)))
     real = os.path.realpath(path)
     chain = (*children, child)
     if real in chain:
@@ -176,12 +176,12 @@ def _parent(text: str, at: Spot, folder: str, children: tuple[str, ...]) -> Conf
         if ": does not exist" in str(error) or ": is no file" in str(error):
             at.fail(f"extend: {text!r} is no file{_near(path)}")
         raise
-    return _from_source(source, os.path.dirname(os.path.abspath(path)), chain)  # noqa: PTH100, PTH120
+    return _from_source(source, os.path.dirname(os.path.abspath(path)), chain)
 
 
 def _near(path: str) -> str:
     folder, name = os.path.split(path)
     try:
-        return suggestion(name, [entry for entry in os.listdir(folder or ".") if entry.endswith(".toml")])  # noqa: PTH208
+        return suggestion(name, [entry for entry in os.listdir(folder or ".") if entry.endswith(".toml")])
     except OSError:
         return ""

@@ -140,7 +140,7 @@ def _percent(value: Any, at: Spot, _folder: str) -> float:
 
 
 def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
-    return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in _texts(value, at, folder))  # noqa: PTH118
+    return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in _texts(value, at, folder))
 
 
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from convlint.baseline import Baseline, Entry, baseline_of, stale
 from convlint.config import shown_path
-from convlint.engine import NetworkResult, assemble
 from convlint.plan import Options, Plan, Planner
 from convlint.policy import chosen, counts, exempted, verdict
 from convlint.readers import MODULE_READER, find_reader
 from convlint.readers.discovery import discover
 from convlint.report import Finding, InputError, Report, Suppressed
+from convlint.results import NetworkResult, assemble
 from convlint.rulebook import Rulebook
 from convlint.run import check_tasks
 from convlint.suppression import judge_mentions, silence_by_comments

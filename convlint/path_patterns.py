@@ -20,7 +20,7 @@ class PathPattern:
 
     def matches(self, path: str) -> bool:
         """Whether the file or folder at `path` matches."""
-        absolute = os.path.abspath(path)  # noqa: PTH100 - no file need exist
+        absolute = os.path.abspath(path)
         parts = os.path.relpath(absolute, self.base).replace(os.sep, "/").split("/")
         wanted = [part for part in self.text.replace(os.sep, "/").split("/") if part not in ("", ".")]
         if not wanted or parts[0] == "..":

@@ -23,8 +23,8 @@ _COMPILERS = ("located_yaml.py", "rule_file.py", "rule_pieces.py", "rulebook.py"
 
 def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
     """The plain form of the rules in `paths`. Raises RuleError at the first defect."""
-    here = os.path.dirname(__file__)  # noqa: PTH120
-    code = [os.path.join(here, name) for name in _COMPILERS]  # noqa: PTH118
+    here = os.path.dirname(__file__)
+    code = [os.path.join(here, name) for name in _COMPILERS]
     key = repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*code, *paths)]))
     cache = _cache_path()
     if cache is not None:
@@ -51,7 +51,7 @@ def _checksum(data: bytes) -> bytes:
 
 def _stamp(path: str) -> tuple[int, int]:
     try:
-        status = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)
     except OSError:  # Python can run without the sources
         return 0, 0
     return status.st_mtime_ns, status.st_size
@@ -62,7 +62,7 @@ def _cache_path() -> Path | None:
     if os.environ.get("CONVLINT_NO_CACHE"):
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache")) / "convlint"  # noqa: PTH111, PTH117
+    folder = Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache")) / "convlint"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():

@@ -142,7 +142,7 @@ def rule_files(folder: str) -> list[str]:
     found = []
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
-        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]  # noqa: PTH118
+        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
     return found
 
 
@@ -155,7 +155,7 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
     for folder in folders:
         from convlint.rule_file import read_rule
 
-        if not os.path.isdir(folder):  # noqa: PTH112
+        if not os.path.isdir(folder):
             raise RuleError("is not a folder of rules", path=folder)
         files = rule_files(folder)
         if not files:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 
-from convlint.engine import NetworkResult, Target, assemble, check_network
+from convlint.engine import Target, check_network
 from convlint.errors import ConvlintError, InputFault, UsageError, shown
 from convlint.gpu import load_gpu
 from convlint.located_yaml import read_text
 from convlint.model import Location, Mode, Network
 from convlint.readers import READERS, ReadOptions, find_reader
 from convlint.report import InputError, Report
+from convlint.results import NetworkResult, assemble
 from convlint.rulebook import Rulebook
 
 DEFAULT_TARGET = "a100"

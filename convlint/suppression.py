@@ -10,12 +10,12 @@ from hashlib import blake2b
 from types import SimpleNamespace
 from typing import Any
 
-from convlint.engine import NetworkResult
 from convlint.errors import RuleError, UsageError
 from convlint.expr import ExprError
 from convlint.model import ConvLayer, Location
 from convlint.policy import matching
 from convlint.report import Finding, Fix, Suppressed
+from convlint.results import NetworkResult
 from convlint.rulebook import Rule, Rulebook
 from convlint.suppression_comments import Comment, RuleKey, find_comments
 

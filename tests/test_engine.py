@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from convlint.engine import NetworkResult, Target, assemble, check_network
+from convlint.engine import Target, check_network
 from convlint.errors import RuleError
 from convlint.gpu import load_gpu
 from convlint.model import Mode
 from convlint.readers.yaml_spec import read_spec
 from convlint.report import Finding, Report
+from convlint.results import NetworkResult, assemble
 from convlint.rule_file import read_rule
 from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
 from convlint.run import Job, check_paths

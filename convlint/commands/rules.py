@@ -42,7 +42,7 @@ def _list(rulebook: Rulebook) -> str:
 
 def _test(folder: str) -> int:
     """Runs the examples of all rules in `folder`, which may reuse codes of the built-in ones."""
-    if not os.path.isdir(folder):  # noqa: PTH112
+    if not os.path.isdir(folder):
         raise RuleError("is not a folder of rules", path=folder)
     paths = rule_files(folder)
     if not paths:
