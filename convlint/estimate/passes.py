@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from convlint.estimate.board import Board, board_of
+from convlint.estimate.kernels import Priced, depthwise_factor, useful_flops, without_waves
 from convlint.estimate.precision import compute_dtype
-from convlint.estimate.price import Priced, Situation, cheapest, depthwise_factor, useful_flops, without_waves
+from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join

@@ -6,20 +6,16 @@ from typing import NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
-from convlint.estimate.constants import Split
 from convlint.estimate.copies import NONE, Copies, copies
-from convlint.estimate.lowering import Lowering, implicit_gemm, padded_channels
+from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled, useful_flops
+from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
-from convlint.estimate.search import Choice, Program, fastest, join
+from convlint.estimate.search import join
 from convlint.estimate.transforms import transforms
 from convlint.model import Dtype, Pass
 
-PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
-# What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
-_SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
 # What CUDA cores multiply in place of Tensor Cores.
 _SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
-_UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0)
 
 
 class Situation(NamedTuple):
@@ -28,28 +24,6 @@ class Situation(NamedTuple):
     compute: Dtype
     tensorrt: bool
     pads_nhwc: bool
-
-
-class Case(NamedTuple):
-    """One pass of one problem on one unit of a board; its kernels see `c` and `k` channels per group, `moved` bytes."""
-
-    problem: Problem
-    which: Pass
-    board: Board
-    unit: Unit
-    c: int
-    k: int
-    moved: float
-
-
-class Priced(NamedTuple):
-    """One way to run a pass, with all of its time."""
-
-    unit: Unit
-    choice: Choice
-    time_us: float
-    overhead_us: float
-    copies: Copies
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -75,28 +49,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
             below_us = min(way.time_us for way in ways)
             ways += _instead_of_tensor_cores(case, simt, below_us)
     if problem.groups > 1:
-        ways.append(_direct(case))
+        ways.append(direct(case))
     return min(ways, key=lambda way: way.time_us)
-
-
-def useful_flops(problem: Problem) -> int:
-    """2 x multiply-accumulates of any pass."""
-    outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
-    return 2 * outputs * (problem.C // problem.groups) * problem.taps
-
-
-def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
-    """DRAM bytes of the GEMM kernel; what a stride skips of x is not read, but dgrad writes all of it."""
-    groups = problem.groups
-    x: float = problem.N * c * groups * problem.D * problem.H * problem.W
-    w = k * groups * c * problem.taps
-    y = problem.N * k * groups * problem.Z * problem.P * problem.Q
-    if which != "dgrad" and problem.strided:
-        for taps, stride in ((problem.T, problem.StrideD), (problem.R, problem.U), (problem.S, problem.V)):
-            x *= min(1.0, taps / stride)
-    if which == "fprop":
-        y *= 1 + problem.residual_inputs
-    return problem.dtype.bytes * (x + w + y)
 
 
 def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
@@ -129,10 +83,10 @@ def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
     if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
         return []
     if problem.padded:
-        return [_untiled(case, _direct_us(case), _copies(case, situation))]
+        return [untiled(case, _direct_us(case), _copies(case, situation))]
     if which == "dgrad" and problem.strided and board.cc == "7.5":
         rate = const.STRIDED_POINTWISE_SHARE * 2 * board.fp32_peak
-        return [_untiled(case, useful_flops(problem) / rate * 1e6, _copies(case, situation))]
+        return [untiled(case, useful_flops(problem) / rate * 1e6, _copies(case, situation))]
     return []
 
 
@@ -154,10 +108,10 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     around = _copies(case, situation)
     few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
-    ways = _least_tiled(case, lowerings, around)
+    ways = least_tiled(case, lowerings, around)
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
-        ways.append(_untiled(case, _direct_us(case) * c / problem.C, around))
+        ways.append(untiled(case, _direct_us(case) * c / problem.C, around))
     return ways
 
 
@@ -180,7 +134,7 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     groups, us_per_byte = problem.groups, board.copy_us_per_byte
     around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
     lowerings = implicit_gemm(problem, which, simt.family, c, k, tensor=False)
-    return narrow + _least_tiled(here, lowerings, around, below_us)
+    return narrow + least_tiled(here, lowerings, around, below_us)
 
 
 def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
@@ -189,7 +143,7 @@ def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
     if which != "dgrad" or not problem.strided or problem.groups != 1 or problem.C > const.FIRST_LAYER_CHANNELS:
         return []
     flops = useful_flops(problem) * c / problem.C
-    return [_untiled(case, flops / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6)]
+    return [untiled(case, flops / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6)]
 
 
 def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | None:
@@ -202,7 +156,7 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     else:
         ways = _instead_of_tensor_cores(case, simt, float("inf"))
     if case.problem.groups > 1:
-        ways.append(_direct(case))
+        ways.append(direct(case))
     least = min(ways, key=lambda way: way.time_us)
     return least._replace(time_us=max(least.time_us, newer.time_us))
 
@@ -214,81 +168,5 @@ def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf"))
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     if (any_layout or problem.layout != "NHWC") and problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
         lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
-    ways = _least_tiled(case, lowerings, NONE, below_us)
+    ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
-
-
-def _least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
-    """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
-    problem, which, board, unit, c, k, bytes_ = case
-    family = unit.family
-    index = PASS_INDEX[which]
-    setup = family.setup_us[index]
-    if family.weight_writes[index]:
-        bytes_ += family.weight_writes[index] * problem.groups * c * k * problem.taps
-    copied = around.transposes_us + around.padding_us
-    least: Priced | None = None
-    for lowering in lowerings:
-        fixed = (
-            setup + copied + lowering.serial_bytes * board.us_per_byte + lowering.extra_kernels * family.extra_kernel_us
-        )
-        choice = fastest(
-            lowering,
-            unit.tables[lowering.table],
-            _SPLITS.get(lowering.table, family.split[index]),
-            family,
-            sms=board.sms,
-            bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
-            us_per_byte=board.us_per_byte,
-            below_us=below_us - fixed,
-        )
-        if choice is None:
-            continue
-        overhead = setup + choice.kernels * family.extra_kernel_us
-        time = fixed + join(choice.compute_us, choice.memory_us) + (choice.split > 1) * family.extra_kernel_us
-        if time < below_us:
-            below_us = time
-            least = Priced(unit, choice, time, overhead, around)
-    return [] if least is None else [least]
-
-
-def _untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
-    """A kernel without tiles: `compute_us` against its bytes."""
-    problem, which, board = case[:3]
-    memory_us = (
-        moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
-    )
-    return _priced_untiled(case, compute_us, memory_us, around)
-
-
-def _direct(case: Case) -> Priced:
-    """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
-    problem, which, board = case[:3]
-    factor = depthwise_factor(which)
-    compute_us = useful_flops(problem) / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
-    bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
-    return _priced_untiled(case, factor * compute_us, factor * bytes_ * board.copy_us_per_byte, NONE)
-
-
-def depthwise_factor(which: Pass) -> float:
-    """What a pass takes, compared with the direct kernel that reads and writes as much."""
-    return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
-
-
-def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
-    problem, which, unit = case.problem, case.which, case.unit
-    outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
-    choice = Choice(
-        Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
-    )
-    overhead = unit.family.setup_us[PASS_INDEX[which]]
-    time = join(compute_us, memory_us) + overhead + around.transposes_us + around.padding_us
-    return Priced(unit, choice, time, overhead, around)
-
-
-def without_waves(priced: Priced, board: Board) -> float:
-    """Compute time if tiles filled their last wave and no SM idled, all else equal."""
-    choice, program = priced.choice, priced.choice.program
-    full = program.rounds_us[program.resident] * choice.steps + priced.unit.family.round_us
-    ideal = choice.tiles / (board.sms * program.resident) * full + program.drain_us * choice.steps
-    return min(choice.compute_us, ideal / choice.lowering.peak_share)
