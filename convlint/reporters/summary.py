@@ -31,7 +31,7 @@ def _free(report: Report) -> list[str]:
     free = sum(costs_nothing(finding) for finding in report.findings)
     if not free:
         return []
-    return [f"  left out above: {plural(free, 'info')} on what costs nothing here (--output concise lists them)"]
+    return [f"  not shown: {plural(free, 'info')} on what costs nothing here (--output concise has all)"]
 
 
 def coverage_ink(report: Report) -> str:
