@@ -139,6 +139,7 @@ def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:
         "S": taps[-1],
         "PadW": None,
         "PadW_end": None,
+        "first": channels == 3,  # three channels are an image's
     }
     if len(taps) == 1:
         fields |= {"H": 1, "P": 1}

@@ -194,3 +194,17 @@ def test_pickles_are_refused_unopened(name: str) -> None:
     network, errors = read_pickle(f"/does/not/exist/{name}", ReadOptions())
     assert network is None
     assert "unpickling runs the code" in errors[0].message
+
+
+def test_weights_of_three_channels_read_images(tmp_path):
+    """What their C costs is for the rule on first layers to say, not for those on layers within a network."""
+    header = json.dumps(
+        {
+            name: {"dtype": "F16", "shape": shape, "data_offsets": [0, 0]}
+            for name, shape in (("stem.weight", [64, 3, 7, 7]), ("body.weight", [64, 64, 3, 3]))
+        }
+    ).encode()
+    path = tmp_path / "net.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    network, _ = read(str(path), ReadOptions())
+    assert [(layer.name, layer.first) for layer in network.layers] == [("stem", True), ("body", False)]
