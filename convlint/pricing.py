@@ -111,6 +111,8 @@ class Pricer:
     def _losses(self, hit: Hit) -> list[tuple[int, float]] | None:
         """What each layer loses to the flaw, as the rule counts it; None where that cannot be predicted."""
         if hit.rule.loss == "fix":
+            if hit.flaw.case.fix is not None and not hit.flaw.case.fix.priced:
+                return None
             changes = [self._change(index, changed) for index, changed in zip(hit.indices, hit.sets, strict=True)]
             if not changes or any(change is None for change in changes):
                 return None
