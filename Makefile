@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 .PHONY: demo test check clean
 
 demo: $(VENV)/installed
-	$(BIN)/convlint check sample_configs/resnet50.yaml
+	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest
