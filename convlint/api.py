@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
+from os.path import join
 from typing import Literal
 
 from convlint.baseline import read_baseline
@@ -59,7 +60,8 @@ def lint(
     )
     several = [paths] if isinstance(paths, str | PathLike) else paths
     known = None if baseline is None else read_baseline(fspath(baseline))
-    return lint_paths([fspath(path) for path in several], options, baseline=known).report
+    words = [path if isinstance(path, str) else join(".", fspath(path)) for path in several]  # a Path is no module
+    return lint_paths(words, options, baseline=known).report
 
 
 def _words(value: Words) -> tuple[str, ...]:

@@ -81,6 +81,10 @@ def check(
             "--specs-only", help="Pass over YAML and JSON files that are no specs, also where they are named."
         ),
     ] = False,
+    files_only: Annotated[
+        bool,
+        typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
+    ] = False,
     baseline: Annotated[
         str | None,
         typer.Option(

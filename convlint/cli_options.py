@@ -153,6 +153,7 @@ def common_options(**given: Any) -> tuple[Any, Any]:
         jobs=given.get("jobs", 1),
         allow_empty=given.get("allow_empty", False),
         specs_only=given.get("specs_only", False),
+        modules=not given.get("files_only", False),
     )
     return options, Presentation(outputs=tuple(given["output"] or ()), color=given["color"], quiet=given["quiet"])
 

@@ -61,7 +61,7 @@ class Configs:
         self._by_folder: dict[str, Config] = {}
 
     def of(self, path: str) -> Config:
-        """The config for the input at `path`; for standard input and modules, that of the current folder."""
+        """The config for the file or folder at `path`."""
         return self._fixed or self.of_folder(folder_of(path))
 
     def of_folder(self, folder: str) -> Config:
@@ -85,9 +85,7 @@ class Configs:
 
 
 def folder_of(path: str) -> str:
-    """The folder that an input's config is looked for from, as an absolute path."""
-    if path == "-" or (":" in path and not os.path.exists(path)):
-        return os.getcwd()
+    """The folder that a file's config is looked for from, as an absolute path."""
     absolute = os.path.abspath(path)
     return absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
 

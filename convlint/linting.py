@@ -11,8 +11,9 @@ from convlint.baseline import Baseline, Entry, baseline_of, stale
 from convlint.config import shown_path
 from convlint.plan import Options, Plan, Planner
 from convlint.policy import chosen, counts, exempted, verdict
-from convlint.readers import MODULE_READER, find_reader
+from convlint.readers import SPEC_READER, find_reader
 from convlint.readers.discovery import discover
+from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, Report, Suppressed
 from convlint.results import NetworkResult, assemble
 from convlint.rulebook import Rulebook
@@ -44,13 +45,15 @@ def lint_paths(
 ) -> Verdict:
     """Checks files, folders, modules and "-"; no path stands for the current folder.
 
+    What each path names is decided here and once: where `options.modules` is false, never a module.
+
     `adopt` treats all that is found as if the baseline held it. Raises UsageError for wrong options, configs, rules.
     """
     planner = Planner(options, today or date.today())
     inputs, errors = find_inputs(paths or ["."], planner)
-    planned = [(path, planner.plan(path)) for path in inputs]  # all of them before anything is read
+    planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
     on_start(len(planned))
-    tasks = [(path, plan.rulebook, plan.job) for path, plan in planned]
+    tasks = [(source, plan.rulebook, plan.job) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
     results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
     errors += [error for _, found in outcomes for error in found]
@@ -61,18 +64,19 @@ def lint_paths(
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
 
 
-def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[str], list[InputError]]:
+def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
     """Every input once, and what stands for none; in folders, only what the configs include."""
-    found: dict[str, None] = {}
+    found: dict[Input, None] = {}
     errors: list[InputError] = []
+    modules = planner.options.modules and not planner.options.specs_only
     for argument in paths:
-        inside, faults = discover([argument])
+        inside, faults = discover([argument], modules=modules)
         errors += faults
-        if inside == (argument,):
-            if not planner.options.specs_only or not _other_yaml(argument):
-                found[_tidy(argument)] = None
+        if [source.name for source in inside] in ([argument], [file_input(argument).name]):
+            if not planner.options.specs_only or not _other_yaml(inside[0]):
+                found[_tidy(inside[0])] = None
             continue
-        wanted = [path for path in inside if _included(path, planner) and not _other_yaml(path)]
+        wanted = [source for source in inside if _included(source.name, planner) and not _other_yaml(source)]
         if inside and not wanted:
             message = "holds nothing to check: all of it is excluded, or no spec"
             errors.append(InputError(path=argument, message=message))
@@ -80,11 +84,13 @@ def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[str], list
     return list(found), errors
 
 
-def _other_yaml(path: str) -> bool:
+def _other_yaml(source: Input) -> bool:
     """Whether this is a YAML or JSON file that is meant for something else."""
     from convlint.readers.spec_sniff import SUFFIXES, is_spec
 
-    return path.lower().endswith(SUFFIXES) and find_reader(path) == "yaml_spec" and not is_spec(path)
+    path = source.name
+    known = source.kind == "file" and path.lower().endswith(SUFFIXES) and find_reader(path) == SPEC_READER
+    return known and not is_spec(path)
 
 
 def _included(path: str, planner: Planner) -> bool:
@@ -94,17 +100,18 @@ def _included(path: str, planner: Planner) -> bool:
     return not config.include or any(pattern.matches(path) for pattern in config.include)
 
 
-def _tidy(path: str) -> str:
+def _tidy(source: Input) -> Input:
     """One spelling per file, so that fingerprints do not depend on how it was named."""
-    if path == "-" or find_reader(path) == MODULE_READER:
-        return path
-    return shown_path(str(Path(path))) if Path(path).is_absolute() else str(Path(path))
+    if source.kind != "file":
+        return source
+    path = str(Path(source.name))
+    return file_input(shown_path(path) if Path(path).is_absolute() else path)
 
 
 def conclude(
     results: Sequence[tuple[NetworkResult, Plan]],
     errors: Sequence[InputError],
-    inputs: Sequence[str],
+    inputs: Sequence[Input],
     planner: Planner,
     *,
     baseline: Baseline | None = None,
@@ -122,7 +129,7 @@ def conclude(
         for result, plan in judged
     ]
     silencer.suppressed += [Suppressed(finding=f, reason="", by="baseline") for f in found if f.fingerprint in known]
-    plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(".")]
+    plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
     report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
     suppressed = tuple(sorted(silencer.suppressed, key=_place))
@@ -131,7 +138,9 @@ def conclude(
     gone: tuple[Entry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
-        gone = stale(baseline, {finding.fingerprint for finding in found}, report, inputs, codes)
+        gone = stale(
+            baseline, {finding.fingerprint for finding in found}, report, [source.name for source in inputs], codes
+        )
     return Verdict(report=report, exit_code=verdict(report, failing=failing), found=found, stale=gone)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -12,6 +13,7 @@ from convlint.errors import UsageError
 from convlint.model import Location, Mode
 from convlint.policy import Exemption, FailOn, Policy, matching, selected, severity_overrides
 from convlint.readers import ReadOptions
+from convlint.readers.inputs import Input
 from convlint.report import Severity
 from convlint.rulebook import Rulebook, load_rulebook
 from convlint.run import DEFAULT_TARGET, Job, resolve_targets
@@ -39,6 +41,7 @@ class Options:
     jobs: int = 1
     allow_empty: bool = False
     specs_only: bool = False
+    modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +69,10 @@ class Planner:
         if options.gpus:
             resolve_targets(options.gpus)
 
-    def plan(self, path: str) -> Plan:
-        """The plan for the input at `path`."""
-        config = self.configs.of(path)
+    def plan(self, source: Input | None) -> Plan:
+        """The plan for an input; for what is no file, as for None, by the config of the current folder."""
+        is_file = source is not None and source.kind == "file"
+        config = self.configs.of(source.name) if is_file and source is not None else self.configs.of_folder(os.getcwd())
         plan = self._plans.get(id(config))
         if plan is None:
             plan = self._plans[id(config)] = self._make(config)

@@ -13,7 +13,8 @@ from convlint.errors import ConvlintError, InputFault, UsageError, shown
 from convlint.gpu import load_gpu
 from convlint.located_yaml import read_text
 from convlint.model import Location, Mode, Network
-from convlint.readers import READERS, ReadOptions, find_reader
+from convlint.readers import MODULE_READER, READERS, SPEC_READER, ReadOptions, find_reader
+from convlint.readers.inputs import Input
 from convlint.report import InputError, Report
 from convlint.results import NetworkResult, assemble
 from convlint.rulebook import Rulebook
@@ -32,7 +33,7 @@ class Job:
     reading: ReadOptions = field(default_factory=ReadOptions)
 
 
-Task = tuple[str, Rulebook, Job]
+Task = tuple[Input, Rulebook, Job]
 Outcome = tuple[NetworkResult | None, list[InputError]]
 
 
@@ -53,15 +54,16 @@ def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
         errors.append(InputError(path=path, message=message, internal=True))
 
 
-def read_input(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """The network at `path` through the reader that knows it."""
-    name = "yaml_spec" if path == "-" else find_reader(path)
+def read_input(source: Input, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network in `source` through the reader that knows it."""
+    path = source.name
+    name = {"stdin": SPEC_READER, "module": MODULE_READER}.get(source.kind) or find_reader(path)
     if name is None:
         tail = path.rsplit("/", 1)[-1]
         if "." in tail.lstrip("."):
             message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
             return None, (InputError(path=path, message=message),)
-        name = "yaml_spec"
+        name = SPEC_READER
     reader = import_module(f"convlint.readers.{name}")
     result: tuple[Network | None, tuple[InputError, ...]] = reader.read(path, options)
     return result
@@ -72,12 +74,12 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
     return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
 
 
-def check_path(path: str, rulebook: Rulebook, job: Job) -> Outcome:
+def check_input(source: Input, rulebook: Rulebook, job: Job) -> Outcome:
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     result = None
-    with last_resort(errors, path):
-        network, read_errors = read_input(path, job.reading)
+    with last_resort(errors, source.name):
+        network, read_errors = read_input(source, job.reading)
         errors += read_errors
         if network is not None:
             result = _check(network, rulebook, job, errors)
@@ -121,14 +123,14 @@ def _target_place(network: Network) -> Location:
     return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
 
 
-def check_paths(paths: Sequence[str], rulebook: Rulebook, job: Job) -> Report:
-    """The report on all `paths` under one rulebook, in their order; equal networks share estimates."""
+def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
+    """The report on all `inputs` under one rulebook, in their order; equal networks share estimates."""
     if job.gpus:
         resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
-    outcomes = check_tasks([(path, rulebook, job) for path in paths])
+    outcomes = check_tasks([(source, rulebook, job) for source in inputs])
     results = [result for result, _ in outcomes if result is not None]
     errors = [error for _, found in outcomes for error in found]
-    return assemble(results, errors, rulebook, files=len(paths))
+    return assemble(results, errors, rulebook, files=len(inputs))
 
 
 def check_tasks(
@@ -136,14 +138,14 @@ def check_tasks(
 ) -> list[Outcome]:
     """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done."""
     if jobs <= 1 or len(tasks) < 2:
-        return [_told(check_path(*task), task[0], on_done) for task in tasks]
+        return [_told(check_input(*task), task[0].name, on_done) for task in tasks]
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    travelling = [(path, rulebook.folders, job) for path, rulebook, job in tasks]
+    travelling = [(source, rulebook.folders, job) for source, rulebook, job in tasks]
     with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
         outcomes = pool.map(_check_in_process, travelling)
-        return [_told(outcome, task[0], on_done) for outcome, task in zip(outcomes, tasks, strict=True)]
+        return [_told(outcome, task[0].name, on_done) for outcome, task in zip(outcomes, tasks, strict=True)]
 
 
 def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:
@@ -159,6 +161,6 @@ def _rulebook(folders: tuple[str, ...]) -> Rulebook:
     return load_rulebook(folders)
 
 
-def _check_in_process(task: tuple[str, tuple[str, ...], Job]) -> Outcome:
-    path, folders, job = task
-    return check_path(path, _rulebook(folders), job)
+def _check_in_process(task: tuple[Input, tuple[str, ...], Job]) -> Outcome:
+    source, folders, job = task
+    return check_input(source, _rulebook(folders), job)

@@ -10,12 +10,13 @@ from convlint.engine import Target, check_network
 from convlint.errors import RuleError
 from convlint.gpu import load_gpu
 from convlint.model import Mode
+from convlint.readers.inputs import file_input
 from convlint.readers.yaml_spec import read_spec
 from convlint.report import Finding, Report
 from convlint.results import NetworkResult, assemble
 from convlint.rule_file import read_rule
 from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
-from convlint.run import Job, check_paths
+from convlint.run import Job, check_inputs
 
 BUILTIN = load_rulebook()
 
@@ -337,7 +338,7 @@ def test_a_first_layer_has_no_dgrad() -> None:
 
 def _report(spec: str, tmp_path: Path) -> Report:
     (tmp_path / "net.yaml").write_text(spec)
-    return check_paths([str(tmp_path / "net.yaml")], BUILTIN, Job())
+    return check_inputs([file_input(str(tmp_path / "net.yaml"))], BUILTIN, Job())
 
 
 STAGE = """

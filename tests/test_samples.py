@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from convlint.__main__ import _run
+from convlint.readers.inputs import file_input
 from convlint.rulebook import load_rulebook
-from convlint.run import Job, check_paths
+from convlint.run import Job, check_inputs
 
 FOLDER = Path(__file__).parent.parent / "sample_configs"
 
@@ -344,7 +345,7 @@ SIZE_RULES = {
 
 @pytest.mark.parametrize(("name", "exempt"), [("mobilenetv2", 17), ("efficientnet_b0", 16 + 32), ("convnext_tiny", 18)])
 def test_no_size_rule_speaks_of_depthwise_layers_or_of_1x1_maps(name: str, exempt: int) -> None:
-    report = check_paths([str(FOLDER / f"{name}.yaml")], load_rulebook(), Job())
+    report = check_inputs([file_input(str(FOLDER / f"{name}.yaml"))], load_rulebook(), Job())
     layers = [entry.layer for entry in report.layers]
     spared = {layer.name for layer in layers if layer.depthwise or layer.H == layer.W == layer.P == layer.Q == 1}
     assert len(spared) == exempt

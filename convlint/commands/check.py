@@ -18,6 +18,7 @@ from convlint.linting import Verdict, conclude, lint_paths
 from convlint.located_yaml import LINE_BREAK, Value, read_text
 from convlint.model import Network, Runtime, Span
 from convlint.plan import Options, Planner
+from convlint.readers.inputs import file_input
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
 from convlint.report import Report
@@ -118,11 +119,11 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     outputs = parse_outputs(shown.outputs)
     check_writable(outputs)
     planner = Planner(options, date.today())
-    plan = planner.plan("-")
+    plan = planner.plan(None)
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = network_from_flags(flags)
     result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)
-    verdict = conclude([(result, plan)], (), [FLAGS_PATH], planner)
+    verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
     return verdict.exit_code
 

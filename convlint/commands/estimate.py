@@ -10,10 +10,11 @@ from convlint.commands.destinations import parse_destinations
 from convlint.commands.output import replace_file, style_of, write
 from convlint.errors import UsageError
 from convlint.gpu import load_gpu
+from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
 from convlint.rulebook import Rulebook
-from convlint.run import Job, check_paths
+from convlint.run import Job, check_inputs
 from convlint.sweep import unknown_time
 
 FORMATS = ("text", "json", "csv")
@@ -30,7 +31,9 @@ def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> i
     if not paths:
         raise UsageError("nothing to estimate: give a spec, a model or -")
     places = parse_destinations(outputs, FORMATS, default="text")
-    report = replace(with_unknown_times(check_paths(paths, Rulebook(()), job)), lost_us=None)
+    report = replace(
+        with_unknown_times(check_inputs([decide(path) for path in paths], Rulebook(()), job)), lost_us=None
+    )
     for name, path in places:
         if path is None:
             write(sys.stdout, _render(name, report, _terminal_style(color)))

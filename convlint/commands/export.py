@@ -7,6 +7,7 @@ import sys
 from convlint.commands.output import check_writable, replace_file, write
 from convlint.export import spec_text
 from convlint.readers import ReadOptions
+from convlint.readers.inputs import decide
 from convlint.report import InputError
 from convlint.run import last_resort, read_input
 
@@ -17,7 +18,7 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
     errors: list[InputError] = []
     network = None
     with last_resort(errors, path):
-        network, read_errors = read_input(path, options)
+        network, read_errors = read_input(decide(path), options)
         errors += read_errors
     for error in errors:
         place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from convlint.commands.output import write
 from convlint.config import Config, Configs
 from convlint.config_keys import KEYS, FileIgnore, LayerIgnore, Word
 from convlint.path_patterns import PathPattern
+from convlint.readers.inputs import decide
 from convlint.reporters.safe import clean, clean_path
 
 DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
@@ -21,7 +23,8 @@ _ADDED = ("ignore", "extend-select", "rules")
 
 def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool) -> int:
     """Prints the settings for the input at `path`; `given` is the command line's, by key. Raises UsageError."""
-    config = Configs(file, isolated=isolated).of(path)
+    configs = Configs(file, isolated=isolated)
+    config = configs.of(path) if decide(path).kind == "file" else configs.of_folder(os.getcwd())
     head = (
         "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
     )

@@ -13,6 +13,7 @@ from convlint.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.errors import UsageError, suggestion
 from convlint.model import ConvLayer, Network
+from convlint.readers.inputs import decide
 from convlint.reporters import Style
 from convlint.reporters.safe import clean
 from convlint.reporters.words import place
@@ -162,7 +163,7 @@ def _from_file(
         raise UsageError(f"the layer's other values come from {path}; leave out {', '.join(others)}")
     if job.gpus:
         resolve_targets(job.gpus)
-    network, errors = read_input(path, job.reading)
+    network, errors = read_input(decide(path), job.reading)
     for error in errors:
         write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:

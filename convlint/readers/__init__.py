@@ -6,7 +6,6 @@ and never raises for bad input; it imports its heavy dependencies inside `read`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -31,9 +30,8 @@ READERS: Mapping[str, str] = {
     ".ckpt": "pickle_refusal",
     ".pkl": "pickle_refusal",
 }
+SPEC_READER = "yaml_spec"
 MODULE_READER = "torch_module"  # for `package.module:name`, the only form that runs code
-
-_MODULE_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +51,7 @@ class Reader(Protocol):
 
 
 def find_reader(path: str) -> str | None:
-    """The name of the module in this package that reads `path`, or None: the longest known suffix wins."""
-    if _MODULE_REFERENCE.fullmatch(path):
-        return MODULE_READER
+    """The name of the module in this package that reads the file at `path`, or None: the longest suffix wins."""
     name = path.lower()
     known = [suffix for suffix in READERS if name.endswith(suffix)]
     return READERS[max(known, key=len)] if known else None

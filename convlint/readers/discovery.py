@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from convlint.readers import READERS, find_reader
+from convlint.readers.inputs import Input, decide, file_input
 from convlint.report import InputError
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
@@ -21,27 +22,25 @@ _MAGIC = re.compile(r"[*?\[]")
 _PIECES = re.compile(r"\[!?[^\]\[]+\]|.", re.DOTALL)
 
 
-def discover(arguments: Iterable[str]) -> tuple[tuple[str, ...], tuple[InputError, ...]]:
+def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
     """The inputs that `arguments` mean, in a fixed order, and an error for each that means nothing.
 
-    A file, `-` or `package.module:name` stands for itself, whatever its suffix. A folder stands for every file below
+    A file, `-` or, unless `modules` is false, `package.module:name` stands for itself. A folder stands for every file below
     it that a reader knows, a glob (`**` included) for what it matches. Folders whose name starts with a dot, and
     those that hold other people's code, are not entered; neither are links to folders, so no loop has no end.
     """
-    found: dict[str, None] = {}
+    found: dict[Input, None] = {}
     errors: list[InputError] = []
     for argument in arguments:
-        if argument == "-" or find_reader(argument) == "torch_module" or _exists(argument) == "file":
-            found[argument] = None
-            continue
-        if _exists(argument) == "folder":
+        there = None if argument == "-" else _exists(argument)
+        if there == "folder":
             inside = _below(argument)
             what = "holds nothing that convlint reads"
-        elif _MAGIC.search(argument):
+        elif there is None and _MAGIC.search(argument):
             inside = _matching(argument)
             what = "matches nothing that convlint reads"
         else:
-            found[argument] = None  # its reader says why it cannot be read
+            found[decide(argument, modules=modules)] = None  # where it cannot be read, its reader says why
             continue
         files = _first(inside, MOST_FILES + 1)
         if len(files) > MOST_FILES:
@@ -51,7 +50,7 @@ def discover(arguments: Iterable[str]) -> tuple[tuple[str, ...], tuple[InputErro
         elif not files:
             errors.append(InputError(path=argument, message=f"{what} ({', '.join(_suffixes())})"))
         else:
-            found.update(dict.fromkeys(sorted(_without_shards(files))))
+            found.update(dict.fromkeys(map(file_input, sorted(_without_shards(files)))))
     return tuple(found), tuple(errors)
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from convlint.readers import discovery
-from convlint.readers.discovery import discover
+from convlint.report import InputError
+
+
+def discover(arguments: Iterable[str]) -> tuple[tuple[str, ...], tuple[InputError, ...]]:
+    found, errors = discovery.discover(arguments)
+    return tuple(source.name for source in found), errors
+
 
 SPEC = "version: 1\nlayers:\n  - {C: 8}\n"
 

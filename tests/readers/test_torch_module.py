@@ -212,8 +212,8 @@ def test_no_weights_are_allocated(tmp_path: Path) -> None:
     assert run(code, tmp_path).stdout == "65536 ()\n" * 2
 
 
-def test_the_registry_tells_modules_from_files() -> None:
-    assert find_reader("package.module:name") == "torch_module"
+def test_the_registry_knows_files_only() -> None:
+    assert find_reader("package.module:name") is None
     assert find_reader("C:\\models\\a.onnx") == "onnx_model"
     assert find_reader("folder/no.suffix") is None
 
