@@ -126,12 +126,13 @@ def bench_estimates(folder: Path, runs: int) -> None:
     from convlint.gpu import load_gpu
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import file_input
+    from convlint.readers.reading import Reading
     from convlint.rulebook import load_rulebook
-    from convlint.run import read_input
 
     path = folder / "distinct.yaml"
     path.write_text(spec_text(10_000, distinct=True))
-    network, errors = read_input(file_input(str(path)), ReadOptions())
+    with Reading() as reading:
+        network, errors = reading.read(file_input(str(path)), ReadOptions())
     assert network is not None
     assert not errors
     gpu = load_gpu("a100")

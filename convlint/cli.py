@@ -19,12 +19,12 @@ from convlint.cli_options import (
     Isolated,
     MinLoss,
     ModeOption,
+    ModuleTimeout,
     Output,
     Quiet,
     Rules,
     Select,
     common_options,
-    named_inputs,
 )
 
 app = typer.Typer(
@@ -73,6 +73,7 @@ def check(
     rules: Rules = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    module_timeout: ModuleTimeout = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
     specs_only: Annotated[
@@ -108,7 +109,7 @@ def check(
     """Check specs and models. Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete."""
     from convlint.commands import check as command
 
-    options, shown = common_options(**dict(locals(), inputs=named_inputs(inputs)))
+    options, shown = common_options(**dict(locals(), inputs_given=inputs))
     files = command.BaselineFiles(read=baseline, write=write_baseline, prune=prune_baseline)
     raise typer.Exit(command.check(paths or [], options, shown, files))
 

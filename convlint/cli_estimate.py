@@ -13,12 +13,13 @@ from convlint.cli_options import (
     Inputs,
     Layout,
     ModeOption,
+    ModuleTimeout,
     Op,
     OutputPadding,
     Pad,
     RuntimeOption,
-    named_inputs,
     one_of,
+    read_options,
     size_option,
 )
 
@@ -30,14 +31,20 @@ Gpu = Annotated[
 ]
 
 
-def _job(gpu: list[str] | None, mode: str | None, color: str, batch: int | None, inputs: list[str] | None) -> Any:
+def _job(
+    gpu: list[str] | None,
+    mode: str | None,
+    color: str,
+    batch: int | None,
+    inputs: list[str] | None,
+    timeout: float | None,
+) -> Any:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
-    from convlint.readers import ReadOptions
     from convlint.run import Job
 
     one_of("--mode", mode, ("training", "inference"))
     one_of("--color", color, ("auto", "always", "never"))
-    return Job(gpus=tuple(gpu or ()), mode=mode, reading=ReadOptions(batch=batch, inputs=named_inputs(inputs)))  # type: ignore[arg-type]
+    return Job(gpus=tuple(gpu or ()), mode=mode, reading=read_options(batch, inputs, timeout))  # type: ignore[arg-type]
 
 
 @app.command()
@@ -52,6 +59,7 @@ def estimate(
     mode: ModeOption = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    module_timeout: ModuleTimeout = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,7 +71,7 @@ def estimate(
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.commands import estimate as command
 
-    job = _job(gpu, mode, color, batch, inputs)
+    job = _job(gpu, mode, color, batch, inputs, module_timeout)
     raise typer.Exit(command.run(paths or [], job, output or (), color))
 
 
@@ -128,6 +136,7 @@ def sweep(
     gpu: Gpu = None,
     mode: ModeOption = None,
     inputs: Inputs = None,
+    module_timeout: ModuleTimeout = None,
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="What charts show: time, tflops (default) or efficiency.", show_default=False),
@@ -160,4 +169,6 @@ def sweep(
 
     shown = command.Shown(outputs=tuple(output or ()), metric=metric, plot=plot, color=color)
     flags = layer_flags({**given, "P": None, "Q": None})
-    raise typer.Exit(command.run(flags, path, layer, figure, _job(gpu, mode, color, None, inputs), shown))
+    raise typer.Exit(
+        command.run(flags, path, layer, figure, _job(gpu, mode, color, None, inputs, module_timeout), shown)
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from convlint.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
+
+if TYPE_CHECKING:
+    from convlint.readers import ReadOptions
 
 Gpu = Annotated[
     list[str] | None,
@@ -98,6 +101,16 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
+ModuleTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--module-timeout",
+        metavar="SECONDS",
+        help="For building and tracing one module. Default: 120.",
+        min=0.1,
+        show_default=False,
+    ),
+]
 # of one layer
 Pad = Annotated[
     str | None,
@@ -133,7 +146,6 @@ def common_options(**given: Any) -> tuple[Any, Any]:
     """(Options, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
     from convlint.commands.check import Presentation
     from convlint.plan import Options
-    from convlint.readers import ReadOptions
 
     one_of("--mode", given["mode"], ("training", "inference"))
     one_of("--fail-on", given["fail_on"], ("error", "warning", "info", "never"))
@@ -147,7 +159,7 @@ def common_options(**given: Any) -> tuple[Any, Any]:
         fail_on=given["fail_on"],
         min_loss=given["min_loss"],
         rules=tuple(given["rules"] or ()),
-        reading=ReadOptions(batch=given.get("batch"), inputs=given.get("inputs") or {}),
+        reading=read_options(given.get("batch"), given.get("inputs_given"), given.get("module_timeout")),
         config=given["config"],
         isolated=given["isolated"],
         jobs=given.get("jobs", 1),
@@ -169,6 +181,14 @@ def one_of(option: str, value: str | None, known: tuple[str, ...]) -> None:
         from convlint.errors import suggestion
 
         raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
+
+
+def read_options(batch: int | None, inputs: list[str] | None, module_timeout: float | None) -> ReadOptions:
+    """What the command line says about reading."""
+    from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
+
+    seconds = MODULE_TIMEOUT_S if module_timeout is None else module_timeout
+    return ReadOptions(batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds)
 
 
 def named_inputs(values: list[str] | None) -> dict[str, str]:

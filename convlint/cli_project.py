@@ -18,10 +18,11 @@ from convlint.cli_options import (
     Isolated,
     MinLoss,
     ModeOption,
+    ModuleTimeout,
     Rules,
     Select,
-    named_inputs,
     one_of,
+    read_options,
 )
 from convlint.completion import gpus_and_aliases, rule_keys
 
@@ -122,6 +123,7 @@ def export(
     ],
     batch: Batch = None,
     inputs: Inputs = None,
+    module_timeout: ModuleTimeout = None,
     file: Annotated[
         str | None,
         typer.Option(
@@ -131,6 +133,5 @@ def export(
 ) -> None:
     """Write what a reader sees in a model as a YAML spec, to edit and check again."""
     from convlint.commands import export as command
-    from convlint.readers import ReadOptions
 
-    raise typer.Exit(command.run(path, ReadOptions(batch=batch, inputs=named_inputs(inputs)), file))
+    raise typer.Exit(command.run(path, read_options(batch, inputs, module_timeout), file))

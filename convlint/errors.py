@@ -30,6 +30,14 @@ class InputFault(ConvlintError):
         super().__init__(message)
 
 
+def defect(error: BaseException) -> str:
+    """The message for an error that nobody expected: a defect of convlint itself (exit code 4)."""
+    import traceback
+
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """What to append to a message: "; did you mean 'x'?", or nothing."""
     import difflib

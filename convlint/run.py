@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
 
 from convlint.engine import Target, check_network
-from convlint.errors import ConvlintError, InputFault, UsageError, shown
+from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.gpu import load_gpu
 from convlint.located_yaml import read_text
 from convlint.model import Location, Mode, Network
-from convlint.readers import MODULE_READER, READERS, SPEC_READER, ReadOptions, find_reader
+from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
 from convlint.report import InputError, Report
 from convlint.results import NetworkResult, assemble
 from convlint.rulebook import Rulebook
@@ -45,28 +45,7 @@ def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
     except ConvlintError:
         raise
     except Exception as error:
-        import traceback
-
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        message = (
-            f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
-        )
-        errors.append(InputError(path=path, message=message, internal=True))
-
-
-def read_input(source: Input, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """The network in `source` through the reader that knows it."""
-    path = source.name
-    name = {"stdin": SPEC_READER, "module": MODULE_READER}.get(source.kind) or find_reader(path)
-    if name is None:
-        tail = path.rsplit("/", 1)[-1]
-        if "." in tail.lstrip("."):
-            message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
-            return None, (InputError(path=path, message=message),)
-        name = SPEC_READER
-    reader = import_module(f"convlint.readers.{name}")
-    result: tuple[Network | None, tuple[InputError, ...]] = reader.read(path, options)
-    return result
+        errors.append(InputError(path=path, message=defect(error), internal=True))
 
 
 def resolve_targets(names: Sequence[str]) -> list[Target]:
@@ -74,12 +53,12 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
     return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
 
 
-def check_input(source: Input, rulebook: Rulebook, job: Job) -> Outcome:
+def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Outcome:
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     result = None
     with last_resort(errors, source.name):
-        network, read_errors = read_input(source, job.reading)
+        network, read_errors = reading.read(source, job.reading)
         errors += read_errors
         if network is not None:
             result = _check(network, rulebook, job, errors)
@@ -137,30 +116,22 @@ def check_tasks(
     tasks: Sequence[Task], *, jobs: int = 1, on_done: Callable[[str], None] = lambda _: None
 ) -> list[Outcome]:
     """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done."""
-    if jobs <= 1 or len(tasks) < 2:
-        return [_told(check_input(*task), task[0].name, on_done) for task in tasks]
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    if jobs > 1 and len(tasks) > 1:
+        from convlint.workers import check_in_workers
 
-    travelling = [(source, rulebook.folders, job) for source, rulebook, job in tasks]
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=get_context("spawn")) as pool:
-        outcomes = pool.map(_check_in_process, travelling)
-        return [_told(outcome, task[0].name, on_done) for outcome, task in zip(outcomes, tasks, strict=True)]
+        return check_in_workers(tasks, min(jobs, len(tasks)), on_done)
+    with Reading(on_output=say) as reading:
+        reading.expect(source for source, _, _ in tasks)
+        return [_told(check_input(*task, reading), task[0].name, on_done) for task in tasks]
+
+
+def say(text: str) -> None:
+    """Passes on what the code of a module prints; never to standard output, where a report may go."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:
     on_done(path)
     return outcome
-
-
-@cache
-def _rulebook(folders: tuple[str, ...]) -> Rulebook:
-    """Of a worker process: rules hold code and cannot travel, so each process loads its own."""
-    from convlint.rulebook import load_rulebook
-
-    return load_rulebook(folders)
-
-
-def _check_in_process(task: tuple[Input, tuple[str, ...], Job]) -> Outcome:
-    source, folders, job = task
-    return check_input(source, _rulebook(folders), job)

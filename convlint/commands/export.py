@@ -8,8 +8,9 @@ from convlint.commands.output import check_writable, replace_file, write
 from convlint.export import spec_text
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
+from convlint.readers.reading import Reading
 from convlint.report import InputError
-from convlint.run import last_resort, read_input
+from convlint.run import last_resort, say
 
 
 def run(path: str, options: ReadOptions, file: str | None) -> int:
@@ -17,8 +18,8 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
     check_writable([("spec", file)], [path])
     errors: list[InputError] = []
     network = None
-    with last_resort(errors, path):
-        network, read_errors = read_input(decide(path), options)
+    with last_resort(errors, path), Reading(on_output=say) as reading:
+        network, read_errors = reading.read(decide(path), options)
         errors += read_errors
     for error in errors:
         place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)

@@ -14,10 +14,11 @@ from convlint.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.errors import UsageError, suggestion
 from convlint.model import ConvLayer, Network
 from convlint.readers.inputs import decide
+from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.safe import clean
 from convlint.reporters.words import place
-from convlint.run import DEFAULT_TARGET, Job, read_input, resolve_targets
+from convlint.run import DEFAULT_TARGET, Job, resolve_targets, say
 from convlint.sweep import (
     METRICS,
     PARAMETERS,
@@ -163,7 +164,8 @@ def _from_file(
         raise UsageError(f"the layer's other values come from {path}; leave out {', '.join(others)}")
     if job.gpus:
         resolve_targets(job.gpus)
-    network, errors = read_input(decide(path), job.reading)
+    with Reading(on_output=say) as reading:
+        network, errors = reading.read(decide(path), job.reading)
     for error in errors:
         write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:

@@ -31,7 +31,10 @@ READERS: Mapping[str, str] = {
     ".pkl": "pickle_refusal",
 }
 SPEC_READER = "yaml_spec"
+MODULE_TIMEOUT_S = 120.0
 MODULE_READER = "torch_module"  # for `package.module:name`, the only form that runs code
+# They read in child processes, and offer load_parser() besides, for what is not to count towards a file's limits.
+PARSERS_IN_C = frozenset({"onnx_model"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,7 @@ class ReadOptions:
 
     batch: int | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)  # input name ("" = the first) -> "Nx3x224x224"
+    module_timeout_s: float = MODULE_TIMEOUT_S  # for building and tracing one module, torch's own import not counted
 
 
 class Reader(Protocol):

@@ -25,8 +25,8 @@ _PIECES = re.compile(r"\[!?[^\]\[]+\]|.", re.DOTALL)
 def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
     """The inputs that `arguments` mean, in a fixed order, and an error for each that means nothing.
 
-    A file, `-` or, unless `modules` is false, `package.module:name` stands for itself. A folder stands for every file below
-    it that a reader knows, a glob (`**` included) for what it matches. Folders whose name starts with a dot, and
+    A file, `-` or, unless `modules` is false, `package.module:name` stands for itself. A folder stands for every file
+    below it that a reader knows, a glob (`**` included) for what it matches. Folders whose name starts with a dot, and
     those that hold other people's code, are not entered; neither are links to folders, so no loop has no end.
     """
     found: dict[Input, None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from convlint.errors import InputFault
@@ -15,6 +16,13 @@ from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.readers import ReadOptions
+
+
+def load_parser() -> None:
+    """Imports all that reading needs, as far as it is installed."""
+    with suppress(ImportError):
+        import onnx.inliner
+        import onnx.shape_inference  # noqa: F401
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:

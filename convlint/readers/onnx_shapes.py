@@ -170,6 +170,8 @@ def _refuse_runaway_functions(model: onnx.ModelProto) -> None:
             for attribute in node.attribute:
                 if attribute.HasField("g"):
                     total += nodes_after_inlining(attribute.g.node)
+                for body in attribute.graphs:
+                    total += nodes_after_inlining(body.node)
         return total
 
     def size_of(key: tuple[str, str]) -> int:

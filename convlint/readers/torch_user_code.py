@@ -1,6 +1,7 @@
 """Running the user's own code: importing a module, building a network, and saying clearly where that fails.
 
-This is the only place of convlint that executes what it checks, and only for `package.module:name`.
+This is the only place of convlint that executes what it checks, only for `package.module:name`, and in a process of
+its own (`readers/untrusted/modules.py`), which the code may leave in whatever state it likes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from convlint.errors import InputFault
-from convlint.readers.torch_places import SITE, inside_torch, relative
+from convlint.readers.torch_places import SITE, inside_torch, relative, remember_folder
 
 # how torch says that a value is needed which the meta device does not have
 _VALUE_NEEDED = ("meta tensor", "meta device", "device meta", "no data", "data-dependent", "data dependent")
@@ -24,33 +25,16 @@ _VALUE_NEEDED = ("meta tensor", "meta device", "device meta", "no data", "data-d
 
 @contextlib.contextmanager
 def guest() -> Iterator[None]:
-    """While the user's code runs: the current directory is importable, and what is printed goes to stderr."""
-    here = str(Path.cwd())
+    """While the user's code runs: the current directory is importable, and our command line is not seen."""
+    here = str(remember_folder())
     sys.path.insert(0, here)
-    arguments, sys.argv = sys.argv, sys.argv[:1]  # a module that parses its command line must not find ours
-    leave, os._exit = os._exit, _leave
-    sys.stdout.flush()
-    saved: int | None = None
+    arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
-        saved = os.dup(1)  # also what a child process or C code prints
-        os.dup2(2, 1)
-    except OSError:
-        saved = None  # no standard output or error to protect
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
+        yield
     finally:
-        if saved is not None:
-            os.dup2(saved, 1)
-            os.close(saved)
-        sys.argv, os._exit = arguments, leave
+        sys.argv = arguments
         with contextlib.suppress(ValueError):
             sys.path.remove(here)
-
-
-def _leave(status: int = 0) -> NoReturn:
-    """In place of os._exit, which would end the check with all that it had found."""
-    raise SystemExit(status)
 
 
 @contextlib.contextmanager
@@ -104,14 +88,12 @@ def needs_values(error: BaseException) -> bool:
 
 
 def run(what: str, call: Callable[[], Any]) -> Any:
-    """Calls into the user's code. Raises InputFault for whatever it raises, KeyboardInterrupt excepted."""
+    """Calls into the user's code. Raises InputFault for whatever it raises."""
     try:
         return call()
-    except KeyboardInterrupt:
-        raise
     except InputFault:
         raise
-    except BaseException as error:  # SystemExit too: the user's code must not end the run
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: nobody else raises those in this process
         raise InputFault(f"{what} {_describe(error)}") from error
 
 
@@ -150,8 +132,6 @@ def import_module(name: str) -> None:
     try:
         with torch.device("meta"):
             importlib.import_module(name)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and (name == missing or name.startswith(f"{missing}.")):

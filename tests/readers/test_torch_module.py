@@ -184,21 +184,6 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_an_instance_built_at_import_has_its_line_and_prints_go_to_stderr(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import os\nfrom torch import nn\nprint('noise')\nos.system('echo noise')\nos.write(1, b'noise')\n"
-        "net = nn.Sequential(\n    nn.Conv2d(3, 8, 3),\n    nn.Conv2d(8, 8, 3),\n)\n"
-    )
-    code = (
-        "from convlint.readers import ReadOptions\nfrom convlint.readers.torch_module import read\n"
-        "network, errors = read('mine:net', ReadOptions(inputs={'': '2x3x8x8'}))\n"
-        "print([(layer.path, layer.locate().line, layer.name) for layer in network.layers], errors)"
-    )
-    done = run(code, tmp_path)
-    assert done.stdout == "[('mine.py', 7, '0'), ('mine.py', 8, '1')] ()\n"
-    assert done.stderr.count("noise") == 3
-
-
 def test_no_weights_are_allocated(tmp_path: Path) -> None:
     (tmp_path / "huge.py").write_text(
         "from torch import nn\nnet = nn.Conv2d(65536, 65536, 3)\ndef make(): return nn.Conv2d(65536, 65536, 3)\n"
@@ -245,15 +230,6 @@ def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
     assert [layer.layout for layer in network.layers] == ["NHWC"]
     _, errors = read("lasting:net", ReadOptions(inputs={"": "2x3x8:channels_last"}))
     assert "4 or 5 sizes" in errors[0].message
-
-
-def test_a_module_that_leaves_the_process_is_an_error(tmp_path, monkeypatch):
-    """os._exit would end the check with exit code 0 and nothing said."""
-    (tmp_path / "leaver.py").write_text("import os\nos._exit(0)\n")
-    monkeypatch.chdir(tmp_path)
-    network, errors = read("leaver:net", ReadOptions(inputs={"": "1x3x8x8"}))
-    assert network is None
-    assert "exit" in errors[0].message
 
 
 def test_a_module_does_not_see_our_command_line(tmp_path, monkeypatch):

@@ -1,0 +1,142 @@
+"""Reading an input with the reader that knows it, where it can do no harm: the one way from an input to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from convlint.errors import shown
+from convlint.readers import MODULE_READER, PARSERS_IN_C, READERS, SPEC_READER, ReadOptions, find_reader
+from convlint.readers.inputs import Input
+from convlint.report import InputError
+
+if TYPE_CHECKING:
+    from convlint.model import Network
+    from convlint.readers.untrusted.child import Child, ChildDied
+
+_TORCH_S = 300.0  # for importing torch, on however busy a machine
+
+Outcome = tuple["Network | None", tuple[InputError, ...]]
+
+
+class Reading:
+    """Reads the inputs of one run. Text is read in this process; parsers written in C and modules in children.
+
+    A child is started when the first input needs it, serves all further ones, and is replaced when it dies.
+    """
+
+    def __init__(self, *, on_output: Callable[[str], None] | None = None) -> None:
+        """`on_output` hears what the code of modules prints."""
+        self._on_output = on_output
+        self._children: dict[str, Child] = {}
+        self._torch_is_loaded = False  # in the child for modules, so that its time can be counted from there
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in list(self._children):
+            self._end(name)
+
+    def expect(self, sources: Iterable[Input]) -> None:
+        """Starts the children that these inputs will need, so that they load while other things are done."""
+        for name in dict.fromkeys(map(reader_of, sources)):
+            if name is not None and _contained(name):
+                self._child(name)
+
+    def read(self, source: Input, options: ReadOptions) -> Outcome:
+        """The network in `source`, or None, and everything that could not be read or resolved."""
+        name = reader_of(source)
+        if name is None:
+            tail = source.name.rsplit("/", 1)[-1]
+            message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
+            return None, (InputError(path=source.name, message=message),)
+        if not _contained(name):
+            outcome: Outcome = import_module(f"convlint.readers.{name}").read(source.name, options)
+            return outcome
+        from convlint.readers.untrusted.child import ChildDied
+        from convlint.readers.untrusted.wire import WireError, decode, encode_request
+
+        request = encode_request(name, source.name, options)
+        module = name == MODULE_READER
+        try:
+            answer = self._ask_modules(request, options) if module else self._ask_parser(name, request)
+            return decode(answer)
+        except ChildDied as died:
+            message = _death_of_module(died, options) if module else _death_of_parser(died)
+        except WireError:
+            message = "the process that read it gave no sensible answer"
+        self._end(name)
+        return None, (InputError(path=source.name, message=message),)
+
+    def _ask_parser(self, name: str, request: bytes) -> bytes:
+        from convlint.readers.untrusted.limits import WALL_S
+
+        return self._child(name).ask(request, WALL_S)
+
+    def _ask_modules(self, request: bytes, options: ReadOptions) -> bytes:
+        from convlint.readers.untrusted.modules import FORKS
+
+        child = self._child(MODULE_READER)
+        if not self._torch_is_loaded:
+            child.answer(_TORCH_S)
+            self._torch_is_loaded = True
+        answer = child.ask(request, options.module_timeout_s)
+        if not FORKS:
+            self._end(MODULE_READER)
+        return answer
+
+    def _child(self, name: str) -> Child:
+        from convlint.readers.untrusted.child import Child
+
+        if name not in self._children:
+            entry = "modules" if name == MODULE_READER else "parser"
+            self._children[name] = Child(f"convlint.readers.untrusted.{entry}:work", on_output=self._on_output)
+        return self._children[name]
+
+    def _end(self, name: str) -> None:
+        child = self._children.pop(name, None)
+        if child is not None:
+            child.close()
+        if name == MODULE_READER:
+            self._torch_is_loaded = False
+
+
+def reader_of(source: Input) -> str | None:
+    """The name of the module in this package that reads `source`; None where none does."""
+    if source.kind != "file":
+        return SPEC_READER if source.kind == "stdin" else MODULE_READER
+    tail = source.name.rsplit("/", 1)[-1]
+    return find_reader(source.name) or (None if "." in tail.lstrip(".") else SPEC_READER)
+
+
+def _contained(name: str) -> bool:
+    return name == MODULE_READER or name in PARSERS_IN_C
+
+
+def _death_of_parser(died: ChildDied) -> str:
+    from convlint.readers.untrusted import limits
+
+    if died.timed_out:
+        return f"not read within {limits.WALL_S:g} s"
+    if died.signal_name == "SIGPROF":
+        return (
+            f"reading it takes more than {limits.CPU_S:g} s of processor time; no network that convlint can judge does"
+        )
+    if "bad_alloc" in died.tail or died.signal_name == "SIGKILL":
+        return limits.TOO_MUCH_MEMORY
+    how = died.signal_name or f"exit status {died.status}"
+    return f"not a sound model: the parser of its format crashes on it ({how})"
+
+
+def _death_of_module(died: ChildDied, options: ReadOptions) -> str:
+    if died.timed_out:
+        return (
+            f"building and tracing it takes more than {options.module_timeout_s:g} s; --module-timeout SECONDS allows "
+            "more"
+        )
+    return f"its code ends the process ({died.signal_name or f'exit status {died.status}'})"

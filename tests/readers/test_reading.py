@@ -1,0 +1,143 @@
+"""What a parser written in C does to its process is an error of that input; all others are reported, in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import helper
+from onnx_graphs import model, save, value, weight
+
+import convlint
+from convlint.readers import PARSERS_IN_C, READERS, ReadOptions
+from convlint.readers.inputs import Input, file_input
+from convlint.readers.reading import Reading, reader_of
+
+ROOT = str(Path(convlint.__file__).parent.parent)
+# stands in for the parser: what a file holds is what becomes of the process that parses it
+PARSER = """
+import os, signal, sys, time
+class ModelProto:
+    def ParseFromString(self, content):
+        how = content.decode()
+        if how == "spins":
+            while True: pass
+        elif how == "swells":
+            self.graph = [bytearray(1 << 20) for _ in range(10**6)]
+        elif how == "throws bad_alloc":
+            sys.stderr.write("terminate called after throwing an instance of 'std::bad_alloc'"); sys.stderr.flush()
+            os.abort()
+        elif how.startswith("SIG"):
+            os.kill(os.getpid(), getattr(signal, how))
+        elif how == "leaves":
+            os._exit(3)
+        elif how == "prints":
+            print("::error::noise"); sys.stderr.write("noise")
+        from google.protobuf.message import DecodeError
+        raise DecodeError
+"""
+DEATHS = {
+    "SIGABRT": "the parser of its format crashes on it (SIGABRT)",
+    "SIGSEGV": "the parser of its format crashes on it (SIGSEGV)",
+    "leaves": "the parser of its format crashes on it (exit status 3)",
+    "spins": "takes more than 1.5 s of processor time",
+    "swells": "takes more than 180 MiB of memory",
+    "throws bad_alloc": "takes more than 180 MiB of memory",
+    "prints": "it cannot be decoded",
+}
+SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for place, text in (("onnx/__init__.py", PARSER), ("onnx/inliner.py", ""), ("onnx/shape_inference.py", "")):
+        (tmp_path / "fake" / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "fake" / place).write_text(text)
+    (tmp_path / "work").mkdir()
+    for number, how in enumerate(DEATHS):
+        (tmp_path / "work" / f"{number}.onnx").write_text(how)
+        (tmp_path / "work" / f"{number}z.yaml").write_text(SPEC)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "fake"), ROOT]))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+@pytest.mark.usefixtures("folder")
+def test_every_death_has_its_message() -> None:
+    heard: list[str] = []
+    with Reading(on_output=heard.append) as reading:
+        for number, (_, message) in enumerate(DEATHS.items()):
+            network, errors = reading.read(file_input(f"{number}.onnx"), ReadOptions())
+            assert network is None
+            assert [error.path for error in errors] == [f"{number}.onnx"]
+            assert message in errors[0].message
+            assert not errors[0].internal
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_all_other_inputs_are_reported_in_order(folder: Path, jobs: int) -> None:
+    names = sorted(os.listdir(folder))
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint", "check", *names, "--output", "json", "--jobs", str(jobs), "--isolated"],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 3, ran.stderr
+    report = json.loads(ran.stdout)
+    assert [error["path"] for error in report["errors"]] == [name for name in names if name.endswith(".onnx")]
+    assert [layer["path"] for layer in report["layers"]] == [name for name in names if name.endswith(".yaml")]
+    assert "Traceback" not in ran.stderr
+
+
+def test_one_child_serves_all_files_of_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.readers.untrusted import child
+
+    started = []
+    original = child.Child.__init__
+
+    def counting(self: child.Child, entry: str, **options: object) -> None:
+        started.append(entry)
+        original(self, entry, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(child.Child, "__init__", counting)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="c")
+    path = save(tmp_path, model([node], [value("x", [1, 8, 9, 9])], ["y"], [weight("w", [8, 8, 3, 3])]))
+    with Reading() as reading:
+        for _ in range(3):
+            network, errors = reading.read(file_input(path), ReadOptions())
+            assert network is not None
+            assert errors == ()
+    assert started == ["convlint.readers.untrusted.parser:work"]
+
+
+def test_text_is_read_without_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (tmp_path / "a.yaml").write_text(SPEC)
+    with Reading() as reading:
+        reading.expect([file_input(str(tmp_path / "a.yaml"))])
+        network, errors = reading.read(file_input(str(tmp_path / "a.yaml")), ReadOptions())
+    assert network is not None
+    assert errors == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "reader"),
+    [
+        (file_input("a.onnx"), "onnx_model"), (file_input("evil:Net"), "yaml_spec"), (file_input("a.txt"), None),
+        (file_input("folder.d/plain"), "yaml_spec"), (Input(kind="stdin", name="-"), "yaml_spec"),
+        (Input(kind="module", name="a:b.onnx"), "torch_module"), (file_input(".hidden"), "yaml_spec"),
+    ],
+)  # fmt: skip
+def test_which_reader_an_input_gets(source: Input, reader: str | None) -> None:
+    assert reader_of(source) == reader
+
+
+def test_parsers_in_c_are_readers_that_can_load_them_first() -> None:
+    from importlib import import_module
+
+    assert set(READERS.values()) >= PARSERS_IN_C
+    for name in PARSERS_IN_C:
+        assert callable(import_module(f"convlint.readers.{name}").load_parser)
