@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_PARTS = ("convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml")
+_PARTS = (
+    "convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml", "requirements.lock",
+)  # fmt: skip
 
 
 def clean_environment(home: Path) -> dict[str, str]:

@@ -131,14 +131,14 @@ def test_no_expression_stands_in_a_script() -> None:
     assert all("${{" not in step.get("run", "") for step in STEPS)
 
 
-def test_a_version_is_asked_for_by_name(runner: Runner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for Python that writes down what it is asked to install."""
+def test_nothing_is_installed_by_a_name_alone(runner: Runner, workspace: Path) -> None:
+    """With a stand-in for Python that writes down what it is asked to do."""
     tools = workspace / "tools"
     tools.mkdir()
     python = tools / "python3"
     python.write_text(
-        '#!/bin/sh\nmkdir -p "$3/bin"\necho \'#!/bin/sh\nfor last; do :; done; echo "$last"\' > "$3/bin/python"\n'
-        'chmod +x "$3/bin/python"\n'
+        '#!/bin/sh\nmkdir -p "$4/bin"\necho "$@"\n'
+        'echo \'#!/bin/sh\necho "$@"\' > "$4/bin/python"\nchmod +x "$4/bin/python"\n'
     )
     python.chmod(0o755)
     runner_like = Runner.__new__(Runner)
@@ -147,8 +147,51 @@ def test_a_version_is_asked_for_by_name(runner: Runner, workspace: Path, monkeyp
     temp.mkdir()
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     runner_like.environment = {**runner.environment, "RUNNER_TEMP": str(temp), "PATH": path}
-    assert runner_like.step("Install convlint", workspace, {"version": "0.1.0"}, {}).out == "convlint==0.1.0\n"
-    assert runner_like.step("Install convlint", workspace, {}, {}).out == f"{runner.action}\n"
+    pip = "-I -m pip install --quiet --disable-pip-version-check"
+    assert runner_like.step("Install convlint", workspace, {}, {}).out.splitlines() == [
+        f"-I -m venv {temp}/convlint",
+        f"{pip} --require-hashes --only-binary :all: --requirement {runner.action}/requirements.lock",
+        f"{pip} --no-deps --no-build-isolation {runner.action}",
+    ]
+
+
+def test_a_checkout_cannot_stand_in_for_what_the_steps_run(runner: Runner, tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    for name in ("venv", "pip", "convlint", "yaml", "typer", "rich", "json", "re", "sitecustomize", "usercustomize"):
+        (workspace / f"{name}.py").write_text("open('owned', 'w').close()\nraise SystemExit(0)\n")
+    (workspace / "bad.yaml").write_text(BAD)
+    fresh = Runner.__new__(Runner)
+    fresh.action, fresh.environment = runner.action, {**runner.environment, "RUNNER_TEMP": str(tmp_path / "temp")}
+    (tmp_path / "temp").mkdir()
+    assert fresh.step("Install convlint", workspace, {}, {}).code == 0
+    assert fresh.step("Check", workspace, {}, {}).outputs["exit-code"] == "1"
+    assert not (workspace / "owned").exists()
+
+
+def test_words_that_look_like_modules_are_files(runner: Runner, tmp_path: Path) -> None:
+    """As a list of changed files holds them, deleted ones included."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "evil.py").write_text("open('owned', 'w').close()\n")
+    assert runner.step("Check", workspace, {"paths": "evil:Net"}, {}).outputs["exit-code"] == "3"
+    assert not (workspace / "owned").exists()
+
+
+def test_what_is_pinned_is_what_the_package_asks_for() -> None:
+    import tomllib
+
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = [Requirement(text) for text in project["project"]["dependencies"] + project["build-system"]["requires"]]
+    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())[0]
+    hooked = dict(entry.split("==") for entry in hook["additional_dependencies"])
+    for requirement in asked:
+        assert requirement.specifier.contains(locked[requirement.name]), requirement
+    assert hooked.items() <= locked.items()
+    assert set(locked) - set(hooked) == {"setuptools", "colorama"}
 
 
 def _tool(*arguments: str) -> subprocess.CompletedProcess[str]:
