@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _PARTS = (
-    "convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml", "requirements.lock",
+    "convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml",
+    "requirements.lock",
 )  # fmt: skip
 
 

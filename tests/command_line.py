@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from typing import NamedTuple
 from unittest.mock import patch
@@ -14,6 +15,11 @@ class Ran(NamedTuple):
     code: int
     out: str
     err: str
+
+
+def default_interrupt() -> None:
+    """For `preexec_fn`: a test run in the background hands on that interrupts are ignored, and Python keeps to that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def convlint(*arguments: str, stdin: str = "") -> Ran:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Ran, convlint
+from command_line import Ran, convlint, default_interrupt
 
 from convlint import __version__
 from convlint.gpu import gpu_names
@@ -169,15 +170,17 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_interrupted_by_a_signal() -> None:
-    with process("check", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with process("check", "-", **pipes, preexec_fn=default_interrupt) as running:
         assert running.stdin is not None
-        asleep = 0
-        while asleep < 10:  # in a row: it waits for its input, and no longer for a file to import
-            assert running.poll() is None
-            state = Path(f"/proc/{running.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-            asleep = asleep + 1 if state == "S" else 0
-            time.sleep(0.02)
+        pipe = running.stdin.fileno()
+        os.set_blocking(pipe, False)
+        with suppress(BlockingIOError):
+            while os.write(pipe, b"#" * 4096):  # until the pipe is full
+                pass
+        select.select([], [pipe], [])  # it has begun to read
         running.send_signal(signal.SIGINT)
+        os.set_blocking(pipe, True)
         out, err = running.communicate()
     assert running.returncode == 130
     assert b"Traceback" not in out + err

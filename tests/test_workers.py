@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import default_interrupt
 
 import convlint
 from convlint.readers.inputs import file_input
@@ -76,7 +77,7 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "convlint", "check", ".", "--jobs", "2"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=default_interrupt,
     )  # fmt: skip
     time.sleep(2)
     os.killpg(run.pid, signal.SIGINT)

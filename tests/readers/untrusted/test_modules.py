@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_line import default_interrupt
 
 import convlint
 from convlint.readers import ReadOptions
@@ -136,6 +137,7 @@ def test_an_interrupt_ends_the_run_and_its_children(folder: Path) -> None:
             [sys.executable, "-m", "convlint", "check", "never_ends:Net", "good:Net", "--input",
              "2x3x8x8", "-j", jobs],
             cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=default_interrupt,
         )  # fmt: skip
         time.sleep(4)
         children = descendants(run.pid)
