@@ -22,6 +22,7 @@ SMALL_FILE = 1 << 18  # bytes; a smaller file cannot hold enough to hurt, so it 
 LARGE_FIELD = 1 << 14  # bytes; constants that hold a shape are far smaller
 LARGE_TEXT = 1 << 20
 DEEPEST = 60
+_WINDOW = 1 << 24  # bytes of the file that may stay in memory behind the place that is read
 
 # message -> field number -> message, from onnx.proto; other fields are copied as they are
 _FIELDS: dict[str, dict[int, str]] = {
@@ -49,7 +50,7 @@ def load(path: str) -> onnx.ModelProto:
             content = stream.read(SMALL_FILE)
         else:
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-                content = b"".join(_Slimmer().message(view, 0, size, "model", 0))
+                content = b"".join(_Slimmer(mapped).message(view, 0, size, "model", 0))
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
@@ -81,9 +82,11 @@ def refuse_outside_data(tensors: Any) -> None:
 class _Slimmer:
     """Copies a serialized message without the data of large tensors, counting as it goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, mapped: mmap.mmap) -> None:
         self.nodes = 0
         self.fields = 0
+        self._mapped = mapped
+        self._let_go = 0  # bytes of the file whose memory was given back
 
     def message(self, view: memoryview, start: int, end: int, kind: str, depth: int) -> list[bytes]:
         """The serialized parts of one message without its large data. Raises InputFault."""
@@ -132,6 +135,11 @@ class _Slimmer:
                 raise InputFault("not an ONNX model: it ends too early; the file is truncated or of another kind")
             yield tag >> 3, position, content, after
             position = after
+            if position - self._let_go > _WINDOW:
+                behind = self._let_go, position // mmap.PAGESIZE * mmap.PAGESIZE
+                self._let_go = behind[1]
+                if hasattr(self._mapped, "madvise"):
+                    self._mapped.madvise(mmap.MADV_DONTNEED, behind[0], behind[1] - behind[0])
 
 
 def _read_varint(view: memoryview, position: int, end: int) -> tuple[int, int]:
