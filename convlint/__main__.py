@@ -17,10 +17,14 @@ def main() -> None:
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     try:
+        from convlint.commands.gate import gate
+
+        sys.stdout, sys.stderr = gate(sys.stdout), gate(sys.stderr, expendable=True)
         code = _run(sys.argv[1:])
         threading = sys.modules.get("threading")
         if threading is not None and threading.active_count() > 1:  # the user's module left threads that may never end
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
         sys.exit(code)
     except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
@@ -28,6 +32,13 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    from convlint.commands.gate import gates
+
+    with gates():
+        return _outcome(arguments)
+
+
+def _outcome(arguments: list[str]) -> int:
     import typer
 
     from convlint.cli import app
@@ -42,11 +53,6 @@ def _run(arguments: list[str]) -> int:
     except ConvlintError as error:
         _say(f"error: {error}")
         return 2
-    except BrokenPipeError:
-        from convlint.commands.output import silence
-
-        silence(sys.stdout)
-        return 0
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except wrong_usage as error:

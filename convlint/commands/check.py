@@ -21,6 +21,8 @@ from convlint.plan import Options, Planner
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
 from convlint.report import Report
+from convlint.reporters.harmless import harmless
+from convlint.reporters.safe import clean
 from convlint.reporters.words import plural
 from convlint.run import resolve_targets
 
@@ -68,9 +70,9 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
     if summary is not None:
         from convlint.reporters import github
 
-        append(summary, github.summary(report))
+        append(summary, harmless(github.summary(report)))
     for note in _keep_baseline(verdict, baseline, files):
-        write(sys.stderr, f"convlint: {note}")
+        write(sys.stderr, f"convlint: {clean(note)}")
     return verdict.exit_code
 
 

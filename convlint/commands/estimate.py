@@ -12,6 +12,7 @@ from convlint.errors import UsageError
 from convlint.gpu import load_gpu
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
+from convlint.reporters.harmless import harmless
 from convlint.rulebook import Rulebook
 from convlint.run import Job, check_paths
 from convlint.sweep import unknown_time
@@ -33,9 +34,10 @@ def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> i
     report = replace(with_unknown_times(check_paths(paths, Rulebook(()), job)), lost_us=None)
     for name, path in places:
         if path is None:
-            write(sys.stdout, _render(name, report, _terminal_style(color)))
+            style = _terminal_style(color)
+            write(sys.stdout, _render(name, report, style), style)
         else:
-            replace_file(path, _render(name, report, Style(width=_PLAIN_WIDTH)))
+            replace_file(path, harmless(_render(name, report, Style(width=_PLAIN_WIDTH))))
     if any(error.internal for error in report.errors):
         return 4
     return 0 if report.complete else 3

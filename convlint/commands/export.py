@@ -8,6 +8,8 @@ from convlint.commands.output import check_writable, replace_file, write
 from convlint.export import spec_text
 from convlint.readers import ReadOptions
 from convlint.report import InputError
+from convlint.reporters.safe import clean, clean_path
+from convlint.reporters.words import place
 from convlint.run import last_resort, read_input
 
 
@@ -20,8 +22,7 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
         network, read_errors = read_input(path, options)
         errors += read_errors
     for error in errors:
-        place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)
-        write(sys.stderr, f"{place}: error: {error.message}")
+        write(sys.stderr, f"{place(error.path, error.line, error.column)}: error: {clean(error.message)}")
     if network is not None and network.layers:
         text = spec_text(network)
         if file is None:
@@ -29,6 +30,6 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
         else:
             replace_file(file, text)
     elif not errors:
-        write(sys.stderr, f"{path}: error: nothing to export: no convolution in it")
+        write(sys.stderr, f"{clean_path(path)}: error: nothing to export: no convolution in it")
         return 3
     return 4 if any(error.internal for error in errors) else 3 if errors else 0

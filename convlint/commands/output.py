@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from convlint.commands.gate import Gate
 from convlint.errors import UsageError, suggestion
 from convlint.report import Report
 from convlint.reporters import REPORTERS, Style, reporter
+from convlint.reporters.harmless import harmless
+
+_WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
 
 
 def parse_outputs(values: Sequence[str]) -> list[tuple[str, str | None]]:
@@ -47,10 +51,13 @@ def check_writable(outputs: Sequence[tuple[str, str | None]], inputs: Sequence[s
 def write_outputs(report: Report, outputs: Sequence[tuple[str, str | None]], *, color: str, quiet: bool) -> None:
     """Renders each format to its place. Raises UsageError where a file cannot be written after all."""
     for name, path in outputs:
+        commands = name == "github"  # the one format that is made of them
         if path is None:
-            write(sys.stdout, reporter(name)(report, style_of(sys.stdout, color, quiet=quiet)))
+            style = style_of(sys.stdout, color, quiet=quiet)
+            write(sys.stdout, reporter(name)(report, style), style, annotations=commands)
         else:
-            replace_file(path, reporter(name)(report, Style(quiet=quiet, color=False)))
+            text = reporter(name)(report, Style(quiet=quiet, color=False))
+            replace_file(path, harmless(text, annotations=commands))
 
 
 def replace_file(path: str, text: str) -> None:
@@ -78,21 +85,12 @@ def append(path: str, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
-def write(stream: TextIO, text: str) -> None:
-    """Text to a stream whose encoding may not hold every character of it. A reader that went away has its right to."""
-    encoding = stream.encoding or "utf-8"
-    data = text if text.endswith("\n") or not text else text + "\n"
-    try:
-        stream.write(data.encode(encoding, "replace").decode(encoding))
-        stream.flush()
-    except BrokenPipeError:
-        silence(stream)
-
-
-def silence(stream: TextIO) -> None:
-    """Sends what is still to be written nowhere, so that the interpreter does not complain at exit."""
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
+def write(stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False) -> None:
+    """Text to a standard stream, in the colours of `style`; `annotations` for the github format alone."""
+    passing = stream if isinstance(stream, Gate) else Gate(stream)
+    ending = "" if text.endswith("\n") or not text else "\n"
+    passing.send(text + ending, inks=style is not None and style.color, annotations=annotations)
+    passing.flush()
 
 
 def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
@@ -108,4 +106,4 @@ def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
         colored = color == "always"
     width = shutil.get_terminal_size((80, 24)).columns if terminal or os.environ.get("COLUMNS") else 80
     unicode = (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf16")
-    return Style(color=colored, width=max(40, width), quiet=quiet, unicode=unicode)
+    return Style(color=colored, width=min(max(40, width), _WIDEST), quiet=quiet, unicode=unicode)
