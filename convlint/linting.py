@@ -38,17 +38,20 @@ def lint_paths(
     *,
     baseline: Baseline | None = None,
     adopt: bool = False,
+    on_inputs: Callable[[Sequence[str], Planner], None] = lambda *_: None,
     on_start: Callable[[int], None] = lambda _: None,
     on_done: Callable[[str], None] = lambda _: None,
     today: date | None = None,
 ) -> Verdict:
     """Checks files, folders, modules and "-"; no path stands for the current folder.
 
-    `adopt` treats all that is found as if the baseline held it. Raises UsageError for wrong options, configs, rules.
+    `adopt` treats all that is found as if the baseline held it. `on_inputs` hears of the inputs and of all that is
+    read beside them before any is read, and may refuse to go on. Raises UsageError for wrong options, configs, rules.
     """
     planner = Planner(options, today or date.today())
     inputs, errors = find_inputs(paths or ["."], planner)
     planned = [(path, planner.plan(path)) for path in inputs]  # all of them before anything is read
+    on_inputs(inputs, planner)
     on_start(len(planned))
     tasks = [(path, plan.rulebook, plan.job) for path, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)

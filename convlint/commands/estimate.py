@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from convlint.commands.destinations import parse_destinations
-from convlint.commands.output import replace_file, style_of, write
+from convlint.commands.clashes import inputs, refuse_clashes
+from convlint.commands.destinations import files_of, parse_destinations
+from convlint.commands.files import replace_file
+from convlint.commands.output import style_of, write
 from convlint.errors import UsageError
 from convlint.gpu import load_gpu
 from convlint.report import InputError, LayerReport, Report
@@ -30,7 +32,8 @@ def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> i
     """
     if not paths:
         raise UsageError("nothing to estimate: give a spec, a model or -")
-    places = parse_destinations(outputs, FORMATS, default="text")
+    places = parse_destinations(outputs, FORMATS)
+    refuse_clashes(files_of(places), inputs(paths))
     report = replace(with_unknown_times(check_paths(paths, Rulebook(()), job)), lost_us=None)
     for name, path in places:
         if path is None:

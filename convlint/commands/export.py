@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from convlint.commands.output import check_writable, replace_file, write
+from convlint.commands.clashes import Use, inputs, refuse_clashes
+from convlint.commands.files import replace_file
+from convlint.commands.output import write
 from convlint.export import spec_text
 from convlint.readers import ReadOptions
 from convlint.report import InputError
@@ -15,7 +17,7 @@ from convlint.run import last_resort, read_input
 
 def run(path: str, options: ReadOptions, file: str | None) -> int:
     """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
-    check_writable([("spec", file)], [path])
+    refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([path]))
     errors: list[InputError] = []
     network = None
     with last_resort(errors, path):

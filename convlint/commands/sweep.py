@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from convlint.commands.check import network_from_flags
-from convlint.commands.destinations import parse_destinations, replace_bytes
-from convlint.commands.output import replace_file, style_of, write
+from convlint.commands.clashes import inputs, refuse_clashes
+from convlint.commands.destinations import files_of, parse_destinations
+from convlint.commands.files import replace_file
+from convlint.commands.output import style_of, write
 from convlint.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.errors import UsageError, suggestion
@@ -55,7 +57,8 @@ def run(
     if shown.metric is not None and shown.metric not in METRICS:
         near = suggestion(shown.metric, METRICS)
         raise UsageError(f"--metric: {shown.metric!r} is not one of {', '.join(METRICS)}{near}")
-    places = parse_destinations(shown.outputs, FORMATS, default="text", files_only=("svg", "png"))
+    places = parse_destinations(shown.outputs, FORMATS, files_only=("svg", "png"))
+    refuse_clashes(files_of(places), inputs([path] if path is not None else []))
     sweep = _sweep(flags, path, layer, figure, job)
     if sweep is None:
         return 3
@@ -64,7 +67,7 @@ def run(
         if name in ("svg", "png"):
             from convlint.commands.image_plot import render
 
-            replace_bytes(str(file), render(sweep, metric, name))
+            replace_file(str(file), render(sweep, metric, name))
         elif name == "csv":
             _deliver(file, render_csv(sweep))
         else:
