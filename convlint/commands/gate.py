@@ -145,3 +145,31 @@ def silence(stream: TextIO) -> None:
     """Sends what is still to be written nowhere, so that the interpreter does not complain at exit."""
     with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # a stream in memory has no number
         os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def stand_in_for_closed_streams() -> None:
+    """Opens what the caller has closed of the three standard streams, lest the next file opened take the number.
+
+    What is written goes nowhere; reading is an OSError that says what is wrong.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed()))
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+class _Closed(io.RawIOBase):
+    """A standard input that the caller has closed."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _: Buffer) -> int:
+        raise OSError(errno.EBADF, "standard input is closed")
