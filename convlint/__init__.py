@@ -1,9 +1,8 @@
 """convlint: linter and advisor for convolution layers on NVIDIA GPUs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+# No import here but that of `__getattr__`: under `python -m convlint` the current folder still comes first, and a file
+# in it called typing.py or __future__.py would be run. `__main__` takes the folder out.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from convlint.api import lint
     from convlint.model import ConvLayer

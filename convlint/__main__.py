@@ -1,10 +1,19 @@
 """`python -m convlint` and the `convlint` script: runs the CLI and turns what goes wrong into exit codes."""
 
-from __future__ import annotations
+# What is imported before the current folder is out of the way has to be built into the interpreter; see __init__.
+import sys
+
+if __name__ == "__main__" and __spec__ is not None and not sys.flags.safe_path:
+    import os
+
+    try:
+        if sys.path[:1] == [os.getcwd()]:  # put there by `python -m`
+            del sys.path[0]
+    except OSError:  # the folder is gone, and Python has put nothing there
+        pass
 
 import gc
 import os
-import sys
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +26,16 @@ def main() -> None:
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     try:
+        from convlint.commands.gate import gate, stand_in_for_closed_streams
+
+        stand_in_for_closed_streams()
+        os.environ.setdefault("PYTHONSAFEPATH", "1")  # nor shall a process of ours import from the current folder
+        sys.stdout, sys.stderr = gate(sys.stdout), gate(sys.stderr, expendable=True)
         code = _run(sys.argv[1:])
         threading = sys.modules.get("threading")
         if threading is not None and threading.active_count() > 1:  # the user's module left threads that may never end
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
         sys.exit(code)
     except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
@@ -28,6 +43,13 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    from convlint.commands.gate import gates
+
+    with gates():
+        return _outcome(arguments)
+
+
+def _outcome(arguments: list[str]) -> int:
     import typer
 
     from convlint.cli import app
@@ -42,11 +64,6 @@ def _run(arguments: list[str]) -> int:
     except ConvlintError as error:
         _say(f"error: {error}")
         return 2
-    except BrokenPipeError:
-        from convlint.commands.output import silence
-
-        silence(sys.stdout)
-        return 0
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except wrong_usage as error:
@@ -69,7 +86,7 @@ def _say(message: str) -> None:
     print(f"convlint: {clean(message)}", file=sys.stderr)
 
 
-def _narrowed(app: Typer, arguments: list[str]) -> Typer:
+def _narrowed(app: "Typer", arguments: list[str]) -> "Typer":
     """The app with only the command that is asked for: Typer builds the options of every command that it holds."""
     groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
     asked = [

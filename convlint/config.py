@@ -31,6 +31,7 @@ class Config:
     """The settings of one config, those that it extends included; what it does not set is empty or None."""
 
     path: str | None = None  # as shown to the user; None: no config at all
+    files: tuple[str, ...] = ()  # those that were read: the config and what it extends
     target: tuple[Word, ...] = ()
     mode: Mode | None = None
     select: tuple[Word, ...] | None = None
@@ -82,6 +83,11 @@ class Configs:
             found = self._by_folder[folder]
         self._by_folder.update(dict.fromkeys(passed, found))
         return found
+
+    def files(self) -> tuple[str, ...]:
+        """Every config file that was read so far, those that others extend included."""
+        configs = (NO_CONFIG if self._fixed is None else self._fixed, *self._by_folder.values())
+        return tuple(dict.fromkeys(file for config in configs for file in config.files))
 
 
 def folder_of(path: str) -> str:
@@ -154,7 +160,7 @@ def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> 
             read = read_value(KEYS[key].kind, value, top.below(key), folder)
             changes[attribute] = (*getattr(config, attribute), *read) if key in _JOINED else read
     spots = {**config.spots, **{key: top.below(key) for key in table}}
-    return replace(config, **changes, spots=spots)
+    return replace(config, **changes, spots=spots, files=(*config.files, source.path))
 
 
 def _parent(text: str, at: Spot, folder: str, children: tuple[str, ...]) -> Config:

@@ -6,13 +6,13 @@ is not written down. Edges, and with them the rules on pairs of layers, are ther
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-import yaml
-
+from convlint.flow_yaml import flow
 from convlint.model import ConvLayer, Network, Runtime
+from convlint.reporters.safe import clean_path
 from convlint.version import Version
 
 _UNKNOWN = "input of unknown size"
@@ -30,52 +30,51 @@ def spec_text(network: Network) -> str:
     defaults = _shared(entries)
     lines = ["version: 1"]
     if network.targets:
-        lines.append(f"target: {_flow(list(network.targets))}")
+        lines.append(f"target: {flow(list(network.targets))}")
     if network.mode is not None:
         lines.append(f"mode: {network.mode}")
     runtime = _runtime(network.runtime)
     if runtime:
-        lines.append(f"runtime: {_flow(runtime)}")
+        lines.append(f"runtime: {flow(runtime)}")
     if defaults:
-        lines.append(f"defaults: {_flow(defaults)}")
+        lines.append(f"defaults: {flow(defaults)}")
     if not entries:
         return "\n".join([*lines, "layers: []", ""])
     lines.append("layers:")
-    if any(entry.get("input") == _UNKNOWN for entry in entries):
-        lines.append(f"  - {_flow({'name': _free(_UNKNOWN, names), 'op': 'input'})}")
+    unknown = _free(_UNKNOWN, names)
+    if any("input" in entry for entry in entries):
+        lines.append(f"  - {flow({'name': unknown, 'op': 'input'})}")
     for layer, entry in zip(network.layers, entries, strict=True):
         if "input" in entry:
-            entry["input"] = _free(_UNKNOWN, names)
-        lines.append(f"  - {_flow(entry)}{_origin(layer, network.path)}")
+            entry["input"] = unknown
+        lines.append(f"  - {flow(entry)}{_origin(layer, network.path)}")
     for op, title, wanted in (("batchnorm", _NORMALISED, True), ("identity", _READ_ON, False)):
         readers = [name for layer, name in zip(network.layers, names, strict=True) if layer.norm_follows is wanted]
         if readers:
-            lines.append(f"  - {_flow({'name': _free(title, names), 'op': op, 'inputs': readers})}")
+            lines.append(f"  - {flow({'name': _free(title, names), 'op': op, 'inputs': readers})}")
     return "\n".join([*lines, ""])
-
-
-def _flow(value: Any) -> str:
-    """One line of YAML; anything odd in a name is quoted and escaped."""
-    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=2**31, allow_unicode=False).strip()
 
 
 def _names(layers: Iterable[ConvLayer]) -> list[str]:
     """A name for each layer that a spec can hold: not empty, not endless, given once."""
     taken: set[str] = set()
+    counts: dict[str, int] = {}  # so that a name which many layers share is not counted up for each of them
     result = []
     for number, layer in enumerate(layers, start=1):
         stem = layer.name[:_LONGEST_NAME] if layer.name.strip() else f"layer{number}"
-        name, count = stem, 1
+        name, count = stem, counts.get(stem, 1)
         while name in taken:
             count += 1
             name = f"{stem}#{count}"
+        counts[stem] = count
         taken.add(name)
         result.append(name)
     return result
 
 
-def _free(name: str, names: list[str]) -> str:
-    while name in names:
+def _free(name: str, names: Collection[str]) -> str:
+    taken = {other for other in names if other.startswith(name)}
+    while name in taken:
         name += "'"
     return name
 
@@ -178,4 +177,4 @@ def _origin(layer: ConvLayer, path: str) -> str:
     place = layer.locate()
     if place.line is None or place.path == path or not place.path.isprintable():
         return ""
-    return f"  # {place.path}:{place.line}"
+    return f"  # {clean_path(place.path)}:{place.line}"

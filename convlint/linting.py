@@ -39,6 +39,7 @@ def lint_paths(
     *,
     baseline: Baseline | None = None,
     adopt: bool = False,
+    on_inputs: Callable[[Sequence[Input], Planner], None] = lambda *_: None,
     on_start: Callable[[int], None] = lambda _: None,
     on_done: Callable[[str], None] = lambda _: None,
     today: date | None = None,
@@ -47,11 +48,13 @@ def lint_paths(
 
     What each path names is decided here and once: where `options.modules` is false, never a module.
 
-    `adopt` treats all that is found as if the baseline held it. Raises UsageError for wrong options, configs, rules.
+    `adopt` treats all that is found as if the baseline held it. `on_inputs` hears of the inputs and of all that is
+    read beside them before any is read, and may refuse to go on. Raises UsageError for wrong options, configs, rules.
     """
     planner = Planner(options, today or date.today())
     inputs, errors = find_inputs(paths or ["."], planner)
     planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
+    on_inputs(inputs, planner)
     on_start(len(planned))
     tasks = [(source, plan.rulebook, plan.job) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)

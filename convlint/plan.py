@@ -15,7 +15,7 @@ from convlint.policy import Exemption, FailOn, Policy, matching, selected, sever
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.report import Severity
-from convlint.rulebook import Rulebook, load_rulebook
+from convlint.rulebook import Rulebook, builtin_folder, load_rulebook
 from convlint.run import DEFAULT_TARGET, Job, resolve_targets
 from convlint.suppression import Mention
 
@@ -77,6 +77,11 @@ class Planner:
         if plan is None:
             plan = self._plans[id(config)] = self._make(config)
         return plan
+
+    def rule_folders(self) -> tuple[str, ...]:
+        """The folders that rules are read from: the built-in ones, and those of the plans made so far."""
+        own = (folder for folders in (self.options.rules, *self._rulebooks) for folder in folders)
+        return tuple(dict.fromkeys((builtin_folder(), *own)))
 
     def _make(self, config: Config) -> Plan:
         options = self.options

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
 from convlint.baseline import Entry, parse_baseline, render
+from convlint.commands import files
 from convlint.errors import UsageError
 
 
@@ -181,7 +182,7 @@ def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr(files, "_fill", full)
         ran = convlint("check", "bad.yaml", "--write-baseline", "base.json")
     assert (ran.code, "base.json cannot be written: No space left on device" in ran.err) == (2, True)
     assert Path("base.json").read_text() == "as it was"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,22 @@ def test_runtime_mode_and_targets(tmp_path: Path) -> None:
 
 def test_nothing_is_a_spec_too(tmp_path: Path) -> None:
     assert back(Network(path="m", layers=()), tmp_path).layers == ()
+
+
+def test_a_path_in_a_comment_cannot_end_it(tmp_path: Path) -> None:
+    layer = with_output(ConvLayer(name="a", K=8, R=1, S=1, path="m"))
+    for odd in ("a\nlayers: []", "a\x85b", "a\u2028b", "::error ::x", "##vso[x].py", "a # b.py"):
+        placed = replace(layer, path=odd, spans={"layer": (6, 1, 6, 2)})
+        text = spec_text(Network(path="m", layers=(placed,)))
+        assert len(text.splitlines()) == len(spec_text(Network(path="m", layers=(layer,))).splitlines())
+        assert "##" not in text
+        assert len(back(Network(path="m", layers=(placed,)), tmp_path).layers) == 1
+
+
+def test_many_layers_of_one_name_and_unknown_size() -> None:
+    """The work is linear: names that are taken are not searched for again for each layer."""
+    layers = [ConvLayer(name="a", path="m", K=8, R=3, S=3, norm_follows=False) for _ in range(20_000)]
+    before = time.process_time()
+    text = spec_text(Network(path="m", layers=tuple(layers)))
+    assert time.process_time() - before < 20
+    assert (text.count("name: a,"), text.count("name: a#")) == (1, 19_999)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from xml.etree import ElementTree
 
@@ -275,3 +276,14 @@ def test_gaps_stay_gaps_in_an_image(convlint, tmp_path):
     code, _, _ = convlint("--groups", "1:4", "-N", "4", *FIG4, "-o", f"svg={tmp_path / 'a.svg'}")
     assert code == 3
     assert (tmp_path / "a.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", [r"$\frac{", r"$\no$", "$$", "a" * 500, "<svg>&", "^{x}_"])
+def test_figures_show_any_name_as_it_is(name, tmp_path, convlint):
+    pytest.importorskip("matplotlib")
+    spec, image = tmp_path / "net.yaml", tmp_path / "a.svg"
+    layer = "N: 8, C: 64, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16"
+    spec.write_text(f"version: 1\nlayers: [{{ name: {json.dumps(name)}, {layer} }}]")
+    code, _, err = convlint(str(spec), "-N", "1,2", "-o", f"svg={image}")
+    assert (code, err) == (0, "")
+    assert ElementTree.parse(image).getroot().tag.endswith("svg")

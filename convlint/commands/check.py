@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from convlint.baseline import Baseline, baseline_of, read_baseline, render
-from convlint.commands.output import append, check_writable, parse_outputs, replace_file, write, write_outputs
+from convlint.commands.clashes import Use, identify, inputs, refuse_clashes
+from convlint.commands.destinations import Destination, files_of, parse_destinations
+from convlint.commands.files import append, replace_file
+from convlint.commands.output import write, write_outputs
 from convlint.commands.progress import Progress
 from convlint.engine import check_network
 from convlint.errors import InputFault, UsageError
@@ -18,11 +21,15 @@ from convlint.linting import Verdict, conclude, lint_paths
 from convlint.located_yaml import LINE_BREAK, Value, read_text
 from convlint.model import Network, Runtime, Span
 from convlint.plan import Options, Planner
-from convlint.readers.inputs import file_input
+from convlint.readers.inputs import Input, decide, file_input
 from convlint.readers.spec_fields import read_fields
 from convlint.readers.spec_layer import conv_layer, conv_op
 from convlint.report import Report
+from convlint.reporters import REPORTERS
+from convlint.reporters.harmless import harmless
+from convlint.reporters.safe import clean
 from convlint.reporters.words import plural
+from convlint.rulebook import rule_files
 from convlint.run import resolve_targets
 
 _MOST_NAMED = 5  # entries of a baseline
@@ -49,11 +56,12 @@ class BaselineFiles:
 
 def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
     """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
-    outputs = parse_outputs(shown.outputs)
-    check_writable([*outputs, ("baseline", files.write)], paths)
+    outputs = parse_destinations(shown.outputs, REPORTERS)
     summary = _job_summary(outputs)
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
+    written, baselines = _written(outputs, files, summary)
+    refuse_clashes(written, [*inputs(map(decide, paths)), *baselines])
     baseline = None if files.read is None else read_baseline(files.read)
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
@@ -61,6 +69,7 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
             options,
             baseline=baseline,
             adopt=files.write is not None,
+            on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
             on_start=progress.start,
             on_done=progress.done,
         )
@@ -69,9 +78,9 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
     if summary is not None:
         from convlint.reporters import github
 
-        append(summary, github.summary(report))
+        append(summary, harmless(github.summary(report)))
     for note in _keep_baseline(verdict, baseline, files):
-        write(sys.stderr, f"convlint: {note}")
+        write(sys.stderr, f"convlint: {clean(note)}")
     return verdict.exit_code
 
 
@@ -105,21 +114,44 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
     yield f"{count} of {files.read} no longer {occur} ({named}); --prune-baseline removes them"
 
 
-def _job_summary(outputs: Sequence[tuple[str, str | None]]) -> str | None:
-    """The file that GitHub shows as the job's summary, where there is one to write. Raises UsageError early."""
+def _job_summary(outputs: Sequence[Destination]) -> str | None:
+    """The file that GitHub shows as the job's summary, where there is one to write."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path or all(name != "github" for name, _ in outputs):
-        return None
-    append(path, "")
-    return path
+    return path if path and any(name == "github" for name, _ in outputs) else None
+
+
+def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str | None) -> tuple[list[Use], list[Use]]:
+    """What this run writes, and the baseline that it only reads; renewing one in its place is no clash."""
+    written = files_of(outputs)
+    if summary is not None:
+        written.append(Use(role="the job summary", path=summary))
+    if files.write is not None:
+        written.append(Use(role="the new baseline", path=files.write))
+    read = [Use(role="the baseline", path=files.read)] if files.read is not None else []
+    if files.read is not None and files.write is not None and identify(files.read) == identify(files.write):
+        read = []
+    elif files.prune:
+        written, read = [*written, *read], []
+    return written, read
+
+
+def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
+    """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
+    yield from inputs(found)
+    for path in planner.configs.files():
+        yield Use(role="a config in force", path=path)
+    yield from baselines
+    for folder in planner.rule_folders():
+        for path in rule_files(folder):
+            yield Use(role="a rule", path=path)
 
 
 def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
-    outputs = parse_outputs(shown.outputs)
-    check_writable(outputs)
+    outputs = parse_destinations(shown.outputs, REPORTERS)
     planner = Planner(options, date.today())
     plan = planner.plan(None)
+    refuse_clashes(files_of(outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = network_from_flags(flags)
     result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)

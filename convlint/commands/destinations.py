@@ -1,24 +1,21 @@
-"""Formats and files of `convlint estimate` and `convlint sweep`: what `--output FORMAT[=FILE]` means there."""
+"""What `--output FORMAT[=FILE]` means: which format goes where."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 
-from convlint.commands.output import check_writable
+from convlint.commands.clashes import Use
 from convlint.errors import UsageError, suggestion
 
 Destination = tuple[str, str | None]  # format, file; None is standard output
 
 
 def parse_destinations(
-    values: Sequence[str], known: Sequence[str], *, default: str, files_only: Sequence[str] = ()
+    values: Sequence[str], known: Collection[str], *, default: str = "text", files_only: Sequence[str] = ()
 ) -> list[Destination]:
-    """Each `FORMAT[=FILE]`; `default` where none is given. Nothing is written yet.
+    """Each `FORMAT[=FILE]`; `default` where none is given.
 
-    Raises UsageError for an unknown format, one of `files_only` without a file, two that share a place, and a file
-    that cannot be written.
+    Raises UsageError for an unknown format, one of `files_only` without a file, and two for standard output.
     """
     places: list[Destination] = []
     for value in values or (default,):
@@ -27,21 +24,12 @@ def parse_destinations(
             raise UsageError(f"unknown format {name!r}{suggestion(name, known)}; known are {', '.join(known)}")
         if not path and name in files_only:
             raise UsageError(f"--output {name} needs a file: --output {name}=FILE.{name}")
-        if any(other == (path or None) for _, other in places):
-            raise UsageError(f"two formats write to {path or 'standard output'}; give one of them a file: {name}=FILE")
+        if not path and any(other is None for _, other in places):
+            raise UsageError(f"two formats write to standard output; give one of them a file: {name}=FILE")
         places.append((name, path or None))
-    check_writable(places)
     return places
 
 
-def replace_bytes(path: str, content: bytes) -> None:
-    """Writes all of `content` or nothing: an existing file stays as it was until the new one is complete."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(target)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+def files_of(places: Sequence[Destination]) -> list[Use]:
+    """The files among the places."""
+    return [Use(role=name, path=path) for name, path in places if path is not None]

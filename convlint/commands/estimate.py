@@ -6,13 +6,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from convlint.commands.destinations import parse_destinations
-from convlint.commands.output import replace_file, style_of, write
+from convlint.commands.clashes import inputs, refuse_clashes
+from convlint.commands.destinations import files_of, parse_destinations
+from convlint.commands.files import replace_file
+from convlint.commands.output import style_of, write
 from convlint.errors import UsageError
 from convlint.gpu import load_gpu
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
+from convlint.reporters.harmless import harmless
 from convlint.rulebook import Rulebook
 from convlint.run import Job, check_inputs
 from convlint.sweep import unknown_time
@@ -30,15 +33,16 @@ def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> i
     """
     if not paths:
         raise UsageError("nothing to estimate: give a spec, a model or -")
-    places = parse_destinations(outputs, FORMATS, default="text")
-    report = replace(
-        with_unknown_times(check_inputs([decide(path) for path in paths], Rulebook(()), job)), lost_us=None
-    )
+    places = parse_destinations(outputs, FORMATS)
+    sources = [decide(path) for path in paths]
+    refuse_clashes(files_of(places), inputs(sources))
+    report = replace(with_unknown_times(check_inputs(sources, Rulebook(()), job)), lost_us=None)
     for name, path in places:
         if path is None:
-            write(sys.stdout, _render(name, report, _terminal_style(color)))
+            style = _terminal_style(color)
+            write(sys.stdout, _render(name, report, style), style)
         else:
-            replace_file(path, _render(name, report, Style(width=_PLAIN_WIDTH)))
+            replace_file(path, harmless(_render(name, report, Style(width=_PLAIN_WIDTH))))
     if any(error.internal for error in report.errors):
         return 4
     return 0 if report.complete else 3

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import sys
 
-from convlint.commands.output import check_writable, replace_file, write
+from convlint.commands.clashes import Use, inputs, refuse_clashes
+from convlint.commands.files import replace_file
+from convlint.commands.output import write
 from convlint.export import spec_text
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
+from convlint.reporters.safe import clean, clean_path
+from convlint.reporters.words import place
 from convlint.run import last_resort, say
 
 
 def run(path: str, options: ReadOptions, file: str | None) -> int:
     """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
-    check_writable([("spec", file)], [path])
+    refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([decide(path)]))
     errors: list[InputError] = []
     network = None
     with last_resort(errors, path), Reading(on_output=say) as reading:
         network, read_errors = reading.read(decide(path), options)
         errors += read_errors
     for error in errors:
-        place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)
-        write(sys.stderr, f"{place}: error: {error.message}")
+        write(sys.stderr, f"{place(error.path, error.line, error.column)}: error: {clean(error.message)}")
     if network is not None and network.layers:
         text = spec_text(network)
         if file is None:
@@ -31,6 +34,6 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
         else:
             replace_file(file, text)
     elif not errors:
-        write(sys.stderr, f"{path}: error: nothing to export: no convolution in it")
+        write(sys.stderr, f"{clean_path(path)}: error: nothing to export: no convolution in it")
         return 3
     return 4 if any(error.internal for error in errors) else 3 if errors else 0

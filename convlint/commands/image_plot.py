@@ -46,8 +46,10 @@ def render(sweep: Sweep, metric: Metric, form: str) -> bytes:
         bottom = (0.62 + 0.16 * len(notes)) / height
         axes = figure.add_axes((0.085, bottom, 0.70, 1 - 0.72 / height - bottom))
         _draw(axes, sweep, metric)
-        figure.text(0.02, 1 - 0.28 / height, sweep.title, fontsize=13, fontweight="bold", color="#111111")
-        figure.text(0.02, 1 - 0.50 / height, sweep.setting, fontsize=9, color=_GREY)
+        figure.text(
+            0.02, 1 - 0.28 / height, sweep.title, fontsize=13, fontweight="bold", color="#111111", parse_math=False
+        )
+        figure.text(0.02, 1 - 0.50 / height, sweep.setting, fontsize=9, color=_GREY, parse_math=False)
         for row, line in enumerate(reversed(notes)):
             figure.text(0.02, (0.08 + 0.16 * row) / height, line, fontsize=7.5, color=_GREY)
         content = io.BytesIO()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
+
+from convlint.commands.gate import bare
 
 if TYPE_CHECKING:
     import threading
@@ -35,7 +38,8 @@ class Progress:
         with self._lock:
             self._watched = False
             if self._bar is not None:
-                self._bar.stop()
+                with suppress(OSError):  # the terminal is gone
+                    self._bar.stop()
 
     def start(self, total: int) -> None:
         """From now on `total` inputs are checked."""
@@ -73,6 +77,10 @@ class Progress:
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[path]}", markup=False),
             )
-            self._bar = Bar(*columns, console=Console(file=self._stream), transient=True)
+            console = Console(
+                file=bare(self._stream)
+            )  # it moves the cursor; the one text in it that comes from outside is cleaned
+            # Whatever else is printed goes through the gate, not through Rich.
+            self._bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._task = self._bar.add_task("", total=self._total, completed=self._finished, path="")
             self._bar.start()

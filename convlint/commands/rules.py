@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from convlint.commands.output import style_of, write
 from convlint.errors import RuleError, UsageError
 from convlint.located_yaml import Value, parse, read_text
+from convlint.reporters.safe import clean
 from convlint.rule_examples import run_examples
 from convlint.rule_file import read_rule
 from convlint.rulebook import Rule, Rulebook, linked, load_rulebook, rule_files, rule_from_plain
@@ -36,7 +37,7 @@ def _list(rulebook: Rulebook) -> str:
     for rule in rulebook.rules:
         info = rule.info
         opt_in = " (opt-in)" if rule.opt_in else ""
-        lines.append(f"{info.code}  {info.name:<{width}}  {info.severity:<7}  {info.title}{opt_in}")
+        lines.append(clean(f"{info.code}  {info.name:<{width}}  {info.severity:<7}  {info.title}{opt_in}"))
     return "\n".join(lines)
 
 
@@ -54,7 +55,7 @@ def _test(folder: str) -> int:
             total += 1
             if outcome.problem is not None:
                 failed += 1
-                write(sys.stdout, f"{outcome.path}:{outcome.line}: {outcome.code} {outcome.problem}")
+                write(sys.stdout, clean(f"{outcome.path}:{outcome.line}: {outcome.code} {outcome.problem}"))
     write(sys.stdout, f"{len(plain)} rules, {total} examples: {failed} failed")
     return 1 if failed else 0
 
@@ -65,8 +66,8 @@ def document(rule: Rule, width: int) -> str:
     parsed = parse(read_text(rule.path))
     assert parsed is not None
     top = parsed.data
-    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(info.title + ".", width), ""]
-    lines += ["Why", *_wrap(info.rationale, width, "  "), ""]
+    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(_one_line(info.title) + ".", width), ""]
+    lines += ["Why", *_wrap(_one_line(info.rationale), width, "  "), ""]
     if "when" in top:
         lines += ["Applies when", *_wrap(_one_line(top["when"].data), width, "  "), ""]
     if "let" in top:
@@ -77,16 +78,16 @@ def document(rule: Rule, width: int) -> str:
         changes = "" if rule.cases[-1].fix is None or rule.cases[-1].fix.safety == "safe" else " (changes the network)"
         lines += ["Fix", *_wrap(_one_line(fix["describe"].data) + changes, width, "  "), ""]
     for item in top["examples"].data["fail"].data[:1]:
-        lines += ["Fails", f"  {_flow(item.data['given'])}"]
+        lines += ["Fails", f"  {clean(_flow(item.data['given']))}"]
         if "message" in item.data:
             lines += _wrap(f"-> {_one_line(item.data['message'].data)}", width, "  ")
         if "fixed" in item.data:
-            lines.append(f"  fixed by {_flow(item.data['fixed'])}")
+            lines.append(f"  fixed by {clean(_flow(item.data['fixed']))}")
         lines.append("")
-    lines += ["Passes", f"  {_flow(top['examples'].data['pass'].data[0])}", ""]
+    lines += ["Passes", f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
     if rule.yields_to:
         lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
-    lines.append(f"Source: {info.source.document}, {info.source.section}")
+    lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
     return "\n".join(lines)
 
 
@@ -105,7 +106,7 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(str(text).split())
+    return clean(" ".join(str(text).split()))
 
 
 def _flow(value: Value) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from convlint.commands.check import network_from_flags
-from convlint.commands.destinations import parse_destinations, replace_bytes
-from convlint.commands.output import replace_file, style_of, write
+from convlint.commands.clashes import inputs, refuse_clashes
+from convlint.commands.destinations import files_of, parse_destinations
+from convlint.commands.files import replace_file
+from convlint.commands.output import style_of, write
 from convlint.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.errors import UsageError, suggestion
@@ -16,6 +18,8 @@ from convlint.model import ConvLayer, Network
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
+from convlint.reporters.harmless import harmless
+from convlint.reporters.ink import shorten
 from convlint.reporters.safe import clean
 from convlint.reporters.words import place
 from convlint.run import DEFAULT_TARGET, Job, resolve_targets, say
@@ -35,6 +39,7 @@ from convlint.sweep import (
 
 FORMATS = ("text", "csv", "svg", "png")
 _MOST_LINES = 24  # GPUs times passes: more cannot be told apart
+_LONGEST_NAME = 100  # columns of a title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,8 @@ def run(
     if shown.metric is not None and shown.metric not in METRICS:
         near = suggestion(shown.metric, METRICS)
         raise UsageError(f"--metric: {shown.metric!r} is not one of {', '.join(METRICS)}{near}")
-    places = parse_destinations(shown.outputs, FORMATS, default="text", files_only=("svg", "png"))
+    places = parse_destinations(shown.outputs, FORMATS, files_only=("svg", "png"))
+    refuse_clashes(files_of(places), inputs([decide(path)] if path is not None else []))
     sweep = _sweep(flags, path, layer, figure, job)
     if sweep is None:
         return 3
@@ -63,24 +69,24 @@ def run(
         if name in ("svg", "png"):
             from convlint.commands.image_plot import render
 
-            replace_bytes(str(file), render(sweep, metric, name))
+            replace_file(str(file), render(sweep, metric, name))
         elif name == "csv":
             _deliver(file, render_csv(sweep))
         else:
             style = style_of(sys.stdout, shown.color) if file is None else Style()
             charted = shown.plot if shown.plot is not None else file is None and sys.stdout.isatty()
-            _deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style))
+            _deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style), style)
     for reason, values in sweep.reasons.items():
         listed = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
         write(sys.stderr, f"convlint: no time at {sweep.parameter} = {listed}: {clean(reason)}")
     return 3 if sweep.reasons else 0
 
 
-def _deliver(file: str | None, text: str) -> None:
+def _deliver(file: str | None, text: str, style: Style | None = None) -> None:
     if file is None:
-        write(sys.stdout, text)
+        write(sys.stdout, text, style)
     else:
-        replace_file(file, text)
+        replace_file(file, harmless(text))
 
 
 def _sweep(flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job) -> Sweep | None:
@@ -170,7 +176,7 @@ def _from_file(
         write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:
         if not errors:
-            write(sys.stderr, f"convlint: error: {path}: no convolution in it")
+            write(sys.stderr, f"convlint: error: {clean(path)}: no convolution in it")
         return None
     chosen = _named(network, path, name)
     layers = [vary(chosen, parameter, value) for value in values]
@@ -214,7 +220,7 @@ def _of_layers(
         for target in targets
         for which in passes
     ]  # fmt: skip
-    title = f"{clean(name)}: {parameter} varied" if name else f"{parameter} varied"
+    title = f"{shorten(clean(name), _LONGEST_NAME, '...')}: {parameter} varied" if name else f"{parameter} varied"
     return Sweep(
         title=f"{title}, {kind(layers[0])}",
         setting=f"{fixed(layers[0], parameter)} on {', '.join(target.gpu.name for target in targets)}",

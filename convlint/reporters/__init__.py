@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from convlint.report import Report
+if TYPE_CHECKING:
+    from convlint.report import Report
 
 # name -> module in this package
 REPORTERS: Mapping[str, str] = {

@@ -22,6 +22,7 @@ _CODES: Mapping[str, str] = {
     "fix": "32",
     "lost": "33",
 }
+INK_CODES = frozenset((*_CODES.values(), "0"))  # all that a painter writes
 GRADE_INKS: Mapping[str, str] = {"A": "good", "B": "good", "C": "fair", "D": "fair", "F": "poor"}
 
 Paint = Callable[[str, str], str]

@@ -10,9 +10,10 @@ import re
 import unicodedata
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
-_CI_COMMAND = re.compile(r"##(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
+_CI_COMMAND = re.compile(r"(?<!#)##++(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
 _KEPT_FORMATS = "\u200c\u200d"  # joiners: Persian, Indic scripts and emoji are not readable without
 _REPLACEMENT = "\ufffd"
+_MOST_KNOWN = 4096  # characters whose replacement is kept; a text may hold every one there is
 
 
 def clean(text: str) -> str:
@@ -21,8 +22,32 @@ def clean(text: str) -> str:
     Commands that CI systems read anywhere in a line of a log (`##[error]`, `##vso[...]`) are broken up.
     """
     if not text.isprintable():
-        text = "".join(map(_clean_char, _ANSI.sub("", text)))
-    return _CI_COMMAND.sub("#_", text) if "##" in text else text
+        text = _ANSI.sub("", text).translate(_LINE)
+    return break_up_commands(text) if "##" in text else text
+
+
+def printable(text: str) -> str:
+    """The text without what steers a terminal; tabs and line feeds stay."""
+    return text.translate(_TEXT)
+
+
+def break_up_commands(text: str) -> str:
+    """The text without `##[error]`, `##vso[...]` and the like, wherever in a line they stand."""
+    return _CI_COMMAND.sub(lambda found: "#" + "_" * (len(found[0]) - 1), text)
+
+
+class _Replacements(dict[int, str]):
+    """What each character becomes, worked out when it first occurs."""
+
+    def __missing__(self, code: int) -> str:
+        char = _clean_char(chr(code))
+        if len(self) < _MOST_KNOWN:
+            self[code] = char
+        return char
+
+
+_LINE = _Replacements()
+_TEXT = _Replacements({ord("\t"): "\t", ord("\n"): "\n"})
 
 
 def _clean_char(char: str) -> str:

@@ -1,0 +1,175 @@
+"""Standard output and error as convlint writes to them: all text passes here, and a stream that fails does no harm."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO, cast
+
+from convlint.reporters.harmless import harmless
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_NOBODY_READS = frozenset((errno.EPIPE, errno.EBADF, errno.ECONNRESET, *([errno.EINVAL] if os.name == "nt" else [])))
+_BLANK = re.compile(r"(?:[^\S\n]|\x1b\[[0-9;]*m)*(:?)")
+_HASHES = re.compile(r"(?<!#)(?:(#)|##++\w*+)\Z")
+_COMPLETES = {"#": re.compile(r"#+\w*\["), "##": re.compile(r"#*\w*\[")}
+
+
+class Gate(io.TextIOBase):
+    """A stream that writes to another one what `harmless` leaves of a text, also where it comes in pieces.
+
+    A reader that went away has its right to: what is still to come is dropped. Another failure is an OSError of
+    standard output, once; standard error, which is `expendable`, never fails.
+    """
+
+    def __init__(self, stream: TextIO, *, expendable: bool = False) -> None:
+        self.bare = stream  # what is written to it passes no gate
+        self._expendable = expendable
+        self._gone = False
+        self._blank = True  # the line at hand holds nothing yet that would keep a command from being one
+        self._colon = False  # ... and one colon after that
+        self._hashes = ""  # the line at hand ends with "#", or with "##" and perhaps a word
+
+    def write(self, text: str) -> int:
+        """Writes what is harmless in `text`; no colours."""
+        self.send(text)
+        return len(text)
+
+    def send(self, text: str, *, inks: bool = False, annotations: bool = False) -> None:
+        """The same with what a report may hold beyond plain text; see `harmless`."""
+        text = harmless(text, inks=inks, annotations=annotations, starts_line=self._blank)
+        if not text:
+            return
+        if (self._colon and text[0] == ":") or (self._hashes and _COMPLETES[self._hashes].match(text)):
+            text = " " + text
+        self._note(text)
+        encoding = self.encoding
+        if encoding.lower().replace("-", "") != "utf8":
+            text = text.encode(encoding, "replace").decode(encoding)
+        self._try(lambda: self.bare.write(text))
+
+    def _note(self, text: str) -> None:
+        """Remembers how the line at hand ends."""
+        _, newline, line = text.rpartition("\n")
+        blank = _BLANK.fullmatch(line) if self._blank or newline else None
+        self._colon = blank is not None and blank[1] == ":"
+        self._blank = blank is not None and not self._colon
+        ending = _HASHES.search(line if newline else self._hashes + line)
+        self._hashes = "" if ending is None else ending[1] or "##"
+
+    def flush(self) -> None:
+        """Sends on what the stream holds back."""
+        self._try(self.bare.flush)
+
+    def _try(self, call: Callable[[], object]) -> None:
+        if self._gone:
+            return
+        try:
+            call()
+        except (OSError, ValueError) as error:  # ValueError: someone closed the stream
+            self._gone = True
+            silence(self.bare)
+            code = error.errno if isinstance(error, OSError) else errno.EBADF
+            if not self._expendable and code not in _NOBODY_READS:
+                raise
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The stream's own."""
+        return self.bare.encoding or "utf-8"
+
+    @property
+    def buffer(self) -> io.RawIOBase:
+        """For bytes, which pass the same way."""
+        return _Bytes(self)
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return not self._gone and self.bare.isatty()
+
+    def fileno(self) -> int:
+        """The stream's own."""
+        return self.bare.fileno()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+
+class _Bytes(io.RawIOBase):
+    """Bytes as text in the gate's encoding."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._decoder = codecs.getincrementaldecoder(gate.encoding)("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer) -> int:
+        raw = bytes(data)
+        self._gate.write(self._decoder.decode(raw))
+        return len(raw)
+
+
+@contextmanager
+def gates() -> Iterator[None]:
+    """While active, both standard streams are gates; those that are gates already stay."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = gate(sys.stdout), gate(sys.stderr, expendable=True)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def gate(stream: TextIO, *, expendable: bool = False) -> TextIO:
+    """A gate to the stream, or the stream itself where it is one."""
+    return stream if isinstance(stream, Gate) else cast(TextIO, Gate(stream, expendable=expendable))
+
+
+def bare(stream: TextIO) -> TextIO:
+    """What is behind the gate: for what moves the cursor of a terminal, and says nothing that comes from files."""
+    return stream.bare if isinstance(stream, Gate) else stream
+
+
+def silence(stream: TextIO) -> None:
+    """Sends what is still to be written nowhere, so that the interpreter does not complain at exit."""
+    with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # a stream in memory has no number
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def stand_in_for_closed_streams() -> None:
+    """Opens what the caller has closed of the three standard streams, lest the next file opened take the number.
+
+    What is written goes nowhere; reading is an OSError that says what is wrong.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed()))
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
+class _Closed(io.RawIOBase):
+    """A standard input that the caller has closed."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _: Buffer) -> int:
+        raise OSError(errno.EBADF, "standard input is closed")
