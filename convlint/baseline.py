@@ -10,10 +10,11 @@ from typing import Any
 from convlint.errors import UsageError
 from convlint.report import Finding, Report
 from convlint.reporters.safe import clean, clean_path
+from convlint.settings_file import read_settings
 
 VERSION = 1
-MAX_BYTES = 64 * 2**20
-MOST_ENTRIES = 1_000_000
+MAX_BYTES = 8 * 2**20
+MOST_ENTRIES = 200_000
 _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
 _TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
 
@@ -67,15 +68,7 @@ def render(baseline: Baseline) -> str:
 
 def read_baseline(path: str) -> Baseline:
     """The baseline in the file at `path`. Raises UsageError with file, line and column for whatever is wrong."""
-    file = Path(path)
-    try:
-        if not file.is_file():
-            raise UsageError(f"baseline {path} " + ("is no file" if file.exists() else "does not exist"))
-        with open(file, "rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise UsageError(f"baseline {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return parse_baseline(raw, clean_path(path))
+    return parse_baseline(read_settings(path, f"baseline {path}", MAX_BYTES), clean_path(path))
 
 
 def parse_baseline(raw: bytes, path: str) -> Baseline:

@@ -6,10 +6,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from convlint.errors import UsageError, suggestion
+from convlint.settings_file import MAX_BYTES, is_there, read_settings
 
 if TYPE_CHECKING:
     from convlint.config_keys import FileIgnore, LayerIgnore, Word
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from convlint.report import Severity
     from convlint.toml_source import Spot, TomlSource
 
+_MOST_NEAR = 500  # files beside a missing one that may be what was meant
 OWN_FILE, SHARED_FILE = "convlint.toml", "pyproject.toml"
 _MAX_EXTENDS = 20
+_PATTERNS = ("include", "exclude", "per-file-ignores", "per-layer-ignores")  # each is tried on every file or layer
 _JOINED = ("extend-select", "severity", "per-file-ignores", "per-layer-ignores")  # a child's entries join its parent's
-# a line that may open, or set something in, the table [tool.convlint]
-_MENTION = re.compile(rb"^[^\n#]*tool[^\n]*convlint|^[ \t]*\[[ \t]*[\"']?tool[\"']?[ \t]*\]", re.MULTILINE)
+MOST_PATTERNS, MOST_WORDS = 200, 1_000  # entries of a key, those it inherits included
+_ESCAPED = re.compile(rb"\\(?:u00|U000000|x)([0-7][0-9a-fA-F])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,24 +101,29 @@ def folder_of(path: str) -> str:
 
 def config_in(folder: str) -> TomlSource | None:
     """The config file in `folder`: convlint.toml, or pyproject.toml if it has [tool.convlint]. Raises UsageError."""
-    own = os.path.join(folder, OWN_FILE)
-    if os.path.isfile(own):
+    own = shown_path(os.path.join(folder, OWN_FILE))
+    if is_there(own):
         from convlint.toml_source import read_toml
 
-        return read_toml(own, shown_path(own))
-    shared = os.path.join(folder, SHARED_FILE)
-    if not os.path.isfile(shared):
+        return read_toml(own, own)
+    shared = shown_path(os.path.join(folder, SHARED_FILE))
+    if not is_there(shared):
         return None
-    try:
-        if not _MENTION.search(Path(shared).read_bytes()):
-            return None
-    except OSError as error:
-        raise UsageError(f"{shown_path(shared)}: cannot be read: {error.strerror}") from error
-    from convlint.toml_source import read_toml
+    raw = read_settings(shared, f"{shared}:", MAX_BYTES)
+    if not may_configure(raw):
+        return None
+    from convlint.toml_source import TomlSource, decode
 
-    source = read_toml(shared, shown_path(shared))
+    source = TomlSource(shared, decode(raw, shared))
     tool = source.values.get("tool")
     return source if isinstance(tool, dict) and "convlint" in tool else None
+
+
+def may_configure(raw: bytes) -> bool:
+    """Whether a pyproject.toml may hold [tool.convlint]: never no where it does, however its keys are written."""
+    if b"\\" in raw:
+        raw = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), raw)
+    return b"convlint" in raw and b"tool" in raw
 
 
 def load_config(path: str) -> Config:
@@ -133,8 +141,8 @@ def shown_path(path: str) -> str:
     return absolute[len(below) :] if absolute.startswith(below) else absolute
 
 
-def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> Config:
-    """The settings in `source`, which lies in `folder`; `children` are the files that led here."""
+def _from_source(source: TomlSource, folder: str, children: tuple[TomlSource, ...]) -> Config:
+    """The settings in `source`, which lies in `folder`; `children` extend it."""
     from convlint.config_keys import KEYS, read_value, text_of, unknown_key
     from convlint.toml_source import Spot
 
@@ -152,40 +160,41 @@ def _from_source(source: TomlSource, folder: str, children: tuple[str, ...]) -> 
     config = Config(path=source.path)
     if "extend" in table:
         at = top.below("extend")
-        config = replace(_parent(text_of(table["extend"], at), at, folder, children), path=source.path)
+        parent = _parent(text_of(table["extend"], at), at, folder, (*children, source))
+        config = replace(parent, path=source.path)
     changes: dict[str, Any] = {}
     for key, value in table.items():
         if key != "extend":
             attribute = key.replace("-", "_")
             read = read_value(KEYS[key].kind, value, top.below(key), folder)
             changes[attribute] = (*getattr(config, attribute), *read) if key in _JOINED else read
+            most = MOST_PATTERNS if key in _PATTERNS else MOST_WORDS
+            if isinstance(changes[attribute], tuple) and len(changes[attribute]) > most:
+                top.below(key).fail(f"must hold at most {most:,} entries, those that it inherits included")
     spots = {**config.spots, **{key: top.below(key) for key in table}}
     return replace(config, **changes, spots=spots, files=(*config.files, source.path))
 
 
-def _parent(text: str, at: Spot, folder: str, children: tuple[str, ...]) -> Config:
+def _parent(text: str, at: Spot, folder: str, children: tuple[TomlSource, ...]) -> Config:
+    """The config that the last of `children` extends."""
     from convlint.toml_source import read_toml
 
     path = os.path.join(folder, text)
-    child = os.path.realpath(os.path.join(folder, os.path.basename(at.source.path)))
-    real = os.path.realpath(path)
-    chain = (*children, child)
-    if real in chain:
+    if os.path.realpath(path) in {os.path.realpath(child.path) for child in children}:
         at.fail(f"extend goes round in a circle: {text!r} extends this file")
-    if len(chain) > _MAX_EXTENDS:
+    if len(children) > _MAX_EXTENDS:
         at.fail(f"extend goes on for more than {_MAX_EXTENDS} files")
-    try:
-        source = read_toml(path, shown_path(path))
-    except UsageError as error:
-        if ": does not exist" in str(error) or ": is no file" in str(error):
-            at.fail(f"extend: {text!r} is no file{_near(path)}")
-        raise
-    return _from_source(source, os.path.dirname(os.path.abspath(path)), chain)
+    if not os.path.isfile(path):
+        at.fail(f"extend: {text!r} is no file{_near(path)}")
+    source = read_toml(path, shown_path(path), children)
+    return _from_source(source, os.path.dirname(os.path.abspath(path)), children)
 
 
 def _near(path: str) -> str:
     folder, name = os.path.split(path)
     try:
-        return suggestion(name, [entry for entry in os.listdir(folder or ".") if entry.endswith(".toml")])
-    except OSError:
+        with os.scandir(folder or ".") as entries:
+            first = [entry.name for entry in islice(entries, _MOST_NEAR)]
+        return suggestion(name, sorted(entry for entry in first if entry.endswith(".toml")))
+    except (OSError, ValueError):
         return ""

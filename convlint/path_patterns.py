@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from convlint.globs import path_expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +22,22 @@ class PathPattern:
 
     def matches(self, path: str) -> bool:
         """Whether the file or folder at `path` matches."""
-        absolute = os.path.abspath(path)
-        parts = os.path.relpath(absolute, self.base).replace(os.sep, "/").split("/")
-        wanted = [part for part in self.text.replace(os.sep, "/").split("/") if part not in ("", ".")]
-        if not wanted or parts[0] == "..":
-            return False
-        if "/" not in self.text.rstrip("/"):
-            return any(fnmatchcase(part, wanted[0]) for part in parts)
-        return _matches(parts, wanted)
+        wanted = _parts(self.text)
+        below = _below(self.base, path, "" if os.path.isabs(path) else os.getcwd())
+        return bool(wanted) and below is not None and path_expression(wanted, below=True).match(below) is not None
 
 
-def _matches(parts: list[str], wanted: list[str]) -> bool:
-    """Whether `wanted` matches `parts` or the folders that they begin with; no pattern takes long."""
-    reached = {0}  # how many of `wanted` the parts so far may have used up
-    for part in [*parts, ""]:
-        for index in sorted(reached):
-            while index < len(wanted) and wanted[index] == "**":
-                index += 1
-                reached.add(index)
-        if len(wanted) in reached:
-            return True
-        reached = {
-            index if wanted[index] == "**" else index + 1
-            for index in reached
-            if wanted[index] == "**" or (part and fnmatchcase(part, wanted[index]))
-        }
-    return False
+@lru_cache(maxsize=1024)
+def _parts(text: str) -> tuple[str, ...]:
+    text = text.replace(os.sep, "/")
+    parts = tuple(part for part in text.split("/") if part not in ("", "."))
+    if "/" in text.rstrip("/") or not parts:
+        return parts
+    return ("**", "*" if parts[0] == "**" else parts[0])
+
+
+@lru_cache(maxsize=1024)
+def _below(base: str, path: str, here: str) -> str | None:
+    """The path from `base` as `/a/b`; None where it lies elsewhere. `here` is what a relative path starts from."""
+    relative = os.path.relpath(os.path.join(here, path), base).replace(os.sep, "/")
+    return None if relative == ".." or relative.startswith("../") else f"/{relative}"

@@ -25,16 +25,16 @@ class Exemption:
     files: PathPattern | None = None
     layers: str | None = None
 
-    def covers(self, finding: Finding, path: str) -> bool:
-        """Whether it silences `finding` in the input at `path`; a joined finding once all its layers match."""
+    def covers(self, finding: Finding) -> bool:
+        """Whether it silences `finding` in an input that `files` match; a joined finding once all its layers match."""
         if finding.rule.code not in self.codes:
             return False
-        if self.files is not None:
-            return self.files.matches(path)
-        from fnmatch import fnmatchcase
+        if self.layers is None:
+            return True
+        from convlint.globs import name_expression
 
         names = finding.layers or (() if finding.layer is None else (finding.layer,))
-        return bool(names) and all(fnmatchcase(name, self.layers or "") for name in names)
+        return bool(names) and all(map(name_expression(self.layers).match, names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +101,9 @@ def exempted(
 ) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
     """(findings left, findings that the config silences) of the input at `path`."""
     left, silenced = [], []
+    entries = [entry for entry in policy.exemptions if entry.files is None or entry.files.matches(path)]
     for finding in findings:
-        exemption = next((entry for entry in policy.exemptions if entry.covers(finding, path)), None)
+        exemption = next((entry for entry in entries if entry.covers(finding)), None)
         if exemption is None:
             left.append(finding)
         else:

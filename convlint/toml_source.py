@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 from convlint.errors import UsageError
+from convlint.settings_file import MAX_BYTES, read_settings
+from convlint.toml_tokens import problem, tokens
 
-MAX_BYTES = 2**20
+_COUNTED = ", counting the configs that extend it"
+_MOST_PATH = 32  # names that lead to a key whose place is kept; ours take six
 
 Key = tuple[str | int, ...]  # the names, and the numbers of list items, that lead to a value
 
@@ -30,12 +34,18 @@ class Place:
 class TomlSource:
     """One file: its values and, worked out only when someone asks, the place of each."""
 
-    def __init__(self, path: str, text: str) -> None:
-        """Raises UsageError with the place where the text is no TOML."""
+    def __init__(self, path: str, text: str, held: Sequence[TomlSource] = ()) -> None:
+        """Raises UsageError with the place where the text is no TOML, or where it and those `held` are too much."""
         import tomllib
 
         self.path, self.text = path, text
         self._places: Mapping[Key, int] | None = None
+        self._lines: array[int] | None = None
+        before = sum(source.marks for source in held)
+        marks, too_much, offset = problem(text, before)
+        self.marks = marks - before
+        if too_much:
+            raise UsageError(f"{Place(path, *position(text, offset))}: {too_much}{_COUNTED if before else ''}")
         try:
             self.values: dict[str, Any] = tomllib.loads(text)
         except RecursionError:
@@ -46,11 +56,14 @@ class TomlSource:
 
     def place(self, key: Key) -> Place:
         """Where `key` was written, or the nearest that holds it."""
-        if self._places is None:
+        if self._places is None or self._lines is None:
             self._places = key_offsets(self.text)
+            self._lines = array("I", (match.end() for match in re.finditer("\n", self.text)))
         while key and key not in self._places:
             key = key[:-1]
-        return Place(self.path, *position(self.text, self._places.get(key, 0)))
+        offset = self._places.get(key, 0)
+        line = bisect_right(self._lines, offset)
+        return Place(self.path, line + 1, offset - (self._lines[line - 1] if line else 0) + 1)
 
 
 class Spot:
@@ -74,23 +87,16 @@ class Spot:
         raise UsageError(f"{self.place()}: {message}")
 
 
-def read_toml(path: str, shown_path: str) -> TomlSource:
-    """The file at `path`. Raises UsageError where it cannot be read or is no TOML."""
-    file = Path(path)
-    try:
-        if not file.is_file():
-            raise UsageError(f"{shown_path}: is no file" if file.exists() else f"{shown_path}: does not exist")
-        with open(file, "rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise UsageError(f"{shown_path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return TomlSource(shown_path, decode(raw, shown_path))
+def read_toml(path: str, shown_path: str, held: Sequence[TomlSource] = ()) -> TomlSource:
+    """The file at `path`, extended by those `held`. Raises UsageError where it cannot be read or is no TOML."""
+    text = decode(read_settings(path, f"{shown_path}:", MAX_BYTES), shown_path)
+    if len(text) + sum(len(source.text) for source in held) > MAX_BYTES:
+        raise UsageError(f"{shown_path}: is larger than {MAX_BYTES >> 20} MiB{_COUNTED}")
+    return TomlSource(shown_path, text, held)
 
 
 def decode(raw: bytes, path: str) -> str:
-    """The text of a config or baseline. Raises UsageError with line and column where it is not UTF-8."""
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{path}: is larger than {MAX_BYTES >> 20} MiB")
+    """The text of a config. Raises UsageError with line and column where it is not UTF-8."""
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -100,8 +106,8 @@ def decode(raw: bytes, path: str) -> str:
 
 def position(text: str, offset: int) -> tuple[int, int]:
     """(line, column), from 1, of an offset in `text`."""
-    before = text[:offset]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+    offset = min(offset, len(text))
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _problem(message: str, text: str) -> tuple[str, int, int]:
@@ -113,16 +119,8 @@ def _problem(message: str, text: str) -> tuple[str, int, int]:
     return found[1][:200], line, column
 
 
-# compiled only when somebody asks for a place
-_TOKEN = r"""(?P<space>[ \t\r]+|\#[^\n]*)
-      | (?P<newline>\n)
-      | (?P<string>\"{3}(?:\\.|[^\\])*?\"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*')
-      | (?P<mark>[\[\]{}=,.])
-      | (?P<bare>[^\s\[\]{}=,.\#"']+)"""
-
-
 def key_offsets(text: str) -> dict[Key, int]:
-    """The offset of every key and list item in a TOML text that tomllib has accepted."""
+    """The offset of every key and list item in a TOML text that tomllib has accepted; of very deep ones, none."""
     keys = _Keys(text)
     with suppress(IndexError, RecursionError):  # what was found until then is right
         keys.document()
@@ -130,50 +128,46 @@ def key_offsets(text: str) -> dict[Key, int]:
 
 
 class _Keys:
-    """One pass over the tokens; `offsets` grows."""
+    """One pass over the tokens, one of them at a time; `offsets` grows."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = [
-            match for match in re.finditer(_TOKEN, text, re.VERBOSE | re.DOTALL) if match.lastgroup != "space"
-        ]
-        self.index = 0
+        self.tokens = tokens(text)
+        self.token: re.Match[str] | None = next(self.tokens, None)
         self.offsets: dict[Key, int] = {}
         self.counts: dict[Key, int] = {}  # arrays of tables: how many so far
 
     def document(self) -> None:
         table: Key = ()
-        while self.index < len(self.tokens):
+        while self.token is not None:
             if self.skip("\n"):
                 continue
-            start = self.tokens[self.index].start()
+            start = self.token.start()
             if not self.skip("["):
                 self.pair(table)
                 continue
             several = self.skip("[")
             table = self.header(self.key(), several, start)
-            self.index += 2 if several else 1
+            for _ in range(2 if several else 1):
+                self.advance()
 
     def header(self, keys: list[str], several: bool, start: int) -> Key:
         """The table that a header opens: names go on from the last item of an array of tables."""
         path: Key = ()
         for number, name in enumerate(keys):
-            path = (*path, name)
-            self.offsets.setdefault(path, start)
+            path = self.found(path, name, start)
             last = number == len(keys) - 1
             if several and last:
                 self.counts[path] = self.counts.get(path, 0) + 1
             if path in self.counts:
-                path = (*path, self.counts[path] - 1)
-                self.offsets.setdefault(path, start)
+                path = self.found(path, self.counts[path] - 1, start)
         return path
 
     def pair(self, table: Key) -> None:
-        start = self.tokens[self.index].start()
+        start = self.current().start()
         path = table
         for name in self.key():
-            path = (*path, name)
-            self.offsets.setdefault(path, start)
-        self.index += 1  # the "="
+            path = self.found(path, name, start)
+        self.advance()  # the "="
         self.value(path)
 
     def value(self, path: Key) -> None:
@@ -183,15 +177,21 @@ class _Keys:
                 if self.skip(","):
                     item += 1
                 elif not self.skip("\n"):
-                    self.offsets.setdefault((*path, item), self.tokens[self.index].start())
-                    self.value((*path, item))
+                    self.value(self.found(path, item, self.current().start()))
         elif self.skip("{"):
             while not self.skip("}"):
                 if not self.skip(",") and not self.skip("\n"):
                     self.pair(path)
         else:
-            while self.index < len(self.tokens) and self.tokens[self.index].group() not in ("\n", ",", "]", "}"):
-                self.index += 1
+            while self.token is not None and self.token.group() not in ("\n", ",", "]", "}"):
+                self.advance()
+
+    def found(self, path: Key, name: str | int, start: int) -> Key:
+        """The path of an entry of `path`, which stands at `start`."""
+        path = (*path, name)
+        if len(path) <= _MOST_PATH:
+            self.offsets.setdefault(path, start)
+        return path
 
     def key(self) -> list[str]:
         """`a."b.c".d` -> its three names."""
@@ -201,8 +201,8 @@ class _Keys:
         return names
 
     def name(self) -> str:
-        token = self.tokens[self.index].group()
-        self.index += 1
+        token = self.current().group()
+        self.advance()
         if token[0] == '"' and "\\" in token:
             import tomllib
 
@@ -211,7 +211,15 @@ class _Keys:
 
     def skip(self, text: str) -> bool:
         """Whether the next token is `text`; moves on if so. Raises IndexError at the end."""
-        if self.tokens[self.index].group() != text:
+        if self.current().group() != text:
             return False
-        self.index += 1
+        self.advance()
         return True
+
+    def current(self) -> re.Match[str]:
+        if self.token is None:
+            raise IndexError
+        return self.token
+
+    def advance(self) -> None:
+        self.token = next(self.tokens, None)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from convlint.errors import UsageError, shown
+from convlint.globs import MOST_CHARACTERS, path_expression
 from convlint.readers import READERS, find_reader
 from convlint.readers.inputs import Input, decide, file_input
 from convlint.report import InputError
@@ -19,7 +21,6 @@ _SPEC_HEAD = 1 << 16  # bytes looked at to tell a spec from any other YAML or JS
 _LAYERS_KEY = re.compile(rb"""(?m)^\s*[{,]?\s*["']?layers["']?\s*:|["']layers["']\s*:""")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 _MAGIC = re.compile(r"[*?\[]")
-_PIECES = re.compile(r"\[!?[^\]\[]+\]|.", re.DOTALL)
 
 
 def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
@@ -76,34 +77,13 @@ def _matching(pattern: str) -> Iterator[str]:
     """Files below the pattern's fixed part that it matches; unlike `glob`, links to folders are not followed."""
     parts = Path(pattern).parts
     fixed = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
+    if len("/".join(parts[fixed:])) > MOST_CHARACTERS:
+        raise UsageError(f"the pattern {shown(pattern)!r} is longer than {MOST_CHARACTERS} characters")
     root = Path(*parts[:fixed])
-    try:
-        wanted = _expression(parts[fixed:])
-    except re.error:  # a range the wrong way round, such as [z-a], matches nothing
-        return
+    wanted = path_expression(parts[fixed:], below=False)
     for path in _below(str(root)):
-        if wanted.fullmatch(Path(path).relative_to(root).as_posix()):
+        if wanted.match(f"/{Path(path).relative_to(root).as_posix()}"):
             yield path
-
-
-def _expression(parts: tuple[str, ...]) -> re.Pattern[str]:
-    """The parts of a glob as one regular expression; `**` stands for any number of folders."""
-    text = ""
-    for position, part in enumerate(parts, 1):
-        last = position == len(parts)
-        if part == "**":
-            text += ".*" if last else "(?:.*/)?"
-        else:
-            text += "".join(map(_piece, _PIECES.findall(re.sub(r"\*+", "*", part)))) + ("" if last else "/")
-    return re.compile(text, re.DOTALL)
-
-
-def _piece(piece: str) -> str:
-    if piece in {"*", "?"}:
-        return "[^/]*" if piece == "*" else "[^/]"
-    if len(piece) > 1 and piece[0] == "[":
-        return f"[^{re.escape(piece[2:-1])}]" if piece[1] == "!" else "[" + piece[1:-1].replace("\\", r"\\") + "]"
-    return re.escape(piece)
 
 
 def _is_skipped(folder: str) -> bool:

@@ -1,0 +1,101 @@
+"""A folder that only this user can have written to, and files in it; whatever is in doubt is an OSError or None.
+
+What is judged is always the opened file or folder, never a path, so that nothing can be put in its place in between.
+A folder is private where this user owns it, nobody else may write to it, and nobody else may put another one in its
+place: each folder above belongs to this user or to root, and others write to none of them, unless it is sticky.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def cache_folder() -> str | None:
+    """Where the environment says that caches go; None where a checkout could have brought that folder along.
+
+    XDG_CACHE_HOME is taken as it is or not at all; without it, it is ~/.cache.
+    """
+    here = os.path.realpath(os.getcwd())
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if base:
+        if not os.path.isabs(base) or _is_below(os.path.realpath(base), here):
+            return None
+    else:
+        if os.environ.get("HOME") == "":
+            return None
+        home = os.path.expanduser("~")
+        real = os.path.realpath(home)
+        if not os.path.isabs(home) or (real != here and _is_below(real, here)):
+            return None
+        base = os.path.join(home, ".cache")
+    return os.path.join(base, "convlint")
+
+
+def opened_private(folder: str | None) -> int | None:
+    """A descriptor of `folder`, made where it is absent; None where it is not private. Raises OSError, ValueError."""
+    if folder is None or not hasattr(os, "geteuid"):  # elsewhere nobody can say cheaply who may write to it
+        return None
+    if not all(map(_cannot_be_swapped, _above(folder))):
+        return None
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    # again, now that all of them exist: some may have been made with an open umask
+    if not all(map(_cannot_be_swapped, _above(folder))):
+        return None
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if _is_own(os.fstat(descriptor)):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def read_private(folder: int, name: str, most: int) -> bytes:
+    """The content of a file in an opened private folder. Raises OSError where it is not private, or too large."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        # a second name for the file could lie where others write
+        if not stat.S_ISREG(status.st_mode) or not _is_own(status) or status.st_nlink != 1 or status.st_size > most:
+            raise PermissionError("not a private file")
+        return stream.read(most)
+
+
+def write_private(folder: int, name: str, data: bytes) -> None:
+    """Replaces a file in an opened private folder in one step, so that no run beside this one reads half of it."""
+    temporary = f".{os.urandom(16).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_WRITE
+
+
+def _above(folder: str) -> Iterator[str]:
+    """The folders above, both as named and with links resolved; those that exist."""
+    seen = dict.fromkeys(map(str, (*Path(folder).parents, *Path(os.path.realpath(folder)).parents)))
+    return (path for path in seen if os.path.lexists(path))
+
+
+def _cannot_be_swapped(folder: str) -> bool:
+    """Whether only this user and root can rename what lies in `folder`."""
+    status = os.stat(folder)
+    others = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
+    return status.st_uid in (0, os.geteuid()) and not others
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
