@@ -130,6 +130,9 @@ class Rulebook:
         return suggestion(key, self.by_key)
 
 
+MOST_SEEN = 5_000  # files and folders below a folder of rules
+
+
 def builtin_folder() -> str:
     """Where the rules that ship with convlint lie."""
     import convlint_rules
@@ -138,9 +141,15 @@ def builtin_folder() -> str:
 
 
 def rule_files(folder: str) -> list[str]:
-    """All .yaml files under `folder`, sorted; links to folders are not followed."""
+    """All .yaml files under `folder`, sorted; links to folders are not followed. Raises RuleError where it is vast."""
     found = []
+    seen = 0
     for root, folders, files in os.walk(folder):
+        seen += len(folders) + len(files)
+        if seen > MOST_SEEN:  # a config may name any folder, the whole disk included
+            raise RuleError(
+                f"holds more than {MOST_SEEN:,} files and folders, too many for a folder of rules", path=folder
+            )
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
     return found

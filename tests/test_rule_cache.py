@@ -1,4 +1,4 @@
-"""The cache of compiled rules: used where only this user can have written it, done without wherever that is in doubt."""
+"""The cache of compiled rules: used where only this user can have written it, done without in any doubt."""
 
 from __future__ import annotations
 
@@ -211,9 +211,7 @@ def test_a_disk_that_is_full_while_writing_leaves_nothing(cache: Path, monkeypat
     assert list(cache.iterdir()) == []
 
 
-def test_a_cache_below_the_current_folder_may_come_from_a_checkout(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_below_the_current_folder_is_not_trusted(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forge(filled)
     monkeypatch.chdir(filled.parent.parent.parent)
     assert files_read() == len(PATHS)
