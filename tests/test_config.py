@@ -515,7 +515,7 @@ def test_inherited_entries_count_too() -> None:
 
 
 def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convlint.rulebook.MOST_SEEN", 200)
+    monkeypatch.setattr("convlint.rule_folders.MOST_SEEN", 200)
     for number in range(201):
         write(f"many/{number}.txt", "")
     write("convlint.toml", 'rules = ["many"]')

@@ -18,7 +18,7 @@ from checkout import ROOT
 
 from convlint import private_folder, rule_cache
 from convlint.rule_cache import cached_plain_rules, packed, unpacked
-from convlint.rulebook import builtin_folder, rule_files
+from convlint.rule_folders import builtin_folder, rule_files
 
 PATHS = rule_files(builtin_folder())[:2]
 SOMEONE_ELSE = 54321
