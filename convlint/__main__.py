@@ -29,15 +29,8 @@ def main() -> None:
         from convlint.commands.gate import gate, stand_in_for_closed_streams
 
         stand_in_for_closed_streams()
-        os.environ.setdefault("PYTHONSAFEPATH", "1")  # nor shall a process of ours import from the current folder
         sys.stdout, sys.stderr = gate(sys.stdout), gate(sys.stderr, expendable=True)
-        code = _run(sys.argv[1:])
-        threading = sys.modules.get("threading")
-        if threading is not None and threading.active_count() > 1:  # the user's module left threads that may never end
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-        sys.exit(code)
+        sys.exit(_run(sys.argv[1:]))
     except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
         sys.exit(130)
 

@@ -173,8 +173,9 @@ class _Silencer:
         if id(plan) not in self._asked:
             self._asked.add(id(plan))
             mentions = (*mentions, *plan.expired)
-            for entry in plan.config.per_layer_ignores if plan.expired else ():
-                self.config_texts[entry.at.source.path] = tuple(entry.at.source.text.split("\n"))
+            ignores = plan.config.per_layer_ignores if plan.expired else ()
+            for source in {id(entry.at.source): entry.at.source for entry in ignores}.values():
+                self.config_texts[source.path] = tuple(source.text.split("\n"))
         if mentions:
             own = chosen(judge_mentions(mentions, plan.rulebook), codes, plan.severities)
             findings = (*findings, *own)

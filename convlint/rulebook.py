@@ -10,6 +10,7 @@ from typing import Any, Literal
 from convlint.errors import RuleError, suggestion
 from convlint.expr import UNKNOWN, Expr
 from convlint.report import RuleInfo, Severity, Source
+from convlint.rule_folders import builtin_folder, rule_files
 
 Plain = dict[str, Any]
 
@@ -128,22 +129,6 @@ class Rulebook:
     def suggestion(self, key: str) -> str:
         """What to append to a message about `key`, which names no rule."""
         return suggestion(key, self.by_key)
-
-
-def builtin_folder() -> str:
-    """Where the rules that ship with convlint lie."""
-    import convlint_rules
-
-    return str(next(iter(convlint_rules.__path__)))
-
-
-def rule_files(folder: str) -> list[str]:
-    """All .yaml files under `folder`, sorted; links to folders are not followed."""
-    found = []
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
-        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
-    return found
 
 
 def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:

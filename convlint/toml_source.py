@@ -43,7 +43,7 @@ class TomlSource:
         self._lines: array[int] | None = None
         before = sum(source.marks for source in held)
         marks, too_much, offset = problem(text, before)
-        self.marks = marks - before
+        self.marks: int = marks - before
         if too_much:
             raise UsageError(f"{Place(path, *position(text, offset))}: {too_much}{_COUNTED if before else ''}")
         try:

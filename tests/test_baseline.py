@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -234,3 +236,24 @@ def test_good_specs_need_no_baseline() -> None:
     ran = convlint("check", "good.yaml", "--write-baseline", "base.json")
     assert ran.err == "convlint: wrote 0 findings to base.json\n"
     assert json.loads(Path("base.json").read_text()) == {"convlint_baseline": 1, "findings": []}
+
+
+def _sparse(path: str) -> None:
+    Path(path).touch()
+    os.truncate(path, 3 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (os.mkfifo, "is no file: it is a pipe"),
+        (lambda path: os.symlink("/dev/zero", path), "is no file: it is a device"),
+        (lambda path: os.symlink(path, path), "cannot be read: Too many levels"),
+        (lambda path: os.symlink("nothing", path), "is a link to nothing"),
+        (_sparse, "is larger than 8 MiB"),
+    ],
+)
+def test_odd_files_are_no_baselines(make: Callable[[str], object], message: str) -> None:
+    make("odd.json")
+    ran = convlint("check", "bad.yaml", "--baseline", "odd.json")
+    assert (ran.code, f"baseline odd.json {message}" in ran.err) == (2, True)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import convlint
@@ -13,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
-from convlint.config import Configs, config_in
+from convlint.config import Configs, config_in, may_configure
 from convlint.config_keys import KEYS
+from convlint.errors import UsageError
 from convlint.path_patterns import PathPattern
 from convlint.toml_source import TomlSource, key_offsets, position
 
@@ -346,11 +351,187 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert (ran.code, problem in ran.err) == (2, True)
 
 
-def test_folders_named_like_configs_and_pipes_are_passed_over() -> None:
-    Path("convlint.toml").mkdir()
-    os.mkfifo("pyproject.toml")
-    assert codes("bad.yaml") == ["CL102", "CL006"]
-    assert convlint("check", "bad.yaml", "--config", "pyproject.toml").code == 2
+def _socket(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+
+
+def _sparse(path: str) -> None:
+    Path(path).touch()
+    os.truncate(path, 3 * 2**30)
+
+
+ODD_FILES: dict[str, tuple[Callable[[str], object], str]] = {
+    "folder": (os.mkdir, "is no file: it is a folder"),
+    "pipe": (os.mkfifo, "is no file: it is a pipe"),
+    "socket": (_socket, "is no file: it is a socket"),
+    "device": (lambda path: os.symlink("/dev/zero", path), "is no file: it is a device"),
+    "link to itself": (lambda path: os.symlink(os.path.basename(path), path), "cannot be read: Too many levels"),
+    "link to nothing": (lambda path: os.symlink("nothing", path), "is a link to nothing"),
+    "sparse": (_sparse, "is larger than"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_FILES)
+@pytest.mark.parametrize("name", ["convlint.toml", "pyproject.toml", "sub/convlint.toml", "sub/pyproject.toml"])
+def test_what_is_found_as_a_config_and_cannot_be_read_is_said(kind: str, name: str) -> None:
+    write("sub/bad.yaml", BAD)
+    make, message = ODD_FILES[kind]
+    make(name)
+    ran = convlint("check", "bad.yaml", "sub/bad.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{name}: {message}" in ran.err
+    assert convlint("check", "bad.yaml", "sub/bad.yaml", "--isolated").code == 1
+
+
+@pytest.mark.parametrize("kind", ODD_FILES)
+def test_a_named_config_or_an_extended_one_that_cannot_be_read(kind: str) -> None:
+    make, message = ODD_FILES[kind]
+    make("odd.toml")
+    write("convlint.toml", 'extend = "odd.toml"')
+    named, extended = convlint("check", "bad.yaml", "--config", "odd.toml"), convlint("check", "bad.yaml")
+    assert (named.code, extended.code) == (2, 2)
+    assert f"odd.toml: {message}" in named.err
+    assert "is no file" in extended.err or message in extended.err
+
+
+def test_a_config_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("pyproject.toml", "[project]")
+    original = os.open
+
+    def refusing(path: str, *arguments: Any, **options: Any) -> int:
+        if str(path).endswith("pyproject.toml"):
+            raise PermissionError(13, "Permission denied")
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refusing)
+    ran = convlint("check", "bad.yaml")
+    assert ran.code == 2
+    assert "pyproject.toml: cannot be read: Permission denied" in ran.err
+
+
+def test_a_file_of_too_many_bytes_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    _sparse("pyproject.toml")
+
+    def reading(*_: object) -> bytes:
+        raise AssertionError("was read")
+
+    monkeypatch.setattr(os, "read", reading)
+    with pytest.raises(UsageError, match="is larger than 1 MiB"):
+        Configs().of("bad.yaml")
+
+
+def test_a_file_that_grows_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("convlint.toml", "# small")
+    monkeypatch.setattr(os, "read", lambda _file, most: b"#" * min(most, 2**16))
+    with pytest.raises(UsageError, match="is larger than 1 MiB"):
+        Configs().of("bad.yaml")
+
+
+MENTIONS = [
+    "[tool.convlint]\nignore = 'CL102'",
+    "[ tool\t. convlint ]\nignore = 'CL102'",
+    "[\"tool\".'convlint']\nignore = 'CL102'",
+    "['tool']\nconvlint.ignore = 'CL102'",
+    "tool = { convlint = { ignore = 'CL102' } }",
+    "tool = { x = [\n1,\n2], convlint.ignore = 'CL102' }",
+    "tool.convlint.ignore = 'CL102'",
+    "  'tool' . 'convlint' . 'ignore' = 'CL102'",
+    '["\\u0074ool"."con\\u0076lint"]\nignore = "CL102"',
+    '["t\\U0000006fol"."\\u0063\\u006f\\u006e\\u0076\\u006C\\u0069\\u006e\\u0074"]\nignore = "CL102"',
+    "[tool]\n[tool.x]\na = 1\n[tool.convlint]\nignore = 'CL102'",
+    "x = 'a' # [tool.\n[tool.\\\n'convlint']".replace("\\\n", "") + "\nignore = 'CL102'",
+    "[project]\r\nname = 'x'\r\n[tool.convlint]\r\nignore = 'CL102'\r\n",
+]
+
+
+@pytest.mark.parametrize("text", MENTIONS)
+def test_no_table_of_ours_is_missed(text: str) -> None:
+    Path("pyproject.toml").write_text(text, newline="")
+    assert tomllib.loads(text)["tool"]["convlint"] == {"ignore": "CL102"}
+    assert codes("bad.yaml") == ["CL006"]
+
+
+@given(st.lists(st.sampled_from(["plain", "u", "U"]), min_size=12, max_size=12), st.sampled_from(["'", '"', ""]))
+def test_every_spelling_of_the_names_is_a_mention(ways: list[str], quote: str) -> None:
+    names = "toolconvlint"
+    letters = [
+        letter if quote != '"' or way == "plain" else f"\\u{ord(letter):04x}" if way == "u" else f"\\U{ord(letter):08X}"
+        for letter, way in zip(names, ways, strict=True)
+    ]
+    text = f"[{quote}{''.join(letters[:4])}{quote}.{quote}{''.join(letters[4:])}{quote}]\n"
+    assert tomllib.loads(text) == {"tool": {"convlint": {}}}
+    assert may_configure(text.encode())
+
+
+@pytest.mark.parametrize("word", [b"tool ", b"[tool", b"tool\n", b"\\u0074", b"convlin", b"\\", b'"tool"', b"[", b" "])
+def test_looking_for_the_table_takes_one_pass(word: bytes) -> None:
+    start = time.process_time()
+    assert not may_configure(word * (2**20 // len(word)))
+    assert time.process_time() - start < 5
+
+
+def test_extended_files_count_together() -> None:
+    for number in range(3):
+        write(f"c{number}.toml", f'extend = "c{number + 1}.toml"\n' + "#" * 300_000)
+    write("c3.toml", "#" * 300_000)
+    ran = convlint("check", "bad.yaml", "--config", "c0.toml")
+    assert ran.code == 2
+    assert "c3.toml: is larger than 1 MiB, counting the configs that extend it" in ran.err
+    for number in range(3):
+        write(f"c{number}.toml", f'extend = "c{number + 1}.toml"\nrules = [{"1," * 15_000}]')
+    write("c3.toml", f"rules = [{'1,' * 15_000}]")
+    ran = convlint("check", "bad.yaml", "--config", "c0.toml")
+    assert ran.code == 2
+    assert "c3.toml:1:" in ran.err
+    assert "holds more than 50,000 keys and values, counting the configs that extend it" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (f"ignore = [{'`CL102`,' * 1_001}]", "1,000"),
+        (f"target = [{'`a100`,' * 1_001}]", "1,000"),
+        (f"exclude = [{'`a`,' * 201}]", "200"),
+        (f"include = [{'`a`,' * 201}]", "200"),
+        ("[per-file-ignores]\n" + "".join(f"`{number}` = `CL1`\n" for number in range(201)), "200"),
+        ("[[per-layer-ignores]]\nlayers = `a`\nrules = `CL1`\nreason = `b`\n" * 201, "200"),
+    ],
+)
+def test_lists_have_an_end(text: str, most: str) -> None:
+    write("convlint.toml", text.replace("`", "'"))
+    ran = convlint("check", "bad.yaml")
+    assert ran.code == 2
+    assert f"convlint.toml:1:1: must hold at most {most} entries" in ran.err
+
+
+def test_inherited_entries_count_too() -> None:
+    entry = "[[per-layer-ignores]]\nlayers = 'a'\nrules = 'CL1'\nreason = 'b'\n"
+    write("base.toml", entry * 150)
+    write("convlint.toml", "extend = 'base.toml'\n" + entry * 50)
+    assert convlint("check", "bad.yaml").code == 1
+    write("convlint.toml", "extend = 'base.toml'\n" + entry * 51)
+    assert "convlint.toml:2:1: must hold at most 200 entries" in convlint("check", "bad.yaml").err
+
+
+def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("convlint.rule_folders.MOST_SEEN", 200)
+    for number in range(201):
+        write(f"many/{number}.txt", "")
+    write("convlint.toml", 'rules = ["many"]')
+    ran = convlint("check", "bad.yaml")
+    assert (ran.code, "holds more than 200 files and folders" in ran.err) == (2, True)
+
+
+def test_many_files_beside_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr("convlint.config.suggestion", lambda _word, known: seen.append(len(list(known))) or "")
+    for number in range(700):
+        write(f"{number}.toml", "")
+    write("convlint.toml", 'extend = "missing.toml"')
+    assert convlint("check", "bad.yaml").code == 2
+    assert seen
+    assert max(seen) <= 500
 
 
 def test_a_wrong_config_of_one_input_stops_before_anything_is_written() -> None:
@@ -387,7 +568,7 @@ def test_without_a_config_the_defaults_are_shown() -> None:
     assert convlint("config", "--isolated").out.startswith("no config\n")
 
 
-# --- places of keys, patterns
+# --- places of keys
 
 
 def _paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -466,35 +647,6 @@ def test_every_key_has_a_place_where_it_stands(values: dict[str, object]) -> Non
 @given(st.text(max_size=60))
 def test_the_place_of_a_key_never_fails(text: str) -> None:
     assert isinstance(key_offsets(text), dict)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "path", "expected"),
-    [
-        ("vendor", "vendor/a.yaml", True),
-        ("vendor", "x/vendor/y/a.yaml", True),
-        ("vendor", "vendored/a.yaml", False),
-        ("*.gen.yaml", "x/a.gen.yaml", True),
-        ("x/*.yaml", "x/a.yaml", True),
-        ("x/*.yaml", "y/x/a.yaml", False),
-        ("x/*.yaml", "x/y/a.yaml", False),
-        ("./x/", "x/y/a.yaml", True),
-        ("x/**/a.yaml", "x/a.yaml", True),
-        ("x/**/a.yaml", "x/y/z/a.yaml", True),
-        ("**/z/**", "x/y/z/a.yaml", True),
-        ("x/**/b.yaml", "x/y/z/a.yaml", False),
-        ("*", "../a.yaml", False),
-        ("/", "a.yaml", False),
-        ("[", "a.yaml", False),
-    ],
-)
-def test_patterns(pattern: str, path: str, expected: bool) -> None:
-    assert PathPattern(str(Path.cwd()), pattern).matches(path) is expected
-
-
-def test_no_pattern_takes_long() -> None:
-    hostile = PathPattern(str(Path.cwd()), "/".join(["**", "*a*a*a*a*a*b"] * 40))
-    assert not hostile.matches("/".join(["a" * 60] * 60))
 
 
 # --- fuzz

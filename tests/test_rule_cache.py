@@ -1,4 +1,4 @@
-"""The cache of compiled rules: used where only this user can have written it, done without wherever that is in doubt."""
+"""The cache of compiled rules: used where only this user can have written it, done without in any doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from checkout import ROOT
 
 from convlint import private_folder, rule_cache
 from convlint.rule_cache import cached_plain_rules, packed, unpacked
-from convlint.rulebook import builtin_folder, rule_files
+from convlint.rule_folders import builtin_folder, rule_files
 
 PATHS = rule_files(builtin_folder())[:2]
 SOMEONE_ELSE = 54321
@@ -211,9 +211,7 @@ def test_a_disk_that_is_full_while_writing_leaves_nothing(cache: Path, monkeypat
     assert list(cache.iterdir()) == []
 
 
-def test_a_cache_below_the_current_folder_may_come_from_a_checkout(
-    filled: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_below_the_current_folder_is_not_trusted(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forge(filled)
     monkeypatch.chdir(filled.parent.parent.parent)
     assert files_read() == len(PATHS)

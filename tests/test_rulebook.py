@@ -21,7 +21,8 @@ from convlint import rule_cache
 from convlint.errors import RuleError
 from convlint.rule_examples import run_examples
 from convlint.rule_file import read_rule
-from convlint.rulebook import Rulebook, builtin_folder, linked, load_rulebook, rule_files, rule_from_plain
+from convlint.rule_folders import builtin_folder, rule_files
+from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
 
 ROOT = Path(__file__).parent.parent
 

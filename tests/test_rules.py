@@ -6,7 +6,8 @@ import pytest
 
 from convlint.located_yaml import parse, read_text
 from convlint.rule_examples import Outcome, run_examples
-from convlint.rulebook import Rule, builtin_folder, load_rulebook, rule_files
+from convlint.rule_folders import builtin_folder, rule_files
+from convlint.rulebook import Rule, load_rulebook
 from convlint.vocabulary import MEANINGS, VOCABULARY
 
 RULES = load_rulebook().rules

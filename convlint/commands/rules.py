@@ -13,7 +13,8 @@ from convlint.located_yaml import Value, parse, read_text
 from convlint.reporters.safe import clean
 from convlint.rule_examples import run_examples
 from convlint.rule_file import read_rule
-from convlint.rulebook import Rule, Rulebook, linked, load_rulebook, rule_files, rule_from_plain
+from convlint.rule_folders import rule_files
+from convlint.rulebook import Rule, Rulebook, linked, load_rulebook, rule_from_plain
 
 
 def run(key: str | None, test: str | None, folders: Sequence[str], color: str) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from convlint.errors import UsageError
 from convlint.readers import discovery
 from convlint.report import InputError
 
@@ -113,3 +115,48 @@ def test_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     found, errors = discover(["."])
     assert found == ()
     assert "more than 3 files" in errors[0].message
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*a" * 60 + "x",
+        "**/" * 100 + "x",
+        "?*" * 200 + "0",
+        "*[a-z]" * 80 + "0",
+        "**/*a*a*b/" * 40 + "x",
+        "[" * 400 + "*",
+    ],
+)
+@pytest.mark.usefixtures("tree")
+def test_no_pattern_takes_long(pattern: str) -> None:
+    deep = Path("/".join(["aa" * 50] * 30))
+    deep.mkdir(parents=True)
+    (deep / ("a" * 200 + ".onnx")).write_text("")
+    start = time.process_time()
+    found, errors = discover([pattern])
+    assert (found, [error.path for error in errors]) == ((), [pattern])
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.usefixtures("tree")
+def test_sets_in_patterns() -> None:
+    for pattern in ("[z-a].onnx", "[[a].onnx", "[].onnx", "[!].onnx"):
+        assert discover([pattern])[0] == ()
+    for pattern in ("[b-b].onnx", "[!z-a].onnx", "[]b].onnx", "[!]]*.onnx"):
+        assert discover([pattern])[0] == ("b.onnx",)
+
+
+@pytest.mark.usefixtures("tree")
+def test_patterns_have_a_length() -> None:
+    with pytest.raises(UsageError, match="longer than 500 characters"):
+        discover(["*" * 501])
+    assert discover(["*" * 500])[0] == ("b.onnx", "spec.json", "spec.yaml")
+
+
+def test_files_of_nothing_but_white_space_are_passed_over_at_once(tmp_path: Path) -> None:
+    for name, text in (("lines.yaml", "\n" * 65536), ("blanks.json", " " * 65536), ("mixed.yml", " \n" * 32768)):
+        (tmp_path / name).write_text(text)
+    before = time.process_time()
+    assert discover([str(tmp_path)])[0] == ()
+    assert time.process_time() - before < 2

@@ -1,0 +1,31 @@
+"""Folders of rules: where those that ship with convlint lie, and which files in a folder are rules."""
+
+from __future__ import annotations
+
+import os
+
+from convlint.errors import RuleError
+
+MOST_SEEN = 5_000  # files and folders below a folder of rules
+
+
+def builtin_folder() -> str:
+    """Where the rules that ship with convlint lie."""
+    import convlint_rules
+
+    return str(next(iter(convlint_rules.__path__)))
+
+
+def rule_files(folder: str) -> list[str]:
+    """All .yaml files under `folder`, sorted; links to folders are not followed. Raises RuleError where it is vast."""
+    found = []
+    seen = 0
+    for root, folders, files in os.walk(folder):
+        seen += len(folders) + len(files)
+        if seen > MOST_SEEN:  # a config may name any folder, the whole disk included
+            raise RuleError(
+                f"holds more than {MOST_SEEN:,} files and folders, too many for a folder of rules", path=folder
+            )
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+    return found
