@@ -15,7 +15,8 @@ from convlint.policy import Exemption, FailOn, Policy, matching, selected, sever
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.report import Severity
-from convlint.rulebook import Rulebook, builtin_folder, load_rulebook
+from convlint.rule_folders import builtin_folder
+from convlint.rulebook import Rulebook, load_rulebook
 from convlint.run import DEFAULT_TARGET, Job, resolve_targets
 from convlint.suppression import Mention
 

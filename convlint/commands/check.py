@@ -29,7 +29,7 @@ from convlint.reporters import REPORTERS
 from convlint.reporters.harmless import harmless
 from convlint.reporters.safe import clean
 from convlint.reporters.words import plural
-from convlint.rulebook import rule_files
+from convlint.rule_folders import rule_files
 from convlint.run import resolve_targets
 
 _MOST_NAMED = 5  # entries of a baseline

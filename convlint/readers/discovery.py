@@ -18,7 +18,7 @@ MOST_FILES = 100_000
 _REFUSED = "pickle_refusal"  # named explicitly they get their reason; in a folder they are none of our business
 _SPEC = "yaml_spec"
 _SPEC_HEAD = 1 << 16  # bytes looked at to tell a spec from any other YAML or JSON file
-_LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*[{,]?[ \t]*["']?layers["']?[ \t]*:|["']layers["']\s*:""")
+_LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 _MAGIC = re.compile(r"[*?\[]")
 
