@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from typing import BinaryIO
 
 from convlint.errors import InputFault
 
 
-def open_regular(path: str) -> BinaryIO:
+def open_regular(path: str) -> BufferedReader:
     """Opens a regular file for reading; never waits on a FIFO or a device. Raises InputFault."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
