@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from convlint.errors import InputFault, shown
-from convlint.readers.bounded_file import open_regular
+from convlint.readers.bounded_file import regular_descriptor
 
 LARGEST_DIRECTORY = 4 << 20  # bytes; zipfile reads the whole of it
 MOST_MEMBERS = 20_000  # a program's weights are one member each
@@ -35,7 +35,7 @@ _FAULTS = (
 @contextmanager
 def open_zip(path: str, kind: str) -> Iterator[zipfile.ZipFile]:
     """Opens a zip archive; `kind` names the format in errors. Raises InputFault."""
-    with open_regular(path) as stream, _Guarded(stream.raw, kind) as guarded:
+    with _Guarded(io.FileIO(regular_descriptor(path)), kind) as guarded:
         try:
             archive = zipfile.ZipFile(guarded)
         except _FAULTS:
@@ -73,7 +73,7 @@ def read_member(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
 class _Guarded(io.BufferedReader):
     """The archive's file. While zipfile opens it, a directory that is too large for it is refused unread."""
 
-    def __init__(self, raw: io.RawIOBase, kind: str) -> None:
+    def __init__(self, raw: io.FileIO, kind: str) -> None:
         super().__init__(raw)
         self.kind, self.opening = kind, True
 

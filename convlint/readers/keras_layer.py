@@ -23,9 +23,7 @@ def is_convolution(kind: str) -> bool:
     return _KIND.fullmatch(kind) is not None
 
 
-def build(
-    kind: str, config: Node, name: str, path: str, shape: Shape | None
-) -> tuple[tuple[ConvLayer, ...], Shape]:
+def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) -> tuple[tuple[ConvLayer, ...], Shape]:
     """The layer's convolutions and the shape it writes. Raises InputFault where its config is broken."""
     match = _KIND.fullmatch(kind)
     assert match is not None

@@ -1,4 +1,4 @@
-"""The tensors that a serialized Keras call reads: `["conv", 0, 0]` or a `__keras_tensor__`, at any depth of its node."""
+"""The tensors that a serialized Keras call reads: `["conv", 0, 0]` or a `__keras_tensor__`, at any depth."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape:
     total = _elements(shapes[0][1:])
     known = prod(size for size in target if size is not None)
     free = target.count(None)
-    if total is not None and (free == 1 and total % known or not free and total != known):
+    if total is not None and (total != known if not free else free == 1 and total % known):
         raise config.at("target_shape").fault(f"cannot hold the {total} elements of {text(shapes[0])}")
     filled = total // known if total is not None and free == 1 else None
     return (shapes[0][0] if shapes[0] else None, *(filled if size is None else size for size in target))

@@ -72,7 +72,9 @@ def read_header(path: str, allowance: Allowance) -> Header:
         if name == "__metadata__":
             continue
         if len(name) > MOST_TEXT or not name.isprintable():
-            raise InputFault(f"the header names a tensor {shown(name)!r}: more than {MOST_TEXT} characters, or not text")
+            raise InputFault(
+                f"the header names a tensor {shown(name)!r}: more than {MOST_TEXT} characters, or not text"
+            )
         dtype, shape, begin, end = _tensor(tensor)
         tensors[name] = dtype, shape
         ranges.append((begin, end, name))
@@ -98,7 +100,9 @@ def _tensor(tensor: Node) -> tuple[str, tuple[int, ...], int, int]:
     bits = _BITS.get(dtype)
     if bits is not None and prod(shape) * bits != 8 * (end - begin):
         needed = -(-prod(shape) * bits // 8)
-        raise offsets.fault(f"spans {end - begin:,} bytes, but {dtype} of shape {list(shape)} takes {described(needed)}")
+        raise offsets.fault(
+            f"spans {end - begin:,} bytes, but {dtype} of shape {list(shape)} takes {described(needed)}"
+        )
     return dtype, shape, begin, end
 
 

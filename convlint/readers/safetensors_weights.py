@@ -38,7 +38,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     try:
         if path.lower().endswith(".json"):
             return _read_index(path, options)
-        layers = _layers([read_header(path, Allowance())], path, options)
+        layers = _layers([read_header(path, Allowance())], options)
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
     return Network(path=path, layers=layers), ()
@@ -78,10 +78,10 @@ def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[
             errors.append(InputError(path=shard, message=fault.message))
             if allowance.exceeded or len(errors) >= MOST_MESSAGES:
                 break
-    return Network(path=path, layers=_layers(headers, path, options)), tuple(errors)
+    return Network(path=path, layers=_layers(headers, options)), tuple(errors)
 
 
-def _layers(headers: Sequence[Header], path: str, options: ReadOptions) -> tuple[ConvLayer, ...]:
+def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer, ...]:
     """The convolutions of a checkpoint. Raises InputFault where a weight has no element, or there are too many."""
     weights: list[tuple[str, str, tuple[int, ...], Header]] = []
     for header in headers:

@@ -17,7 +17,7 @@ from convlint.readers.spec_roles import with_roles
 from convlint.readers.spec_shapes import Shape, carried, carrier_of, latest
 from convlint.readers.spec_values import word
 
-MAX_OPERATIONS = 50_000  # convolutions and what stands between them
+MAX_OPERATIONS = 30_000  # convolutions and what stands between them
 MAX_INPUTS = 256  # of one operation
 _MOST_SUGGESTED = 200  # names among which the nearest is looked for
 
@@ -57,7 +57,9 @@ class SpecGraph:
         elif len(value.data) > MAX_OPERATIONS:
             self.errors.fail(fault(f"layers: more than {MAX_OPERATIONS:,}, the limit for a spec", value.span))
         elif sum(map(_is_conv, value.data)) > MOST_LAYERS:
-            self.errors.fail(fault(f"layers: more than {MOST_LAYERS:,} convolutions, the limit for one input", value.span))
+            self.errors.fail(
+                fault(f"layers: more than {MOST_LAYERS:,} convolutions, the limit for one input", value.span)
+            )
         else:
             given = {_stated_name(item) for item in value.data}
             for number, item in enumerate(value.data, start=1):

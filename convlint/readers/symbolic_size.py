@@ -14,7 +14,9 @@ DEEPEST = 60
 LARGEST = 2**62
 MOST_TEXT = 500_000  # characters of all different expressions of one program
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]{1,18})|(?P<name>[A-Za-z_][\w.]*)|(?P<text>'[^'\\]*')|(?P<sign>//|[-+*%(),=]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[0-9]{1,18})|(?P<name>[A-Za-z_][\w.]*)|(?P<text>'[^'\\]*')|(?P<sign>//|[-+*%(),=]))"
+)
 
 
 class Sizes:

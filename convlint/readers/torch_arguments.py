@@ -1,4 +1,4 @@
-"""What the nodes of an exported program say: their tensors, numbers, owners; each checked where it is read."""
+"""What an exported program says of its nodes and tensors: names, numbers, owners; checked where they are read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from convlint.errors import InputFault
 from convlint.readers.json_tree import Node
-from convlint.readers.limits import MOST_READS
+from convlint.readers.limits import MOST_AXES, MOST_READS
 from convlint.readers.torch_operators import role
 
 MOST_OPERATIONS = 50_000  # of one program, those of its branches too
 LONGEST_STACK = 20_000  # characters
+LONGEST_EXPRESSION = 10_000
+LARGEST_NUMBER = 2**63 - 1
 _TARGET = re.compile(r"(?:torch\.ops\.)?(\w+)\.(\w+)(?:\.\w+)?")
 _NUMBER = re.compile(r"@\d+$")
 
@@ -122,3 +124,24 @@ class Branches:
             graph = argument.get("as_graph", "graph") if argument.is_object else None
             if graph is not None:
                 yield from graph.at("nodes").elements()
+
+
+def expression(size: Node) -> str | None:
+    """What a symbolic size is written as, or None where it is fixed."""
+    text = size.get("as_expr", "expr_str")
+    return None if text is None else text.text(LONGEST_EXPRESSION)
+
+
+def channels_last(tensor: Node) -> bool:
+    """Whether the strides of a 4- or 5-dimensional tensor run over the channels fastest."""
+    given = tensor.get("strides")
+    strides = [_fixed(stride) for stride in given.elements(MOST_AXES)] if given is not None else []
+    sizes = [_fixed(size) for size in tensor.at("sizes").elements(MOST_AXES)]
+    if len(strides) not in (4, 5) or len(sizes) != len(strides) or strides[1] != 1:
+        return False
+    return strides[-1] == sizes[1] != 1 and any(size != 1 for size in sizes[2:])
+
+
+def _fixed(size: Node) -> int | None:
+    number = size.get("as_int")
+    return None if number is None else number.integer(0, LARGEST_NUMBER)

@@ -18,10 +18,13 @@ from convlint.readers.json_tree import Node
 from convlint.readers.limits import MOST_AXES, MOST_SIZE, capped, refuse_layers
 from convlint.readers.symbolic_size import Sizes
 from convlint.readers.torch_arguments import (
+    LARGEST_NUMBER,
     MOST_OPERATIONS,
     Branches,
     Reads,
     arguments,
+    channels_last,
+    expression,
     flag,
     numbers,
     operator,
@@ -42,8 +45,6 @@ _DTYPES = {
 }  # fmt: skip
 _GRAPH = re.compile(r"([^/]+/)?(models/[^/]+\.json|serialized_exported_program\.json)")
 _SYMBOL = re.compile(r"Symbol\('(\w+)'|(\w+)$")
-_LONGEST_EXPRESSION = 10_000
-_LARGEST_NUMBER = 2**63 - 1
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -166,14 +167,14 @@ class _Program:
         if modes not in (None, "same", "valid"):
             raise given["padding"].at("as_string").must_be("same or valid")
         module, modular = owner(node)
-        dtype = data.at("dtype").integer(0, _LARGEST_NUMBER)
+        dtype = data.at("dtype").integer(0, LARGEST_NUMBER)
         return Call(
             arrives=arrives, weight=fixed, output=leaves, bias="bias" in given and bool(self.reads.of(given["bias"])),
             stride=numbers(given.get("stride"), 1, dims, 1),
             padding=modes or numbers(given.get("padding"), 0, dims, 0),
             dilation=numbers(given.get("dilation"), 1, dims, 1), transposed=turned,
             output_padding=numbers(given.get("output_padding"), 0, dims, 0) if turned else (0,) * dims,
-            groups=groups, dtype=_DTYPES.get(dtype), nhwc=_channels_last(data) or _channels_last(weights),
+            groups=groups, dtype=_DTYPES.get(dtype), nhwc=channels_last(data) or channels_last(weights),
             owner=module, modular=modular, identity=names[1], place=None, source=source, written=written,
         )  # fmt: skip
 
@@ -185,8 +186,8 @@ class _Program:
     def _size(self, size: Node) -> int | None:
         fixed = size.get("as_int")
         if fixed is not None:
-            return fixed.integer(0, _LARGEST_NUMBER)
-        text = _expression(size)
+            return fixed.integer(0, LARGEST_NUMBER)
+        text = expression(size)
         return None if text is None else self.symbols.of(text)
 
     def _shape(self, name: str) -> tuple[int | None, ...]:
@@ -219,7 +220,7 @@ class _Program:
         if len(wanted) not in (1, len(sizes)):
             raise InputFault(f"input {name!r} has {len(sizes)} axes, --input gives it {len(wanted)}")
         for axis, (size, want) in enumerate(zip(sizes, wanted, strict=False)):
-            symbol = _SYMBOL.match(_expression(size) or "")
+            symbol = _SYMBOL.match(expression(size) or "")
             known = self._size(size)
             if known is None and symbol:
                 self.symbols.set(symbol[1] or symbol[2], want)
@@ -236,23 +237,3 @@ class _Program:
                 shape = "x".join("?" if size is None else str(size) for size in sizes)
                 return f"input {name!r} is {shape}; set it with --batch N or --input {name}=Nx3x224x224"
         return "some sizes depend on values that are known only when the program runs"
-
-
-def _expression(size: Node) -> str | None:
-    text = size.get("as_expr", "expr_str")
-    return None if text is None else text.text(_LONGEST_EXPRESSION)
-
-
-def _channels_last(tensor: Node) -> bool:
-    """Whether the strides of a 4- or 5-dimensional tensor run over the channels fastest."""
-    given = tensor.get("strides")
-    strides = [_fixed(stride) for stride in given.elements(MOST_AXES)] if given is not None else []
-    sizes = [_fixed(size) for size in tensor.at("sizes").elements(MOST_AXES)]
-    if len(strides) not in (4, 5) or len(sizes) != len(strides) or strides[1] != 1:
-        return False
-    return strides[-1] == sizes[1] != 1 and any(size != 1 for size in sizes[2:])
-
-
-def _fixed(size: Node) -> int | None:
-    number = size.get("as_int")
-    return None if number is None else number.integer(0, _LARGEST_NUMBER)

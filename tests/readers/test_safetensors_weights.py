@@ -175,14 +175,14 @@ NEXT = {"dtype": "F16", "shape": [4], "data_offsets": [2304, 2312]}
         ({"a.weight": {"dtype": "F32", "shape": [1]}}, "['a.weight'] has no data_offsets"),
         ({"a.weight": {**SOUND, "shape": 3}}, "['a.weight'].shape must be a list, not 3"),
         ({"a.weight": {**SOUND, "shape": [8, 8, 3, -3]}}, "['a.weight'].shape[3] must be 0 to"),
-        ({"a.weight": {**SOUND, "shape": [8, True, 3, 3]}}, ".shape[1] must be 0 to 9,223,372,036,854,775,807, not true"),
+        ({"a.weight": {**SOUND, "shape": [8, True, 3, 3]}}, "9,223,372,036,854,775,807, not true"),
         ({"a.weight": {**SOUND, "shape": [8, 8, 3.0, 3]}}, ".shape[2] must be 0 to"),
         ({"a.weight": {**SOUND, "shape": [8, 8, {}, 3]}}, "not an object"),
         ({"a.weight": {**SOUND, "shape": [2**70, 8, 3, 3]}}, ".shape[0] must be 0 to"),
         ({"a.weight": {**SOUND, "shape": [10**3000, 8, 3, 3]}}, "not a number of very many digits"),
         ({"a.weight": {**SOUND, "shape": [1] * 17}}, ".shape has 17 elements; the limit is 16"),
-        ({"a.weight": {**SOUND, "shape": [8, 8, 3, 4]}}, "spans 2,304 bytes, but F32 of shape [8, 8, 3, 4] takes 3072"),
-        ({"a.weight": {**SOUND, "shape": [0, 8, 3, 3], "data_offsets": [0, 0]}, "b": None}, "the header: b must be an object"),
+        ({"a.weight": {**SOUND, "shape": [8, 8, 3, 4]}}, "but F32 of shape [8, 8, 3, 4] takes 3072"),
+        ({"a.weight": SOUND, "b": None}, "the header: b must be an object, not null"),
         ({"a.weight": {**SOUND, "dtype": []}}, "['a.weight'].dtype must be text, not a list"),
         ({"a.weight": {**SOUND, "dtype": "F16"}}, "F16 of shape [8, 8, 3, 3] takes 1152"),
         ({"a.weight": {**SOUND, "data_offsets": [0]}}, "['a.weight'].data_offsets must be a list of two numbers"),
@@ -312,7 +312,8 @@ def test_weights_of_three_channels_read_images(tmp_path):
         {
             name: {"dtype": "I8", "shape": shape, "data_offsets": place}
             for name, shape, place in (
-                ("stem.weight", [64, 3, 7, 7], [0, 9408]), ("body.weight", [64, 64, 3, 3], [9408, 46272]),
+                ("stem.weight", [64, 3, 7, 7], [0, 9408]),
+                ("body.weight", [64, 64, 3, 3], [9408, 46272]),
             )
         }
     ).encode()
