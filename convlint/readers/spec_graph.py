@@ -172,8 +172,8 @@ def _is_conv(item: Value) -> bool:
     """Whether this is a convolution, as far as its op tells; anything that is no operation at all counts as one."""
     if not isinstance(item.data, dict):
         return True
-    op = next((item.data[key].data for key in ("op", "type") if key in item.data), "conv")
-    return not isinstance(op, str) or conv_op(op) is not None
+    op = item.data.get("op") or item.data.get("type")
+    return op is None or not isinstance(op.data, str) or conv_op(op.data) is not None
 
 
 def _stated_name(item: Value) -> str | None:
