@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import stat
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,16 @@ import yaml
 from convlint.errors import InputFault
 from convlint.model import Span
 
-MAX_BYTES = 16 * 2**20  # a layer takes about 100
+MAX_BYTES = 4 * 2**20  # a layer takes about 100
 MAX_DEPTH = 32
-MAX_VALUES = 2_000_000
+MAX_VALUES = 400_000  # keys count too; each takes some 250 bytes of memory
 MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merges grow quadratically
-MAX_MERGED_VALUES = 500_000  # of a whole file: few bytes can ask for many merges
+MAX_MERGED_VALUES = 100_000  # of a whole file: few bytes can ask for many merges
+MAX_DIRECTIVES = 20  # lines that begin with %; libyaml compares each %TAG with all before it
 
 # libyaml's line breaks; its marks count lines by them
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_DIRECTIVE = re.compile("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -90,6 +93,11 @@ def read_text(path: str) -> str:
 
 def parse(text: str) -> Value | None:
     """The one document in `text`, or None where there is nothing. Raises InputFault at the first defect."""
+    if text.count("%") > MAX_DIRECTIVES:
+        lines = list(islice(_DIRECTIVE.finditer(text), MAX_DIRECTIVES + 1))
+        if len(lines) > MAX_DIRECTIVES:
+            line, column = _end_of(text[: lines[-1].start()])
+            raise InputFault(f"has more than {MAX_DIRECTIVES} lines that begin with %", line=line, column=column)
     try:
         return _build(text)
     except yaml.MarkedYAMLError as error:

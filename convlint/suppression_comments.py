@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -13,11 +14,12 @@ import yaml
 from convlint.located_yaml import LINE_BREAK, Loader
 
 MARKER = "convlint:"
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#+[ \t]*convlint:[ \t]*(?P<body>.*?)[ \t]*$")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#+[ \t]*convlint:[ \t]*(?P<body>.*)")
 _BODY = re.compile(
     r"(?P<kind>ignore|file-ignore)[ \t]*\[(?P<rules>[^\[\]]*)\]"
     r"(?:[ \t]+until[ \t]+(?P<until>[^ \t]+))?(?:[ \t]*--[ \t]*(?P<reason>.*))?"
 )
+_SCALAR_SIGNS = "'\"|>"  # quoted scalars and blocks begin with these
 _MOST_TEXT = 500
 _MOST_RULES = 100  # in one comment
 MOST_NAMED = 20_000  # in all comments of a file
@@ -60,11 +62,11 @@ def find_comments(text: str) -> tuple[Comment, ...]:
             found.append((number, match))
     if not found:
         return ()
-    scalars = _Scalars(text)
+    held = _in_scalars(text, [(number, match.start() + 1) for number, match in found])
     comments: list[Comment] = []
     named = 0
     for line, match in found:
-        if scalars.hold(line, match.start() + 1):
+        if (line, match.start() + 1) in held:
             continue
         comment = _comment(line, match)
         named += max(1, len(comment.rules))
@@ -78,33 +80,35 @@ def find_comments(text: str) -> tuple[Comment, ...]:
     return tuple(comments)
 
 
-class _Scalars:
-    """Where the text's scalars stand: a # in one of them begins no comment."""
-
-    def __init__(self, text: str) -> None:
-        self.starts: list[tuple[int, int]] = []
-        self.ends: list[tuple[int, int]] = []
-        token: Any
-        try:
-            for token in yaml.scan(text, Loader=Loader):
-                if type(token) is not yaml.ScalarToken:
-                    continue
-                start, end = token.start_mark, token.end_mark
-                block = token.style in ("|", ">")  # behind the sign, on its line, a comment may stand
-                self.starts.append((start.line + 2, 0) if block else (start.line + 1, start.column + 1))
-                self.ends.append((end.line + 1, end.column + 1))
-        except yaml.YAMLError:
-            pass  # reported by the reader; what comes before the defect is right
-
-    def hold(self, line: int, column: int) -> bool:
-        """Whether the character there lies inside a scalar."""
-        index = bisect_left(self.starts, (line, column)) - 1
-        return index >= 0 and (line, column) < self.ends[index]
+def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those places (line, column), given in order, that lie in a scalar: a # there begins no comment."""
+    if not any(sign in text for sign in _SCALAR_SIGNS):
+        return set()  # plain scalars hold no such #
+    held = set()
+    following = 0  # the first place that no scalar so far lies behind
+    token: Any
+    try:
+        for token in yaml.scan(text, Loader=Loader):
+            if type(token) is not yaml.ScalarToken or token.plain:
+                continue
+            block = token.style in ("|", ">")  # behind the sign, on its line, a comment may stand
+            line, column = token.start_mark.line + 1, token.start_mark.column + 1
+            start = (line + 1, 0) if block else (line, column)
+            end = token.end_mark.line + 1, token.end_mark.column + 1
+            while following < len(places) and places[following] < end:
+                if start < places[following]:
+                    held.add(places[following])
+                following += 1
+            if following == len(places):
+                break
+    except yaml.YAMLError:
+        pass  # reported by the reader; what comes before the defect is right
+    return held
 
 
 def _comment(line: int, match: re.Match[str]) -> Comment:
-    body = match["body"]
-    column, end = match.start() + 1, match.end() + 1
+    body = match["body"].rstrip(" \t")
+    column, end = match.start() + 1, match.start("body") + len(body) + 1
     alone = not match.string[: match.start()].strip()
     parts = _BODY.fullmatch(body)
     if parts is None:
@@ -112,7 +116,7 @@ def _comment(line: int, match: re.Match[str]) -> Comment:
     start = match.start("body") + parts.start("rules") + 1
     rules = tuple(
         RuleKey(text=key.group(), column=start + key.start(), end_column=start + key.end())
-        for key in re.finditer(r"[^\s,]+", parts["rules"])
+        for key in islice(re.finditer(r"[^\s,]+", parts["rules"]), _MOST_RULES + 1)
     )
     problem = "" if rules else _USAGE
     if len(rules) > _MOST_RULES:

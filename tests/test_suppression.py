@@ -6,6 +6,7 @@ import json
 import re
 from datetime import date
 from pathlib import Path
+from time import process_time
 
 import pytest
 import yaml
@@ -270,3 +271,31 @@ def test_no_comment_is_a_defect_of_ours(text: str, start: str) -> None:
     assert ran.code in (0, 1, 3), ran
     assert "internal error" not in ran.out
     assert "\x1b" not in ran.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1 # convlint: x" + " " * 1_000_000 + "x\n",
+        "a: 1 " + "# " * 500_000 + "convlint: x\n",
+        "a: 1\n# convlint: ignore[" + "a," * 500_000 + "]\n",
+        "a: |\n" + "  # convlint: ignore[CL1]\n" * 40_000,
+        "a: 'x'\n" + "# convlint: x\n" * 40_000,
+        "a: 1\n" + "\n" * 1_000_000 + "# convlint: x\n",
+    ],
+)
+def test_finding_comments_takes_time_in_proportion_to_the_text(text: str) -> None:
+    begin = process_time()
+    comments = find_comments(text)
+    assert process_time() - begin < 5  # a quadratic search takes hours
+    assert all(len(comment.rules) <= 100 for comment in comments)
+    assert len(comments) == (0 if "|" in text else text.count("convlint:") if "'" not in text else 20_001)
+
+
+def test_a_sign_in_a_quoted_scalar_begins_no_comment() -> None:
+    text = (
+        "a: 'x # convlint: ignore[A]' # convlint: ignore[B]\n"
+        'b: "x\n  # convlint: ignore[C]\n  " # convlint: ignore[D]\n'
+        "c: >- # convlint: ignore[E]\n  # convlint: ignore[F]\n# convlint: ignore[G]\n"
+    )
+    assert [key.text for comment in find_comments(text) for key in comment.rules] == ["D", "E", "G"]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from typing import BinaryIO
 
 from convlint.errors import InputFault
 
 
-def open_regular(path: str) -> BinaryIO:
+def open_regular(path: str) -> BufferedReader:
     """Opens a regular file for reading; never waits on a FIFO or a device. Raises InputFault."""
+    return os.fdopen(regular_descriptor(path), "rb")
+
+
+def regular_descriptor(path: str) -> int:
+    """The same without a buffer: a descriptor that is the caller's to close."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
@@ -19,7 +25,7 @@ def open_regular(path: str) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise InputFault("cannot read the file: it is not a regular file")
-    return os.fdopen(descriptor, "rb")
+    return descriptor
 
 
 def file_size(stream: BinaryIO) -> int:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
 from convlint.errors import InputFault
 from convlint.model import ConvLayer, Edge
-from convlint.readers.bounded_json import entry
-from convlint.readers.dataflow import Flow, Origin, Written, is_first
-from convlint.readers.keras_layer import NORMS, build, is_convolution
+from convlint.readers.dataflow import Flow, Origin
+from convlint.readers.json_tree import Node
+from convlint.readers.keras_calls import Found, read_by, without_copies
+from convlint.readers.keras_layer import build, is_convolution
+from convlint.readers.keras_references import Reference, references
 from convlint.readers.keras_shapes import Shape, output_shape, unify
+from convlint.readers.limits import MOST_READS, MOST_SIZE, MOST_TEXT, refuse_layers
 
 _LEARNED = frozenset(
     {"Dense", "EinsumDense", "Embedding", "LSTM", "GRU", "SimpleRNN", "MultiHeadAttention", "Bidirectional"}
 )
-_MOST_CALLS = 100_000
+MOST_CALLS = 50_000  # of layers; a model that is called twice calls its layers twice
 _DEEPEST = 50
 
-Reference = tuple[str, int, int]  # layer, which of its calls, which of its outputs
+Call: TypeAlias = tuple[str, int]  # layer, which of its calls
 
 
 class Value:
@@ -43,40 +44,46 @@ class Walk:
     def __init__(self, path: str) -> None:
         self._path = path
         self._flow = Flow()
-        self._found: list[tuple[ConvLayer, Value, Written]] = []
+        self._found: list[Found] = []
         self._messages: dict[str, None] = {}
-        self._calls = 0
+        self._calls = self._listed = self._reads = 0
 
-    def model(self, model: Any, inputs: list[Value], prefix: str = "", depth: int = 0) -> list[Value]:
+    def model(self, model: Node, inputs: list[Value], prefix: str = "", depth: int = 0) -> list[Value]:
         """Walks a model that is called with `inputs`; its outputs. Raises InputFault."""
         if depth > _DEEPEST:
             raise InputFault(f"models are nested deeper than {_DEEPEST} levels")
-        config = model["config"]
-        if any(layer.get("inbound_nodes") for layer in config["layers"]):
-            return self._functional(config, inputs, prefix, depth)
+        config = model.at("config")
+        layers = config.at("layers").elements()
+        self._listed += len(layers)  # a model of inputs alone calls nothing, but is looked through at each call
+        if self._listed > 2 * MOST_CALLS + 1:
+            raise self._too_many_calls()
+        if any(layer.get("inbound_nodes") is not None and layer.value["inbound_nodes"] for layer in layers):
+            return self._functional(config, layers, inputs, prefix, depth)
         value = inputs[0]
-        for layer in config["layers"]:
-            if layer["class_name"] != "InputLayer":
+        for layer in layers:
+            if layer.at("class_name").text() != "InputLayer":
                 value = self._layer(layer, [value], prefix, depth)[0]
         return [value]
 
-    def _functional(self, config: Any, inputs: list[Value], prefix: str, depth: int) -> list[Value]:
-        layers = {layer.get("name") or layer["config"]["name"]: layer for layer in config["layers"]}
+    def _functional(
+        self, config: Node, listed: list[Node], inputs: list[Value], prefix: str, depth: int
+    ) -> list[Value]:
+        layers = _by_name(listed)
         values: dict[Reference, Value] = {}
-        wanted = list(_references(config.get("input_layers")))
-        names = [reference[0] for reference, _ in wanted] or [
-            name for name, layer in layers.items() if layer["class_name"] == "InputLayer"
+        names = [reference[0] for reference, _ in self._read(config.get("input_layers"))] or [
+            name for name, layer in layers.items() if layer.at("class_name").text() == "InputLayer"
         ]
         for name, value in zip(names, inputs, strict=False):
             values[(name, 0, 0)] = value
-        waiting: dict[tuple[str, int], int] = {}
-        readers: dict[tuple[str, int], list[tuple[str, int]]] = {}
-        arguments: dict[tuple[str, int], list[tuple[Reference, Shape | None]]] = {}
-        ready: deque[tuple[str, int]] = deque()
+        waiting: dict[Call, int] = {}
+        readers: dict[Call, list[Call]] = {}
+        arguments: dict[Call, list[tuple[Reference, Shape | None]]] = {}
+        ready: deque[Call] = deque()
         for name, layer in layers.items():
-            for index, node in enumerate(layer.get("inbound_nodes") or []):
+            nodes = layer.get("inbound_nodes")
+            for index, node in enumerate([] if nodes is None else nodes.elements(MOST_CALLS)):
                 call = (name, index)
-                arguments[call] = list(_references(node))
+                arguments[call] = self._read(node)
                 before = {(reference[0], reference[1]) for reference, _ in arguments[call]}
                 before = {source for source in before if (*source, 0) not in values}
                 waiting[call] = len(before)
@@ -93,10 +100,19 @@ class Walk:
                 waiting[reader] -= 1
                 if not waiting[reader]:
                     ready.append(reader)
-        stuck = [name for (name, _), count in waiting.items() if count]
-        if stuck:
-            raise InputFault(f"the graph is cyclic or incomplete: layer {prefix + stuck[0]!r} waits for its input")
-        return [values[reference] for reference, _ in _references(config.get("output_layers")) if reference in values]
+        stuck = next((name for (name, _), count in waiting.items() if count), None)
+        if stuck is not None:
+            raise InputFault(f"the graph is cyclic or incomplete: layer {prefix + stuck!r} waits for its input")
+        wanted = self._read(config.get("output_layers"))
+        return [values[reference] for reference, _ in wanted if reference in values]
+
+    def _read(self, node: Node | None) -> list[tuple[Reference, Shape | None]]:
+        """The tensors that a call reads, counted: a model that is called often is read as often."""
+        found = references(node)
+        self._reads += len(found) + 1
+        if self._reads > MOST_READS:
+            raise InputFault(f"the model's calls read more than {MOST_READS:,} tensors, the limit for one input")
+        return found
 
     def _argument(
         self, values: dict[Reference, Value], reference: Reference, shape: Shape | None, prefix: str
@@ -110,122 +126,102 @@ class Walk:
             self._messages.setdefault(f"the shapes disagree after layer {prefix + reference[0]!r}: {error}")
             return Value(None, value.origin)
 
-    def _layer(self, layer: Any, given: list[Value], prefix: str, depth: int) -> list[Value]:
+    def _layer(self, layer: Node, given: list[Value], prefix: str, depth: int) -> list[Value]:
         """One call of one layer."""
         self._calls += 1
-        if self._calls > _MOST_CALLS:
-            raise InputFault(f"the model calls layers more than {_MOST_CALLS:,} times")
-        kind, config = layer["class_name"], layer["config"]
-        name = prefix + str(layer.get("name") or config.get("name") or kind)
-        if isinstance(entry(config, "layers"), list) and given:
+        if self._calls > MOST_CALLS:
+            raise self._too_many_calls()
+        if depth > _DEEPEST:
+            raise InputFault(f"models are nested deeper than {_DEEPEST} levels")
+        kind, config = layer.at("class_name").text(), layer.at("config")
+        name = prefix + (_name(layer) or kind)
+        if len(name) > MOST_TEXT:
+            raise layer.fault(f"is nested so deep that its name is longer than {MOST_TEXT} characters")
+        inside = config.get("layers")
+        if inside is not None and inside.is_list and given:
             for value in given:
-                _read_by(value.origin, kind)
+                read_by(value.origin, kind)
             inner = [Value(value.shape, value.origin.past) for value in given]
             return self.model(layer, inner, f"{name}/", depth + 1) or [Value(None, Origin())]
-        if kind == "TimeDistributed" and given and given[0].shape is not None and isinstance(config.get("layer"), dict):
-            return self._each_step(config["layer"], given[0], f"{name}/", depth)
+        if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
+            return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
         if is_convolution(kind) and given:
             return [self._convolution(kind, layer, name, given[0])]
         if kind == "InputLayer":
             return given or [Value(None, Origin())]
+        module = layer.get("module")
         if "Conv" in kind:
             self._messages.setdefault(f"layer {name!r}: {kind} is a convolution that convlint does not know")
-        elif not str(layer.get("module") or "keras").startswith("keras"):
+        elif module is not None and not module.text().startswith("keras"):
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
         return [self._other(kind, config, given)]
 
-    def _other(self, kind: str, config: Any, given: list[Value]) -> Value:
+    def _other(self, kind: str, config: Node, given: list[Value]) -> Value:
         learned = kind in _LEARNED
         for value in given:
-            _read_by(value.origin, kind)
+            read_by(value.origin, kind)
             if learned:
                 self._flow.consume(value.origin)
-        shapes = [value.shape for value in given]
-        shape = None if None in shapes else output_shape(kind, config, [shape for shape in shapes if shape is not None])
+        shapes = [value.shape for value in given if value.shape is not None]
+        shape = output_shape(kind, config, shapes) if len(shapes) == len(given) else None
         return Value(shape, self._flow.merge([value.origin.past for value in given], learned=learned))
 
-    def _each_step(self, layer: Any, value: Value, prefix: str, depth: int) -> list[Value]:
+    def _each_step(self, layer: Node, value: Value, shape: Shape, prefix: str, depth: int) -> list[Value]:
         """TimeDistributed: the layer runs on batch times steps."""
-        assert value.shape is not None
-        batch, steps, *rest = value.shape
+        if len(shape) < 3:
+            raise layer.fault(f"runs on each step of an input that has {len(shape)} axes")
+        batch, steps, *rest = shape
         folded = None if batch is None or steps is None else batch * steps
+        if folded is not None and folded > MOST_SIZE:
+            raise layer.fault(f"runs on {batch} times {steps} inputs, more than 2^31 - 1")
         (result,) = self._layer(layer, [Value((folded, *rest), value.origin)], prefix, depth + 1)[:1]
-        shape = None if result.shape is None else (batch, steps, *result.shape[1:])
-        return [Value(shape, result.origin)]
+        after = None if result.shape is None else (batch, steps, *result.shape[1:])
+        return [Value(after, result.origin)]
 
-    def _convolution(self, kind: str, layer: Any, name: str, value: Value) -> Value:
-        config = layer["config"]
-        built = entry(layer, "build_config", "input_shape")
+    def _convolution(self, kind: str, layer: Node, name: str, value: Value) -> Value:
+        config = layer.at("config")
+        built = layer.get("build_config")
+        noted = built.get("input_shape") if built is not None and built.is_object else None
         shape = value.shape
-        usable = isinstance(built, list) and all(size is None or type(size) is int for size in built)
-        if usable and None in (shape or (None,)):
+        if noted is not None and noted.is_list and None in (shape or (None,)):
             try:
-                shape = unify(shape, tuple(built))
+                shape = unify(shape, noted.shape())
             except ValueError:  # built for another call of the same layer
                 shape = value.shape
-        try:
-            parts, out = build(kind, config, name, self._path, shape)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputFault(f"layer {name!r}: {kind}: {error}") from None
+        parts, out = build(kind, config, name, self._path, shape)
         for part in parts:
-            _read_by(value.origin, kind)
+            read_by(value.origin, kind)
             index, origin = self._flow.convolution(value.origin)
-            self._found.append((part, value, self._flow.written[index]))
+            self._found.append((part, value.origin, self._flow.written[index]))
             value = Value(out, origin)
-        if config.get("activation") not in (None, "linear"):
-            _read_by(value.origin, "Activation")
+        activation = config.get("activation")
+        if activation is not None and activation.value != "linear":
+            read_by(value.origin, "Activation")
             value = Value(out, value.origin.past)
         return value
 
     def result(self) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], list[str]]:
         """The layers, one for all calls of the same sizes; their edges; what could not be understood."""
-        groups: dict[ConvLayer, list[int]] = {}
-        for position, (layer, _, _) in enumerate(self._found):
-            groups.setdefault(layer, []).append(position)
-        layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
-        layers: list[ConvLayer] = []
-        edges: list[Edge] = []
-        taken: dict[str, int] = {}
-        for index, (layer, positions) in enumerate(groups.items()):
-            sources = [self._found[position][1].origin for position in positions]
-            written = [self._found[position][2] for position in positions]
-            taken[layer.name] = count = taken.get(layer.name, 0) + 1
-            layers.append(
-                replace(
-                    layer, name=layer.name if count == 1 else f"{layer.name}#{count}", calls=len(positions),
-                    first=all(map(is_first, sources)), head=all(each.head for each in written),
-                    norm_follows=all(len(each.readers) == 1 and each.readers[0] in NORMS for each in written),
-                )
-            )  # fmt: skip
-            before = dict.fromkeys(layer_of[position] for source in sources for position in source.producers)
-            before.pop(index, None)
-            if before:
-                edges.append(
-                    Edge(consumer=index, producers=tuple(before), source=list(groups)[next(reversed(before))].name,
-                         C=layer.C, H=layer.H, W=layer.W, D=layer.D)
-                )  # fmt: skip
-        return tuple(layers), tuple(edges), list(self._messages)
+        layers, edges = without_copies(self._found)
+        refuse_layers(len(layers))
+        return layers, edges, list(self._messages)
+
+    @staticmethod
+    def _too_many_calls() -> InputFault:
+        return InputFault(f"the model calls layers more than {MOST_CALLS:,} times, the limit for one input")
 
 
-def _read_by(origin: Origin, kind: str) -> None:
-    if origin.direct is not None:
-        origin.direct.readers.append(kind)
+def _name(layer: Node) -> str:
+    """The name of a layer; empty where it has none."""
+    given = layer.get("name") or layer.at("config").get("name")
+    return "" if given is None else given.text()
 
 
-def _references(node: Any) -> Iterator[tuple[Reference, Shape | None]]:
-    """The tensors that a serialized call reads, with the shapes that Keras noted; both spellings of Keras 2 and 3."""
-    if isinstance(node, dict):
-        history = entry(node, "config", "keras_history")
-        if node.get("class_name") == "__keras_tensor__" and isinstance(history, list) and len(history) == 3:
-            shape = entry(node, "config", "shape")
-            known = isinstance(shape, list) and all(size is None or type(size) is int for size in shape)
-            yield (str(history[0]), int(history[1]), int(history[2])), tuple(shape) if known else None
-            return
-        for inner in node.values():
-            yield from _references(inner)
-    elif isinstance(node, list):
-        if len(node) in (3, 4) and isinstance(node[0], str) and type(node[1]) is int and type(node[2]) is int:
-            yield (node[0], node[1], node[2]), None
-            return
-        for inner in node:
-            yield from _references(inner)
+def _by_name(listed: list[Node]) -> dict[str, Node]:
+    layers: dict[str, Node] = {}
+    for layer in listed:
+        name = _name(layer)
+        if not name or name in layers:
+            raise layer.fault(f"has the name {name!r} of another layer" if name else "has no name")
+        layers[name] = layer
+    return layers

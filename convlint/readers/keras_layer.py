@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from convlint.model import ConvLayer, Dtype, same_padding, with_output
-from convlint.readers.keras_shapes import Shape, each, spatial_axes
+from convlint.readers.json_tree import Node
+from convlint.readers.keras_shapes import Shape, number, numbers, spatial_axes, text
+from convlint.readers.limits import MOST_SIZE
 
 _KIND = re.compile(r"(Depthwise|Separable)?Conv(?:olution)?([123])D(Transpose)?")
 _DTYPES = {
@@ -22,62 +23,73 @@ def is_convolution(kind: str) -> bool:
     return _KIND.fullmatch(kind) is not None
 
 
-def build(
-    kind: str, config: Mapping[str, Any], name: str, path: str, shape: Shape | None
-) -> tuple[tuple[ConvLayer, ...], Shape]:
-    """The layer's convolutions and the shape it writes. Raises ValueError or KeyError where its config is broken."""
+def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) -> tuple[tuple[ConvLayer, ...], Shape]:
+    """The layer's convolutions and the shape it writes. Raises InputFault where its config is broken."""
     match = _KIND.fullmatch(kind)
     assert match is not None
     special, dims, transposed = match[1], int(match[2]), match[3] is not None
     shape = shape if shape is not None else (None,) * (dims + 2)
     if len(shape) != dims + 2:
-        raise ValueError(f"its input has {len(shape)} axes")
-    channel_axis = 1 if config.get("data_format") == "channels_first" else dims + 1
+        raise config.fault(f"is that of a {kind}, but its input has {len(shape)} axes")
+    space = spatial_axes(config, dims + 2)
+    channel_axis = 1 if space.start == 2 else dims + 1
     C = shape[channel_axis]
-    taps = each(config["kernel_size"], dims)
-    strides = each(config.get("strides", 1), dims)
-    dilations = each(config.get("dilation_rate", 1), dims)
-    if not all((*taps, *strides, *dilations)):
-        raise ValueError("a kernel size, stride or dilation is 0")
-    sizes = [shape[axis] for axis in spatial_axes(config, dims + 2)]
-    bias = bool(config.get("use_bias", True))
+    use_bias = config.get("use_bias")
+    bias = use_bias is None or use_bias.boolean()
     common: dict[str, Any] = {"path": path, "dims": dims, "N": shape[0], "dtype": _dtype(config), "node": name}
-    axes = _axes(config, sizes, taps, strides, dilations, transposed)
+    axes = _axes(config, [shape[axis] for axis in space], transposed)
     K: int | None
     if special is None:
-        K = each(config["filters"], 1)[0]
-        groups = each(config.get("groups") or 1, 1)[0]
+        K = config.at("filters").integer()
+        groups = number(config, "groups", 1)
+        if K % groups or (C is not None and C % groups):
+            raise config.fault(f"asks for {groups} groups, which cannot share {K} filters and {text((C,))} channels")
         op: Any = "conv_transpose" if transposed else "conv"
         layers = [ConvLayer(name=name, op=op, C=C, K=K, groups=groups, bias=bias, **axes, **common)]
     else:
-        K = None if C is None else C * each(config.get("depth_multiplier", 1), 1)[0]
+        K = None if C is None else C * number(config, "depth_multiplier", 1)
         separable = special == "Separable"
         label = f"{name}/depthwise" if separable else name
         layers = [ConvLayer(name=label, C=C, K=K, groups=C or 1, bias=bias and not separable, **axes, **common)]
     layers = [with_output(layer) for layer in layers]
     if special == "Separable":
         first = layers[0]
-        K = each(config["filters"], 1)[0]
+        K = config.at("filters").integer()
         point = ConvLayer(
-            name=f"{name}/pointwise", C=first.K, K=K, D=first.Z, H=first.P, W=first.Q, R=1, S=1, bias=bias, **common
-        )
+            name=f"{name}/pointwise", C=first.K, K=K, D=_size(first.Z), H=_size(first.P), W=_size(first.Q),
+            R=1, S=1, bias=bias, **common,
+        )  # fmt: skip
         layers.append(with_output(point))
     last = layers[-1]
+    for layer in layers:
+        for letter in "KZPQ":
+            size = getattr(layer, letter)
+            if size is not None and size > MOST_SIZE:
+                raise config.fault(f"makes an output whose {letter} is {size}, larger than 2^31 - 1")
     out: list[int | None] = list(shape)
     out[channel_axis] = last.K
-    for axis, size in zip(spatial_axes(config, dims + 2), (last.Z, last.P, last.Q)[3 - dims :], strict=True):
-        out[axis] = size
+    for axis, size in zip(space, (last.Z, last.P, last.Q)[3 - dims :], strict=True):
+        out[axis] = _size(size)
     return tuple(layers), tuple(out)
 
 
-def _axes(
-    config: Mapping[str, Any], sizes: list[int | None], taps: list[int], strides: list[int], dilations: list[int],
-    transposed: bool,
-) -> dict[str, Any]:  # fmt: skip
-    dims = len(taps)
-    padding = config.get("padding", "valid")
-    wanted = config.get("output_padding")
-    extra = each(wanted, dims) if wanted is not None and transposed else [0] * dims
+def _size(size: int | None) -> int | None:
+    """What is handed on of an output's size: nothing of one that cannot be, which rules report."""
+    return None if size is None or size < 1 else size
+
+
+def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, Any]:
+    dims = len(sizes)
+    taps = config.at("kernel_size").integers(dims)
+    strides = numbers(config, "strides", dims, 1)
+    dilations = numbers(config, "dilation_rate", dims, 1)
+    given = config.get("padding")
+    padding = "valid" if given is None else given.text()
+    if padding not in (("same", "valid") if transposed else ("same", "valid", "causal")):
+        assert given is not None
+        raise given.must_be("same or valid")
+    wanted = config.get("output_padding") if transposed else None
+    extra = wanted.integers(dims, 0) if wanted is not None else [0] * dims
     fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
     for i in range(dims):
         extent = dilations[i] * (taps[i] - 1) + 1
@@ -91,8 +103,6 @@ def _axes(
             begin, end = both if both is not None else (None, None)
         elif padding == "causal":  # reads the past only
             begin = extent - 1
-        elif padding != "valid":
-            raise ValueError(f"padding is {padding!r}")
         letter = 3 - dims + i
         axis = "DHW"[letter]
         fields[axis] = sizes[i]
@@ -111,18 +121,16 @@ def _transposed_padding(padding: str, extent: int, stride: int, extra: int | Non
     if padding == "same":
         total = extent - stride
         return (total // 2, total - total // 2, 0) if total >= 0 else (0, 0, -total)
-    if padding != "valid":
-        raise ValueError(f"padding is {padding!r}")
     return 0, 0, extra if extra is not None else max(stride - extent, 0)
 
 
-def _dtype(config: Mapping[str, Any]) -> Dtype | None:
-    policy = config.get("dtype")
-    if isinstance(policy, Mapping):
-        inner = policy.get("config")
-        policy = inner.get("name") if isinstance(inner, Mapping) else None
-    if not isinstance(policy, str):
+def _dtype(config: Node) -> Dtype | None:
+    given = config.get("dtype")
+    if given is not None and given.is_object:
+        given = given.get("config", "name")
+    if given is None:
         return None
+    policy = given.text()
     quantized, _, source = policy.partition("_from_")
     if source:
         return {"int8": Dtype.int8, "float8": Dtype.fp8}.get(quantized)

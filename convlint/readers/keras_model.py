@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from convlint.errors import InputFault
 from convlint.model import Network
-from convlint.readers.bounded_json import MOST_BYTES, entry, parse
+from convlint.readers.bounded_json import MOST_BYTES, parse
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.input_shapes import by_name, parse_shape
+from convlint.readers.json_tree import Node
 from convlint.readers.keras_graph import Value, Walk
+from convlint.readers.keras_references import references
 from convlint.readers.keras_shapes import Shape, text
+from convlint.readers.limits import capped
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -25,16 +28,15 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         network, messages = _read(model, path, options)
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
-    except (TypeError, KeyError, AttributeError, IndexError, ValueError, RecursionError):
-        return None, (InputError(path=path, message="config.json holds no Keras model that convlint understands"),)
-    return network, tuple(InputError(path=path, message=message) for message in messages)
+    return network, tuple(InputError(path=path, message=message) for message in capped(messages))
 
 
-def _read(model: Any, path: str, options: ReadOptions) -> tuple[Network, list[str]]:
-    if not isinstance(entry(model, "config", "layers"), list):
-        kind = entry(model, "class_name")
+def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[str]]:
+    config = model.get("config") if model.is_object else None
+    if config is None or not config.is_object or config.get("layers") is None:
+        kind = model.get("class_name") if model.is_object else None
         raise InputFault(
-            f"config.json lists no layers: {kind if isinstance(kind, str) else 'it'} is a model class of its own, "
+            f"config.json lists no layers: {kind.text() if kind is not None else 'it'} is a model class of its own, "
             "whose layers only its code knows; export it to ONNX and check that file"
         )
     inputs = _inputs(model)
@@ -57,31 +59,29 @@ def _read(model: Any, path: str, options: ReadOptions) -> tuple[Network, list[st
     return Network(path=path, layers=layers, edges=edges), messages
 
 
-def _inputs(model: Any) -> dict[str, Shape | None]:
+def _inputs(model: Node) -> dict[str, Shape | None]:
     """The model's inputs and the shapes they declare."""
-    config = model["config"]
+    config = model.at("config")
     shapes: dict[str, Shape | None] = {}
-    for layer in config["layers"]:
-        if layer["class_name"] == "InputLayer":
-            declared = layer["config"].get("batch_shape") or layer["config"].get("batch_input_shape")
-            shapes[layer["config"]["name"]] = _shape(declared)
-    order = config.get("input_layers")
-    if isinstance(order, list) and order:
-        flat = [order] if isinstance(order[0], str) else [name for name in order if isinstance(name, list)]
-        if isinstance(order[0], str) or all(name[0] in shapes for name in flat):
-            return {name[0]: shapes[name[0]] for name in flat}
+    for layer in config.at("layers").elements():
+        if layer.at("class_name").text() == "InputLayer":
+            inner = layer.at("config")
+            declared = inner.get("batch_shape") or inner.get("batch_input_shape")
+            shapes[inner.at("name").text()] = _shape(declared)
+    order = [name for (name, _, _), _ in references(config.get("input_layers"))]
+    if order and all(name in shapes for name in order):
+        return {name: shapes[name] for name in order}
     if not shapes:
-        declared = entry(model, "build_config", "input_shape") or config.get("build_input_shape")
-        shapes["input"] = _shape(declared)
+        built = model.get("build_config")
+        declared = built.get("input_shape") if built is not None else None
+        shapes["input"] = _shape(declared or config.get("build_input_shape"))
     return shapes
 
 
-def _shape(declared: Any) -> Shape | None:
-    if not isinstance(declared, list) or not declared:
-        return None
-    if not all(size is None or (type(size) is int and 0 < size < 2**31) for size in declared):
-        raise InputFault(f"the input's shape is {declared!r}"[:200])
-    return tuple(declared)
+def _shape(declared: Node | None) -> Shape | None:
+    if declared is None or not declared.is_list or not declared.value or isinstance(declared.value[0], (list, dict)):
+        return None  # not given, or several tensors in one
+    return declared.shape()
 
 
 def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict[str, Shape | None]:

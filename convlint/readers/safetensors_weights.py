@@ -7,14 +7,16 @@ stay unknown, and so does C where the weight may well belong to a grouped convol
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from convlint.errors import InputFault
+from convlint.errors import InputFault, shown
 from convlint.model import ConvLayer, Dtype, Network
-from convlint.readers.bounded_file import file_size, open_regular
-from convlint.readers.bounded_json import MOST_BYTES, entry, parse
+from convlint.readers.bounded_file import open_regular
+from convlint.readers.bounded_json import MOST_BYTES, parse
+from convlint.readers.limits import MOST_MESSAGES, MOST_SIZE, refuse_layers
+from convlint.readers.safetensors_header import MOST_TENSORS, Allowance, Header, read_header
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _WEIGHT = re.compile(r"(?:^|[./])(?:weight|kernel|filters?|\w+_weight|weight_v)$
 _LAST_CHANNELS = re.compile(r"(?:^|[./])kernel$")  # Flax and Keras keep filters as R, S, C, K
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 _WIDE = 64  # channels per group that a grouped convolution hardly has
+MOST_SHARDS = 1_000
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -35,7 +38,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     try:
         if path.lower().endswith(".json"):
             return _read_index(path, options)
-        layers = _layers(_header(path), path, options)
+        layers = _layers([read_header(path, Allowance())], options)
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
     return Network(path=path, layers=layers), ()
@@ -45,85 +48,62 @@ def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[
     """A checkpoint in several files, through the index that lists them. Raises InputFault."""
     with open_regular(path) as stream:
         index = parse(stream.read(MOST_BYTES + 1), "the index")
-    weight_map = entry(index, "weight_map")
-    if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
+    weight_map = index.get("weight_map") if index.is_object else None
+    if weight_map is None or not weight_map.is_object:
         raise InputFault("not an index of safetensors files: it has no weight_map")
-    shards = sorted(set(weight_map.values()))
-    for name in shards:
+    if len(weight_map.value) > MOST_TENSORS:
+        raise weight_map.fault(f"has more than {MOST_TENSORS:,} tensors, the limit for one checkpoint")
+    shards: set[str] = set()
+    for _, named in weight_map.items():
+        name = named.text()
         if not _SHARD.fullmatch(name) or name.startswith(".."):
-            raise InputFault(f"the index names {name[:100]!r}, which is not a safetensors file beside it: refused")
-    tensors: dict[str, Any] = {}
-    places: dict[str, str] = {}
+            raise named.fault(f"names {shown(name)!r}, which is not a safetensors file beside it: refused")
+        shards.add(name)
+    if len(shards) > MOST_SHARDS:
+        raise weight_map.fault(f"names more than {MOST_SHARDS:,} files, the limit for one checkpoint")
+    headers: list[Header] = []
     errors: list[InputError] = []
-    for name in shards:
+    allowance = Allowance()
+    seen: set[str] = set()
+    for name in sorted(shards):
         shard = str(Path(path).parent / name)
         try:
-            found = _header(shard)
+            header = read_header(shard, allowance)
+            twice = next((tensor for tensor in header.tensors if tensor in seen), None)
+            if twice is not None:
+                raise InputFault(f"holds the tensor {shown(twice)!r}, which another file of the checkpoint holds")
+            seen.update(header.tensors)
+            headers.append(header)
         except InputFault as fault:
             errors.append(InputError(path=shard, message=fault.message))
-            continue
-        tensors |= found
-        places |= dict.fromkeys(found, shard)
-    return Network(path=path, layers=_layers(tensors, path, options, places)), tuple(errors)
+            if allowance.exceeded or len(errors) >= MOST_MESSAGES:
+                break
+    return Network(path=path, layers=_layers(headers, options)), tuple(errors)
 
 
-def _header(path: str) -> dict[str, Any]:
-    """The header of one file: tensors by name. Raises InputFault."""
-    with open_regular(path) as stream:
-        size = file_size(stream)
-        start = stream.read(8)
-        length = int.from_bytes(start, "little")
-        if len(start) < 8 or length < 2:
-            raise InputFault("not a safetensors file: it is too short")
-        if length > size - 8:
-            raise InputFault(f"not a safetensors file: it claims a header of {length:,} bytes and has {size:,} in all")
-        if length > MOST_BYTES:
-            raise InputFault(f"its header of {length:,} bytes is larger than {MOST_BYTES >> 20} MiB")
-        content = stream.read(length)
-    header = parse(content, "the header")
-    if not isinstance(header, dict):
-        raise InputFault("not a safetensors file: its header is no object")
-    metadata = header.pop("__metadata__", None)
-    try:
-        end = max([tensor["data_offsets"][1] for tensor in header.values()], default=0)
-        shapes_fit = all(type(tensor["shape"]) is list for tensor in header.values()) and type(end) is int
-    except (TypeError, KeyError, IndexError):
-        shapes_fit = False
-    if not shapes_fit:
-        raise InputFault("not a safetensors file: a tensor in its header has no shape or no data_offsets")
-    if isinstance(metadata, dict):
-        header["__metadata__"] = metadata
-    if 8 + length + end > size:
-        raise InputFault(f"the file is truncated: its tensors end at byte {8 + length + end:,}, it has {size:,}")
-    return header
-
-
-def _layers(
-    header: Mapping[str, Any], path: str, options: ReadOptions, places: Mapping[str, str] | None = None
-) -> tuple[ConvLayer, ...]:
-    """The convolutions of a header. Raises InputFault where a shape is no list of sizes."""
-    last_channels = entry(header, "__metadata__", "format") in ("flax", "tf")
-    weights: list[tuple[str, Any, tuple[int, ...]]] = []
-    for name, tensor in header.items():
-        shape = tensor.get("shape", ())
-        if 3 <= len(shape) <= 5 and _WEIGHT.search(name):
-            if last_channels or _LAST_CHANNELS.search(name):
-                shape = [shape[-1], shape[-2], *shape[:-2]]
-            weights.append((name, tensor.get("dtype"), tuple(shape)))
-    shapes = {shape for _, _, shape in weights}
-    for shape in shapes:
-        if not all(type(size) is int and 0 < size < 2**31 for size in shape):
-            raise InputFault(f"a tensor in its header has the shape {str(list(shape))[:100]}")
+def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer, ...]:
+    """The convolutions of a checkpoint. Raises InputFault where a weight has no element, or there are too many."""
+    weights: list[tuple[str, str, tuple[int, ...], Header]] = []
+    for header in headers:
+        for name, (dtype, shape) in header.tensors.items():
+            if 3 <= len(shape) <= 5 and _WEIGHT.search(name):
+                if not all(1 <= size <= MOST_SIZE for size in shape):
+                    raise InputFault(f"the weight {shown(name)!r} in its header has the shape {list(shape)}")
+                if header.last_channels or _LAST_CHANNELS.search(name):
+                    shape = (shape[-1], shape[-2], *shape[:-2])
+                weights.append((name, dtype, shape, header))
+    refuse_layers(len(weights))
+    shapes = {shape for _, _, shape, _ in weights}
     outputs = {shape[0] for shape in shapes}
     sizes = {shape: _sizes(shape, outputs) for shape in shapes}  # a network repeats a few shapes many times
-    N = options.batch
+    biased = {name for header in headers for name in header.tensors if name.endswith("bias")}
     layers = []
-    for name, dtype, shape in weights:
+    for name, dtype, shape, header in weights:
         stem, suffix = _split(name)
         layers.append(
             ConvLayer(
-                name=stem, node=name, path=places[name] if places else path, N=N, dtype=_DTYPES.get(dtype),
-                bias=f"{name[: len(name) - suffix]}bias" in header, **sizes[shape],
+                name=stem, node=name, path=header.path, N=options.batch, dtype=_DTYPES.get(dtype),
+                bias=f"{name[: len(name) - suffix]}bias" in biased, **sizes[shape],
             )
         )  # fmt: skip
     return tuple(layers)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from convlint.errors import InputFault
+from convlint.readers.limits import MOST_MESSAGES
 from convlint.report import InputError
 
-MAX_ERRORS = 1000
 _T = TypeVar("_T")
 
 
@@ -25,8 +25,8 @@ class SpecErrors:
 
     def fail(self, error: InputFault) -> None:
         """Notes an error. Raises TooManyErrors."""
-        if len(self.found) >= MAX_ERRORS:
-            self.found.append(InputError(path=self.path, message=f"more than {MAX_ERRORS:,} errors; not read further"))
+        if len(self.found) >= MOST_MESSAGES:
+            self.found.append(InputError(path=self.path, message=f"more than {MOST_MESSAGES} errors; not read further"))
             raise TooManyErrors
         self.found.append(InputError(path=self.path, message=error.message, line=error.line, column=error.column))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from convlint.errors import shown, suggestion
 from convlint.located_yaml import Value, fault
 from convlint.model import ConvLayer, Edge, Span
+from convlint.readers.limits import MOST_LAYERS, MOST_READS
 from convlint.readers.spec_defaults import Defaults
 from convlint.readers.spec_errors import SpecErrors
 from convlint.readers.spec_fields import CANONICAL, Fields, read_fields
@@ -16,9 +17,8 @@ from convlint.readers.spec_roles import with_roles
 from convlint.readers.spec_shapes import Shape, carried, carrier_of, latest
 from convlint.readers.spec_values import word
 
-MAX_LAYERS = 100_000
+MAX_OPERATIONS = 30_000  # convolutions and what stands between them
 MAX_INPUTS = 256  # of one operation
-MAX_READS = 500_000  # of all operations
 _MOST_SUGGESTED = 200  # names among which the nearest is looked for
 
 
@@ -54,8 +54,12 @@ class SpecGraph:
             self.errors.fail(fault("layers is missing: nothing to check", document.span))
         elif not isinstance(value.data, list):
             self.errors.fail(fault(f"layers must be a list, not {value.kind}", value.span))
-        elif len(value.data) > MAX_LAYERS:
-            self.errors.fail(fault(f"layers: more than {MAX_LAYERS:,}, the limit for a spec", value.span))
+        elif len(value.data) > MAX_OPERATIONS:
+            self.errors.fail(fault(f"layers: more than {MAX_OPERATIONS:,}, the limit for a spec", value.span))
+        elif sum(map(_is_conv, value.data)) > MOST_LAYERS:
+            self.errors.fail(
+                fault(f"layers: more than {MOST_LAYERS:,} convolutions, the limit for one input", value.span)
+            )
         else:
             given = {_stated_name(item) for item in value.data}
             for number, item in enumerate(value.data, start=1):
@@ -129,7 +133,7 @@ class SpecGraph:
                 self.errors.fail(fault(f"{key} says again what {keys[0]} says", mapping[key].span))
             items = value.data if isinstance(value.data, list) else [value]
             self.reads += len(items)
-            if not items or len(items) > MAX_INPUTS or self.reads > MAX_READS:
+            if not items or len(items) > MAX_INPUTS or self.reads > MOST_READS:
                 what = "names no layer" if not items else "names too many layers"
                 self.errors.fail(fault(f"{keys[0]}: {what}", value.span))
                 return []
@@ -162,6 +166,14 @@ def _operation(mapping: Mapping[str, Value]) -> _Operation:
     text = word(keys[0], mapping[keys[0]])
     conv = conv_op(text)
     return _Operation(text, "conv" if conv else carrier_of(text, mapping[keys[0]]), conv)
+
+
+def _is_conv(item: Value) -> bool:
+    """Whether this is a convolution, as far as its op tells; anything that is no operation at all counts as one."""
+    if not isinstance(item.data, dict):
+        return True
+    op = item.data.get("op") or item.data.get("type")
+    return op is None or not isinstance(op.data, str) or conv_op(op.data) is not None
 
 
 def _stated_name(item: Value) -> str | None:

@@ -174,7 +174,7 @@ def _padded(size: int | None, values: Mapping[str, Any], pad: str) -> int | None
 
 def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
     """All inputs' D, H and W agree; elementwise operations need C to agree too, and may broadcast a size of 1."""
-    result = base
+    sizes: dict[str, int | None] = {}
     for axis in ("D", "H", "W", "C") if broadcast else ("D", "H", "W"):
         known = {size: shape.source for shape in inputs if (size := getattr(shape, axis)) is not None}
         unsure = len(known) and any(getattr(shape, axis) is None for shape in inputs)
@@ -183,11 +183,11 @@ def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
             said = " and ".join(f"{known[size]} has {size}" for size in wide[:2])
             raise InputFault(f"its inputs differ in {axis}: {said}")
         if wide:
-            result = result.resized({axis: wide[0]})
+            sizes[axis] = wide[0]
         elif unsure:  # an unknown size beside 1: either
-            result = result.resized({axis: None})
-    batch = next((shape.N for shape in inputs if shape.N is not None), None)
-    return replace(result, N=batch)
+            sizes[axis] = None
+    sizes["N"] = next((shape.N for shape in inputs if shape.N is not None), None)
+    return base.resized(sizes)
 
 
 def _resized(base: Shape, size: Value | None, dims: int) -> Shape:

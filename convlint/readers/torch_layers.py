@@ -161,5 +161,12 @@ def _place(call: Call, path: str) -> tuple[str, dict[str, Span]]:
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
-    taken[name] = count = taken.get(name, 0) + 1
-    return name if count == 1 else _unique(f"{name}#{count}", taken)
+    """The name with the first free number behind it; `taken` holds the last number given to each name."""
+    count = taken.get(name, 0)
+    free = name
+    while free in taken:
+        count += 1
+        free = f"{name}#{count}"
+    taken[name] = max(count, 1)
+    taken.setdefault(free, 1)
+    return free

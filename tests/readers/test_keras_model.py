@@ -277,7 +277,124 @@ def test_models_that_grow_without_end(tmp_path: Path) -> None:
         "config": {"layers": cyclic, "input_layers": [["i", 0, 0]], "output_layers": []},
     }
     assert "cyclic or incomplete" in message(with_config(tmp_path / "c.keras", model))
-    assert "more than 100,000 times" in message(with_config(tmp_path / "l.keras", sequence([one_layer] * 100_001)))
+    assert "more than 50,000 times" in message(with_config(tmp_path / "l.keras", sequence([one_layer] * 50_001)))
+
+
+def functional(name: str, layers: list[Any], output: str, call: int = 0) -> dict[str, Any]:
+    start = {"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [2, 8, 8, 8]}, "name": "i"}
+    config = {"name": name, "layers": [start, *layers], "input_layers": ["i", 0, 0], "output_layers": [output, call, 0]}
+    return {"class_name": "Functional", "module": "keras", "name": name, "config": config}
+
+
+def called(layer: dict[str, Any], *sources: Any) -> dict[str, Any]:
+    return {**layer, "inbound_nodes": [{"args": [source]} for source in sources]}
+
+
+def conv(name: str, source: str = "i", **changes: Any) -> dict[str, Any]:
+    config = {"name": name, "filters": 8, "kernel_size": 3, "padding": "same", **changes}
+    return called({"class_name": "Conv2D", "name": name, "config": config}, [source, 0, 0])
+
+
+@pytest.mark.parametrize("inner", [[conv("c")], []])
+def test_models_called_twice_in_models_called_twice(tmp_path: Path, inner: list[Any]) -> None:
+    model = functional("m0", inner, "c" if inner else "i")
+    for depth in range(1, 31):
+        twice = called(model, ["i", 0, 0], [f"m{depth - 1}", 0, 0])
+        model = functional(f"m{depth}", [twice], f"m{depth - 1}", 1)
+    assert "the limit for one input" in read_apart("keras_model", with_config(tmp_path / "m.keras", model), 150)
+
+
+def test_a_model_of_many_inputs_that_is_called_often(tmp_path: Path) -> None:
+    inputs = [{"class_name": "InputLayer", "config": {"name": f"i{k}"}, "name": f"i{k}"} for k in range(3000)]
+    inner = called(functional("s", [*inputs, conv("c")], "c"), *[["i", 0, 0]] * 3000)
+    assert "calls layers more than 50,000 times" in message(
+        with_config(tmp_path / "m.keras", functional("m", [inner], "s"))
+    )
+
+
+def test_more_convolutions_than_any_network_has(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    assert (
+        len(one(str(with_config(path, functional("m", [conv(f"c{k}") for k in range(10_000)], "c0")))).layers) == 10_000
+    )
+    many = functional("m", [conv(f"c{k}") for k in range(10_001)], "c0")
+    assert "more than 10,000 convolutions" in message(with_config(path, many))
+
+
+LAYER = "config.json: config.layers[1]"
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (conv("c", strides=0), f"{LAYER}.config.strides must be 1 to 2^31 - 1, not 0"),
+        (conv("c", strides=[1, 0]), f"{LAYER}.config.strides[1] must be 1 to 2^31 - 1, not 0"),
+        (conv("c", strides=[1, 1, 1]), f"{LAYER}.config.strides must be one number or 2, not 3"),
+        (conv("c", strides={"a": 1}), f"{LAYER}.config.strides must be 1 to 2^31 - 1, not an object"),
+        (conv("c", dilation_rate=-1), f"{LAYER}.config.dilation_rate must be 1 to 2^31 - 1, not -1"),
+        (conv("c", kernel_size=None), f"{LAYER}.config.kernel_size must be 1 to 2^31 - 1, not null"),
+        (conv("c", kernel_size=1e308), "not 1e+308"),
+        (conv("c", filters=2**31), f"{LAYER}.config.filters must be 1 to 2^31 - 1, not 2147483648"),
+        (conv("c", filters=True), "filters must be 1 to 2^31 - 1, not true"),
+        (conv("c", filters=10**4000), "not a number of very many digits"),
+        (conv("c", groups=0), f"{LAYER}.config.groups must be 1 to 2^31 - 1, not 0"),
+        (conv("c", groups=3), "asks for 3 groups, which cannot share 8 filters and 8 channels"),
+        (conv("c", padding="x"), f"{LAYER}.config.padding must be same or valid, not 'x'"),
+        (conv("c", padding=[]), f"{LAYER}.config.padding must be text, not a list"),
+        (conv("c", use_bias=3), "use_bias must be true or false, not 3"),
+        (conv("c", dtype=[]), f"{LAYER}.config.dtype must be text, not a list"),
+        ({**conv("c"), "name": {}}, f"{LAYER}.name must be text, not an object"),
+        ({**conv("c"), "name": "n" * 501}, f"{LAYER}.name is longer than 500 characters"),
+        ({**conv("c"), "class_name": []}, f"{LAYER}.class_name must be text, not a list"),
+        ({**conv("c"), "config": []}, f"{LAYER}.config must be an object, not a list"),
+        (7, f"{LAYER} must be an object, not 7"),
+        ({**conv("c"), "name": "i"}, f"{LAYER} has the name 'i' of another layer"),
+        ({**conv("c"), "inbound_nodes": 7}, f"{LAYER}.inbound_nodes must be a list, not 7"),
+        (called(conv("c"), ["i", 2**70, 0]), "inbound_nodes[0].args[0][1] must be 0 to 2,147,483,648"),
+        (
+            called(conv("c"), {"class_name": "__keras_tensor__", "config": {"keras_history": [[], {}, 0]}}),
+            f"{LAYER}.inbound_nodes[0].args[0].config.keras_history[0] must be text, not a list",
+        ),
+        (
+            called(
+                conv("c"), {"class_name": "__keras_tensor__", "config": {"keras_history": ["i", 0, 0], "shape": [0]}}
+            ),
+            f"{LAYER}.inbound_nodes[0].args[0].config.shape[0] must be 1 to 2^31 - 1, not 0",
+        ),
+        (called({"class_name": "MaxPooling2D", "name": "p", "config": {"pool_size": 2, "strides": 0}}, ["i", 0, 0]),
+         f"{LAYER}.config.strides must be 1 to 2^31 - 1, not 0"),
+        (called({"class_name": "MaxPooling2D", "name": "p", "config": {"pool_size": 9}}, ["i", 0, 0]),
+         f"{LAYER}.config makes 2x0x0x8 of 2x8x8x8, which no tensor can be"),
+        (called({"class_name": "MaxPooling3D", "name": "p", "config": {"pool_size": 2}}, ["i", 0, 0]),
+         f"{LAYER}.config is that of a layer over 3 axes of space, but its input"),
+        (called({"class_name": "UpSampling2D", "name": "p", "config": {"size": 2**30}}, ["i", 0, 0]), "no tensor"),
+        (called({"class_name": "Cropping2D", "name": "p", "config": {"cropping": 4}}, ["i", 0, 0]), "makes 2x0x0x8"),
+        (called({"class_name": "Reshape", "name": "p", "config": {"target_shape": [0, -1]}}, ["i", 0, 0]),
+         f"{LAYER}.config.target_shape[0] must be 1 to 2^31 - 1, not 0"),
+        (called({"class_name": "Reshape", "name": "p", "config": {"target_shape": [7, -1]}}, ["i", 0, 0]),
+         "cannot hold the 512 elements of 2x8x8x8"),
+        (called({"class_name": "TimeDistributed", "name": "p", "config": {"layer": []}}, ["i", 0, 0]),
+         f"{LAYER}.config.layer must be an object, not a list"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_config_is_told_with_its_place(tmp_path: Path, layer: Any, words: str) -> None:
+    path = with_config(tmp_path / "m.keras", functional("m", [layer], "c"))
+    assert words in message(path)
+    assert len(one(str(with_config(path, functional("m", [conv("c")], "c")))).layers) == 1
+
+
+def test_nested_wrappers_end(tmp_path: Path) -> None:
+    layer: dict[str, Any] = {"class_name": "ReLU", "config": {"name": "r"}}
+    for _ in range(80):
+        layer = {"class_name": "TimeDistributed", "config": {"name": "t", "layer": layer}, "name": "t"}
+    deep: Any = ["i", 0, 0]
+    for _ in range(200):
+        deep = [deep]
+    start = {"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [1] * 16}, "name": "i"}
+    model = {"class_name": "Sequential", "config": {"name": "s", "layers": [start, layer]}}
+    assert "input that has 2 axes" in message(with_config(tmp_path / "m.keras", model))
+    model = functional("m", [called(conv("c"), deep)], "c")
+    assert "nests deeper than 100 levels" in message(with_config(tmp_path / "m.keras", model))
 
 
 def test_damaged_configs_give_errors_and_nothing_else(tmp_path: Path) -> None:

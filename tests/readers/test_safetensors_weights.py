@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import torch
 import torch_nets
 from archives import read_apart
+from safetensors import SafetensorError, deserialize
 from safetensors.torch import save_file
 from torch import nn
 
@@ -141,7 +143,7 @@ def test_headers_made_to_hurt(tmp_path: Path) -> None:
     with path.open("wb") as stream:  # a large file of zeros that takes no room
         stream.write(struct.pack("<Q", 1 << 33))
         stream.truncate(1 << 34)
-    assert "larger than 64 MiB" in read_apart("safetensors_weights", path, 100)
+    assert "larger than 32 MiB" in read_apart("safetensors_weights", path, 100)
     path.unlink()
     for content, words in {
         b"": "too short", b"1234567": "too short", bytes(8): "too short",
@@ -152,14 +154,122 @@ def test_headers_made_to_hurt(tmp_path: Path) -> None:
         assert words in message(path)
     assert "nests too deep" in message(write(path, b"[" * 100_000))
     assert "more entries" in read_apart("safetensors_weights", write(path, b"[" + b"[]," * 3_000_000 + b"[]]"))
-    for tensor in (1, None, [], {}, {"shape": [1]}, {"data_offsets": [0, 1]}, {"shape": 3, "data_offsets": [0, 1]}):
-        assert "no shape or no data_offsets" in message(write(path, {"a.weight": tensor}))
-    for size in (-1, 0, 1.5, "3", None, True, 2**40):
-        tensor = {"dtype": "F32", "shape": [8, 64, 3, size], "data_offsets": [0, 0]}
-        assert "has the shape" in message(write(path, {"a.weight": tensor}))
     tensor = {"dtype": "F32", "shape": [8, 64, 3, 3], "data_offsets": [0, 18432]}
     assert "truncated" in message(write(path, {"a.weight": tensor}, 18431))
+    assert "1 bytes behind its last tensor" in message(write(path, {"a.weight": tensor}, 18433))
     assert len(one(write(path, {"a.weight": tensor}, 18432)).layers) == 1
+
+
+SOUND = {"dtype": "F32", "shape": [8, 8, 3, 3], "data_offsets": [0, 2304]}
+NEXT = {"dtype": "F16", "shape": [4], "data_offsets": [2304, 2312]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"a.weight": 1}, "the header: ['a.weight'] must be an object, not 1"),
+        ({"a.weight": None}, "['a.weight'] must be an object, not null"),
+        ({"a.weight": []}, "['a.weight'] must be an object, not a list"),
+        ({"a.weight": {}}, "['a.weight'] has no dtype"),
+        ({"a.weight": {"dtype": "F32"}}, "['a.weight'] has no shape"),
+        ({"a.weight": {"dtype": "F32", "shape": [1]}}, "['a.weight'] has no data_offsets"),
+        ({"a.weight": {**SOUND, "shape": 3}}, "['a.weight'].shape must be a list, not 3"),
+        ({"a.weight": {**SOUND, "shape": [8, 8, 3, -3]}}, "['a.weight'].shape[3] must be 0 to"),
+        ({"a.weight": {**SOUND, "shape": [8, True, 3, 3]}}, "9,223,372,036,854,775,807, not true"),
+        ({"a.weight": {**SOUND, "shape": [8, 8, 3.0, 3]}}, ".shape[2] must be 0 to"),
+        ({"a.weight": {**SOUND, "shape": [8, 8, {}, 3]}}, "not an object"),
+        ({"a.weight": {**SOUND, "shape": [2**70, 8, 3, 3]}}, ".shape[0] must be 0 to"),
+        ({"a.weight": {**SOUND, "shape": [10**3000, 8, 3, 3]}}, "not a number of very many digits"),
+        ({"a.weight": {**SOUND, "shape": [1] * 17}}, ".shape has 17 elements; the limit is 16"),
+        ({"a.weight": {**SOUND, "shape": [8, 8, 3, 4]}}, "but F32 of shape [8, 8, 3, 4] takes 3072"),
+        ({"a.weight": SOUND, "b": None}, "the header: b must be an object, not null"),
+        ({"a.weight": {**SOUND, "dtype": []}}, "['a.weight'].dtype must be text, not a list"),
+        ({"a.weight": {**SOUND, "dtype": "F16"}}, "F16 of shape [8, 8, 3, 3] takes 1152"),
+        ({"a.weight": {**SOUND, "data_offsets": [0]}}, "['a.weight'].data_offsets must be a list of two numbers"),
+        ({"a.weight": {**SOUND, "data_offsets": [0, "x"]}}, ".data_offsets[1] must be 0 to"),
+        ({"a.weight": {**SOUND, "data_offsets": [2304, 0]}}, "must not end at 0 before it begins at 2,304"),
+        ({"b": {**NEXT, "data_offsets": [2305, 2313]}}, "begins at byte 2,305, not 2,304: it leaves bytes before it"),
+        ({"b": {**NEXT, "data_offsets": [2300, 2308]}}, "begins at byte 2,300, not 2,304: it overlaps"),
+        ({"b": {**NEXT, "data_offsets": [2**62, 2**62 + 8]}}, "it leaves bytes before it that belong to none"),
+        ({"__metadata__": 7}, "__metadata__ must be an object, not 7"),
+        ({"__metadata__": {"format": 7}}, "__metadata__.format must be text, not 7"),
+        ({"n" * 501: NEXT}, "more than 500 characters, or not text"),
+        ({"a\ud800.weight": NEXT}, "more than 500 characters, or not text"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_header_is_told_with_its_place(tmp_path: Path, changes: Any, words: str) -> None:
+    path = write(tmp_path / "m.safetensors", {"a.weight": SOUND, "b": NEXT, **changes}, 2312)
+    assert words in message(path)
+    with pytest.raises(SafetensorError):  # the format's own reader refuses each of them too
+        deserialize(path.read_bytes())
+
+
+def test_a_weight_without_elements_is_no_convolution(tmp_path: Path) -> None:
+    empty = {"dtype": "F32", "shape": [0, 8, 3, 3], "data_offsets": [0, 0]}
+    path = write(tmp_path / "m.safetensors", {"a.weight": empty})
+    assert "'a.weight' in its header has the shape [0, 8, 3, 3]" in message(path)
+    assert one(write(path, {"a": empty})).layers == ()
+
+
+@pytest.mark.parametrize("inner", ['{"dtype": "F32", "dtype": "F16"}', '{}, "a": {}', '{"x": NaN}'])
+def test_what_readers_of_json_take_differently_is_refused(tmp_path: Path, inner: str) -> None:
+    path = write(tmp_path / "m.safetensors", f'{{"a": {inner}}}'.encode())
+    assert "not valid JSON: " in message(path)
+    assert "duplicate key" in message(path) or "NaN is no number" in message(path)
+
+
+def test_what_the_format_allows_is_read(tmp_path: Path) -> None:
+    """Tensors in any order, some of them empty, of types that need less than a byte."""
+    header = {
+        "b": {"dtype": "F32", "shape": [4], "data_offsets": [3, 19]},
+        "a.weight": {"dtype": "F4", "shape": [1, 2, 3], "data_offsets": [0, 3]},
+        "c": {"dtype": "I8", "shape": [0, 7], "data_offsets": [3, 3]},
+        "d": {"dtype": "I8", "shape": [], "data_offsets": [19, 20]},
+        "__metadata__": {"format": "pt"},
+    }
+    path = write(tmp_path / "m.safetensors", header, 20)
+    assert {name for name, _ in deserialize(path.read_bytes())} == {"a.weight", "b", "c", "d"}
+    assert [layer.name for layer in one(path).layers] == ["a"]
+
+
+def many(path: Path, count: int, shape: list[int], first: int = 0) -> Path:
+    size = math.prod(shape)
+    header = {
+        f"{first + i}.weight": {"dtype": "I8", "shape": shape, "data_offsets": [i * size, (i + 1) * size]}
+        for i in range(count)
+    }
+    write(path, header)
+    with path.open("ab") as stream:
+        stream.truncate(path.stat().st_size + count * size)
+    return path
+
+
+def test_more_than_any_network_has(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    assert len(one(many(path, 10_000, [8, 8, 3, 3])).layers) == 10_000
+    assert "more than 10,000 convolutions" in message(many(path, 10_001, [8, 8, 3, 3]))
+    assert one(many(path, 50_000, [1])).layers == ()
+    assert "more than 50,000 tensors" in message(many(path, 50_001, [1]))
+    assert "more entries than any network" in read_apart("safetensors_weights", many(path, 400_000, [1]), 100)
+
+
+def test_limits_hold_for_all_files_of_a_checkpoint(tmp_path: Path) -> None:
+    names = [f"{number}.safetensors" for number in range(4)]
+    index = tmp_path / "m.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {str(number): name for number, name in enumerate(names)}}))
+    for number, name in enumerate(names):
+        many(tmp_path / name, 20_000, [1], first=number * 20_000)
+    network, errors = read(str(index), ReadOptions())
+    assert network is not None
+    assert [error.message for error in errors] == ["the checkpoint has more than 50,000 tensors, the limit"]
+    many(tmp_path / names[0], 8, [1])
+    many(tmp_path / names[1], 8, [1])
+    _, errors = read(str(index), ReadOptions())
+    assert "holds the tensor '0.weight', which another file" in errors[0].message
+    index.write_text(json.dumps({"weight_map": {str(number): f"{number}.safetensors" for number in range(1_001)}}))
+    assert "names more than 1,000 files" in message(index)
+    index.write_text(json.dumps({"weight_map": {"a": ["x"]}}))
+    assert message(index) == "the index: weight_map.a must be text, not a list"
 
 
 def test_random_damage_gives_errors_and_nothing_else(tmp_path: Path) -> None:
@@ -200,11 +310,14 @@ def test_weights_of_three_channels_read_images(tmp_path):
     """What their C costs is for the rule on first layers to say, not for those on layers within a network."""
     header = json.dumps(
         {
-            name: {"dtype": "F16", "shape": shape, "data_offsets": [0, 0]}
-            for name, shape in (("stem.weight", [64, 3, 7, 7]), ("body.weight", [64, 64, 3, 3]))
+            name: {"dtype": "I8", "shape": shape, "data_offsets": place}
+            for name, shape, place in (
+                ("stem.weight", [64, 3, 7, 7], [0, 9408]),
+                ("body.weight", [64, 64, 3, 3], [9408, 46272]),
+            )
         }
     ).encode()
     path = tmp_path / "net.safetensors"
-    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(46272))
     network, _ = read(str(path), ReadOptions())
     assert [(layer.name, layer.first) for layer in network.layers] == [("stem", True), ("body", False)]

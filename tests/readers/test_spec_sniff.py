@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -69,3 +70,24 @@ def test_what_cannot_be_read_is_for_the_reader_to_report(tmp_path: Path) -> None
 @given(st.text(max_size=50), st.sampled_from(["", "{", "layers:", '{"layers": ']))
 def test_no_text_is_too_odd(text: str, start: str) -> None:
     assert is_spec_text(start + text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("layers:\n" + "\n" * 1_000_000 + "  - 1\n", True),
+        ("layers:\n" + "#\n" * 1_000_000 + "  - 1\n", True),
+        ("layers:\n" + " " * 1_000_000 + "\n  - 1\n", True),
+        ("layers: # text\r\n\r\n# more\r\n- 1\r\n", True),
+        ("layers:" + " " * 1_000_000 + "x\n", False),
+        ("layers" + " " * 1_000_000 + "x\n", False),
+        (" " * 1_000_000 + '{"a": 1, "layers": []}', True),
+        ('{"a": [' + "1, " * 150_000 + '1], "layers": []}', True),
+        ('{"a": [' + "1, " * 1_000_000 + '1], "layers": []}', False),  # has more values than a spec may have
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + ', "layers": []}', False),
+    ],
+)
+def test_large_files_are_told_apart_soon(text: str, spec: bool) -> None:
+    begin = process_time()
+    assert is_spec_text(text) is spec
+    assert process_time() - begin < 5

@@ -152,6 +152,99 @@ def test_damaged_graphs_give_errors_and_nothing_else(tmp_path: Path) -> None:
         assert network is not None or len(errors) == 1
 
 
+def node(index: int, **arguments: Any) -> dict[str, Any]:
+    given = {"input": {"as_tensor": {"name": f"t{index}"}}, "weight": {"as_tensor": {"name": "w"}}, **arguments}
+    return {
+        "target": "torch.ops.aten.conv2d.default",
+        "inputs": [{"name": name, "arg": argument} for name, argument in given.items()],
+        "outputs": [{"as_tensor": {"name": f"t{index + 1}"}}],
+    }
+
+
+def tensor(*sizes: Any) -> dict[str, Any]:
+    return {"dtype": 7, "sizes": [size if isinstance(size, dict) else {"as_int": size} for size in sizes]}
+
+
+def program(nodes: list[Any], **tensors: Any) -> dict[str, Any]:
+    values = {f"t{index}": tensor(2, 8, 8, 8) for index in range(len(nodes) + 1)} | {"w": tensor(8, 8, 1, 1)}
+    graph = {"nodes": nodes, "tensor_values": values | tensors}
+    inputs = [{"user_input": {"arg": {"as_tensor": {"name": "t0"}}}}]
+    return {"graph_module": {"graph": graph, "signature": {"input_specs": inputs}}}
+
+
+def written(path: Path, content: Any) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("m/models/model.json", json.dumps(content))
+    return path
+
+
+NODE = "model.json: graph_module.graph.nodes[0]"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (program([node(0, stride={"as_ints": [1, 0]})]), f"{NODE}.inputs[2].arg.as_ints[1] must be 1 to"),
+        (program([node(0, stride={"as_int": 0})]), f"{NODE}.inputs[2].arg.as_int must be 1 to 2^31 - 1, not 0"),
+        (program([node(0, stride={"as_ints": [1] * 3})]), "as_ints must be one number or 2, not 3"),
+        (program([node(0, dilation={"as_ints": [{}, 1]})]), "as_ints[0] must be 1 to 2^31 - 1, not an object"),
+        (program([node(0, padding={"as_ints": [-1, 0]})]), "as_ints[0] must be 0 to 2^31 - 1, not -1"),
+        (program([node(0, padding={"as_string": "x"})]), "as_string must be same or valid, not 'x'"),
+        (program([node(0, padding={"as_float": 1.0})]), f"{NODE}.inputs[2].arg gives no fixed numbers"),
+        (program([node(0, groups={"as_int": 0})]), "as_int must be 1 to 2^31 - 1, not 0"),
+        (program([node(0, groups={"as_int": 2})]), f"{NODE} reads 8 channels, its weights and 2 groups take 16"),
+        (program([node(0, groups={"as_int": 3})], t0=tensor(2, 24, 8, 8)), "8 by 8 channels, which 3 groups cannot"),
+        (program([node(0)], w=tensor(8, 8, 0, 1)), "tensor_values.w.sizes[2] must be a size of 1 to 2^31 - 1, not 0"),
+        (program([node(0)], w=tensor(8, 8, 2**40, 1)), "must be a size of 1 to 2^31 - 1, not 1099511627776"),
+        (program([node(0)], w=tensor(8, 8, {"as_int": "x"}, 1)), "tensor_values.w.sizes[2].as_int must be 0 to"),
+        (program([node(0)], w=tensor(8, 8)), "the weights of convolution 't1' have no fixed shape"),
+        (program([node(0)], w=tensor(*[1] * 17)), "sizes has 17 elements; the limit is 16"),
+        (program([node(0)], t1=tensor(2)), f"{NODE} reads 4 axes and writes 1, its weights have 4"),
+        (program([node(0)], w={}), "tensor_values.w has no sizes"),
+        (program([node(0)], w=[]), "tensor_values.w must be an object, not a list"),
+        (program([{**node(0), "outputs": []}]), f"{NODE} (aten::conv2d) does not read an input and weights"),
+        (program([{**node(0), "target": {}}]), f"{NODE}.target must be text, not an object"),
+        (program([7]), f"{NODE} must be an object, not 7"),
+        (program([{**node(0), "metadata": {"nn_module_stack": []}}]), "nn_module_stack must be text, not a list"),
+        (program([{**node(0), "inputs": [{"name": [], "arg": {}}]}]), f"{NODE}.inputs[0].name must be text"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_program_is_told_with_its_place(tmp_path: Path, content: Any, words: str) -> None:
+    network, _ = read(str(written(tmp_path / "m.pt2", program([node(0)]))), ReadOptions())
+    assert network is not None
+    assert len(network.layers) == 1
+    assert words in message(written(tmp_path / "m.pt2", content))
+
+
+def test_names_that_count_on_each_other(tmp_path: Path) -> None:
+    """A name, the name that a second one of it would get, and so on: each layer still gets one of its own."""
+    nodes = [node(index) for index in range(500)]
+    for index, each in enumerate(nodes):
+        name = "a" + "#2" * (index if index < 245 else 0)
+        each["metadata"] = {"nn_module_stack": f"x,{name},torch.nn.Conv2d"}
+        each["inputs"][1]["arg"]["as_tensor"]["name"] = f"w{index}"
+    weights = {f"w{index}": tensor(8, 8, 1, 1) for index in range(500)}
+    network, _ = read(str(written(tmp_path / "m.pt2", program(nodes, **weights))), ReadOptions())
+    assert network is not None
+    assert len({layer.name for layer in network.layers}) == 500
+
+
+def test_more_than_any_program_has(tmp_path: Path) -> None:
+    relu = {"target": "torch.ops.aten.relu.default", "inputs": [], "outputs": []}
+    content = program([relu])
+    content["graph_module"]["graph"]["nodes"] *= 50_001
+    assert "has 50,001 elements; the limit is 50,000" in message(written(tmp_path / "m.pt2", content))
+    reads = {**relu, "inputs": [{"name": "x", "arg": {"as_tensors": [{"name": "t0"}] * 60_000}}]}
+    content = program([reads, reads])
+    assert "more than 100,000 tensors that operations read" in message(written(tmp_path / "m.pt2", content))
+    unknown = [{**relu, "target": f"torch.ops.my.conv{k}.default", "inputs": reads["inputs"]} for k in range(500)]
+    for each in unknown:
+        each["inputs"] = [{"name": "x", "arg": {"as_tensor": {"name": "t0"}}}]
+    _, errors = read(str(written(tmp_path / "m.pt2", program(unknown))), ReadOptions())
+    assert len(errors) == 101
+    assert errors[-1].message == "400 more errors are not shown"
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -159,6 +252,9 @@ def test_damaged_graphs_give_errors_and_nothing_else(tmp_path: Path) -> None:
         ("Add(Mul(Integer(2), Symbol('s0')), Integer(1))", 15), ("FloorDiv(Symbol('s0'), Integer(2))", 3), ("s0", 7),
         ("torch.utils._sympy.functions.FloorDiv(Symbol('s0'), Integer(0))", None), ("2*s0 + 1", 15), ("s1", None),
         ("__import__('os').system('true')", None), ("Mul(" * 500, None), ("(" * 1900, None), ("9" * 1900, None),
+        ("9**9**9", None), ("-" * 1900 + "1", 1), ("-s0 - -1", -6), ("((s0 - 1)//2) * 3 % 5", 4), ("s0 s0", None),
+        ("Max(1, s0, 3) - Min(2, s0)", 5), ("FloorDiv(1)", None), ("Mod(s0, 0)", None), ("Symbol(s0)", None),
+        ("Mul(" + "99999999, " * 99 + "1)", None), ("s0 if s0 else s0", None), ("Symbol('s0'", None), ("", None),
     ],
 )  # fmt: skip
 def test_symbolic_sizes(text: str, value: int | None) -> None:
