@@ -107,9 +107,12 @@ def run(attack: Attack, folder: Path, *, most_cpu_s: float = 30.0, most_mb: floa
     before = snapshot(work)
     marker = f"CONVLINT_ATTACK_RUN={uuid.uuid4().hex}"
     order = {
-        "argv": [sys.executable, str(_script()), *attack.line()],
+        "argv": [sys.executable, str(_script()), *(part.replace("{work}", str(work)) for part in attack.line())],
         "cwd": str(work),
-        "env": {**environment(attack, home), **dict([marker.split("=")])},
+        "env": {
+            **{key: value.replace("{work}", str(work)) for key, value in environment(attack, home).items()},
+            **dict([marker.split("=")]),
+        },
         "report": str(folder / "seen.json"),
         "marker": marker,
         "closed": [n for n, kind in enumerate((attack.stdin, attack.stdout, attack.stderr)) if kind == "closed"],

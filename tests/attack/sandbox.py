@@ -51,10 +51,13 @@ def _entry(path: str) -> Entry:
 
 
 def changes(before: dict[str, Entry], after: dict[str, Entry], allowed: Iterable[str]) -> list[str]:
-    """Paths that came, went or differ, but for those allowed and the byte code that Python keeps of modules it runs."""
+    """Paths that came, went or differ, but for those allowed (a folder ends in /) and the byte code that Python keeps of modules it runs."""
     permitted = set(allowed)
+    below = tuple(path for path in permitted if path.endswith("/"))
     return sorted(
         path
         for path in before.keys() | after.keys()
-        if before.get(path) != after.get(path) and path not in permitted and "__pycache__" not in path
+        if before.get(path) != after.get(path) and path not in permitted
+        and not f"{path}/".startswith(below or ("\0",))
+        and "__pycache__" not in path
     )
