@@ -43,7 +43,9 @@ def replaced(document: Any, *path: str | int, by: Any) -> Any:
 
 def every_place(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The path to every value inside a document."""
-    inside = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    inside = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     for key, value in inside:
         yield (*path, key)
         yield from every_place(value, (*path, key))
@@ -91,7 +93,12 @@ def _fan_in(count: int) -> bytes:
     names = [{"name": "conv2d"}] * count
     arg = {"name": "tensors", "arg": {"as_tensors": names}, "kind": 1}
     graph["nodes"] += [
-        {"target": "torch.ops.aten.cat.default", "inputs": [arg], "outputs": [{"as_tensor": {"name": "conv2d"}}], "metadata": {}}
+        {
+            "target": "torch.ops.aten.cat.default",
+            "inputs": [arg],
+            "outputs": [{"as_tensor": {"name": "conv2d"}}],
+            "metadata": {},
+        }
     ] * 5
     return pt2(document)
 
@@ -123,7 +130,7 @@ def _config(*path: str | int, by: Any) -> Callable[[], bytes]:
 def _inside_itself(depth: int) -> bytes:
     document = json.dumps(json_seed("config.json"))
     opened = '{"class_name": "Sequential", "config": {"name": "s", "layers": ['
-    return keras(opened * depth + document + "]}, \"inbound_nodes\": []}" * depth)
+    return keras(opened * depth + document + ']}, "inbound_nodes": []}' * depth)
 
 
 def _many_layers(count: int) -> bytes:
@@ -145,16 +152,37 @@ def _checkpoints() -> Iterator[Case]:
             yield "safetensors", f"{place}_{name}", ".safetensors", lambda header=header: safetensors(header), False
         index = {"metadata": {}, "weight_map": {"a.weight": scalar}}
         yield "safetensors", f"shard_{name}", ".safetensors.index.json", lambda index=index: json.dumps(index), False
-    for name, ends in {"backwards": [3348, 0], "overlapping": [0, 3348], "negative": [-10, 3338], "gap": [9, 3357]}.items():
+    for name, ends in {
+        "backwards": [3348, 0],
+        "overlapping": [0, 3348],
+        "negative": [-10, 3338],
+        "gap": [9, 3357],
+    }.items():
         header = {**HEADER, weight: {**HEADER[weight], "data_offsets": ends}, "again.weight": HEADER[weight]}
         yield "safetensors", f"offsets_{name}", ".safetensors", lambda header=header: safetensors(header, 9000), False
     for name, length in {"past_end": 10**6, "huge": 2**63, "zero": 0, "one": 1}.items():
-        yield "safetensors", f"length_{name}", ".safetensors", lambda length=length: safetensors(HEADER, length=length), False
+        yield (
+            "safetensors",
+            f"length_{name}",
+            ".safetensors",
+            lambda length=length: safetensors(HEADER, length=length),
+            False,
+        )
     yield "safetensors", "deep", ".safetensors", lambda: safetensors(DEEP.encode()), False
     yield "safetensors", "not_utf8", ".safetensors", lambda: safetensors(b'{"\xff.weight": {}}'), False
     yield "safetensors", "400000_tensors", ".safetensors", lambda: safetensors(_many_tensors(400_000), 0), True
-    yield "safetensors", "sparse_3_gb_header", ".safetensors", lambda: _sparse(3 << 30, struct.pack("<Q", (3 << 30) - 8)), True
-    for name, target in {"parent": "../x.safetensors", "itself": "shard_itself.safetensors.index.json", "absolute": "/etc/passwd"}.items():
+    yield (
+        "safetensors",
+        "sparse_3_gb_header",
+        ".safetensors",
+        lambda: _sparse(3 << 30, struct.pack("<Q", (3 << 30) - 8)),
+        True,
+    )
+    for name, target in {
+        "parent": "../x.safetensors",
+        "itself": "shard_itself.safetensors.index.json",
+        "absolute": "/etc/passwd",
+    }.items():
         index = {"weight_map": {"a.weight": target}}
         yield "safetensors", f"shard_{name}", ".safetensors.index.json", lambda index=index: json.dumps(index), False
     many = {"weight_map": {f"{i}.weight": f"{i}.safetensors" for i in range(50_000)}}
@@ -182,8 +210,16 @@ def _containers(member: str, kind: str) -> Iterator[tuple[str, Callable[[], Any]
     yield "duplicate_members", lambda: _twice(member, whole), False
     yield "overlapping_members", lambda: valid.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[:-22] + valid[-60:], False
     yield "10000_members", lambda: archive({f"models/{i}.json": "" for i in range(10_000)}), True
-    yield "names_that_climb", lambda: archive({f"../../{member}": "{}", f"/{member}": "{}", f"::error::x/{member}": "{}"}), False
-    yield "encrypted", lambda: valid.replace(b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01\x00"), False
+    yield (
+        "names_that_climb",
+        lambda: archive({f"../../{member}": "{}", f"/{member}": "{}", f"::error::x/{member}": "{}"}),
+        False,
+    )
+    yield (
+        "encrypted",
+        lambda: valid.replace(b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01\x00"),
+        False,
+    )
     yield "strange_method", lambda: valid.replace(b"\x08\x00", b"\x63\x00"), False
     yield "sparse_3_gb", lambda: _sparse(3 << 30, valid), True
     for name, opened in {"lists": "[", "objects": '{"a":'}.items():

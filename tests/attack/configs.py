@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from .contract import Attack
-from .seeds import RULE
 from .sandbox import FIRST, LAST
+from .seeds import RULE
 
 WRONG = frozenset({2})
 OWN, SHARED = "convlint.toml", "pyproject.toml"
@@ -140,11 +140,23 @@ def attacks() -> Iterator[Attack]:
         yield Attack(name=f"rule_{case}", make=make, options=("--rules", "mine"), exits=frozenset({1, 2}))
         yield Attack(name=f"rule_shown_{case}", make=make, argv=("rule", "--rules", "mine"))
         yield Attack(name=f"rule_tested_{case}", make=make, argv=("rule", "--test", "mine"))
-    yield Attack(name="rule_explained", make=partial(_rule, RULES["control_title"]), argv=("rule", "ACME001", "--rules", "mine"))
+    yield Attack(
+        name="rule_explained", make=partial(_rule, RULES["control_title"]), argv=("rule", "ACME001", "--rules", "mine")
+    )
     for case, write in {**NO_FILES, "sparse_3_gb": sparse}.items():
-        yield Attack(name=f"rule_file_{case}", make=partial(_rule_file, write), options=("--rules", "mine"), exits=frozenset({1, 2}))
+        yield Attack(
+            name=f"rule_file_{case}",
+            make=partial(_rule_file, write),
+            options=("--rules", "mine"),
+            exits=frozenset({1, 2}),
+        )
     for case, write in BASELINES.items():
-        yield Attack(name=f"baseline_{case}", make=_at("base.json", write), options=("--baseline", "base.json"), exits=frozenset({1, 2}))
+        yield Attack(
+            name=f"baseline_{case}",
+            make=_at("base.json", write),
+            options=("--baseline", "base.json"),
+            exits=frozenset({1, 2}),
+        )
     yield from _patterns()
 
 
@@ -157,8 +169,12 @@ def _patterns() -> Iterator[Attack]:
         for key in ("exclude", "include"):
             content = f"{key} = ['{pattern}', '*.yaml']\n" if key == "include" else f"{key} = ['{pattern}']\n"
             yield Attack(name=f"{key}_{name}", make=partial(_long_names, content), argv=("check", "."))
-        yield Attack(name=f"file_ignores_{name}", make=partial(_long_names, f"[per-file-ignores]\n'{pattern}' = ['CL1']\n"))
-        yield Attack(name=f"layer_ignores_{name}", make=partial(_long_names, f"[per-layer-ignores]\n'{pattern}' = ['CL1']\n"))
+        yield Attack(
+            name=f"file_ignores_{name}", make=partial(_long_names, f"[per-file-ignores]\n'{pattern}' = ['CL1']\n")
+        )
+        yield Attack(
+            name=f"layer_ignores_{name}", make=partial(_long_names, f"[per-layer-ignores]\n'{pattern}' = ['CL1']\n")
+        )
         yield Attack(name=f"argument_{name}", make=partial(_long_names, ""), inputs=(pattern,))
 
 
@@ -166,7 +182,12 @@ def _long_names(config: str, folder: Path) -> None:
     (folder / OWN).write_text(config, encoding="utf-8")
     deep = folder / "/".join(["a" * 100] * 20)
     deep.mkdir(parents=True)
-    layer = (folder / FIRST).read_text(encoding="utf-8").replace("first:", "other:").replace("name: first", f"name: {'a' * 400}")
+    layer = (
+        (folder / FIRST)
+        .read_text(encoding="utf-8")
+        .replace("first:", "other:")
+        .replace("name: first", f"name: {'a' * 400}")
+    )
     for place in (folder, deep):
         (place / LONG_NAME).write_text(layer.replace("other:", "first:"), encoding="utf-8")
 

@@ -19,7 +19,9 @@ from typing import Any
 from .sandbox import FIRST, INNOCENT, LAST, NAMES, changes, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 2.0 * float(os.environ.get("CONVLINT_ATTACK_FACTOR", "1"))  # of CPU above a bare run; a slow machine may need more
+SECONDS = 2.0 * float(
+    os.environ.get("CONVLINT_ATTACK_FACTOR", "1")
+)  # of CPU above a bare run; a slow machine may need more
 MEGABYTES = 200
 WALL_S = 60
 DOCUMENTED = frozenset({0, 1, 2, 3})
@@ -27,7 +29,7 @@ _CRASH = re.compile(
     r"Traceback|[Ii]nternal error|Exception ignored|Fatal Python|Segmentation|core dumped|BrokenProcessPool"
 )
 _COMMAND = re.compile(r"(?m)^\s*::[\w-]+|##\w*\[")
-_OF_GITHUB_FORMAT = re.compile(r"::(?:error|warning|notice) (?:[a-zA-Z]+=[^\n]*)?::|::(?:error|warning|notice)::")
+_OF_GITHUB_FORMAT = re.compile(r"::(?:error|warning|notice) (?:file|title)=[^\n]*?::")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
 # what a console script is; the folder of this file, and not the current one, is where Python looks first
 _SCRIPT = "import sys\nfrom convlint.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
@@ -199,17 +201,17 @@ def report_problems(outcome: Outcome) -> list[str]:
     report = outcome.report
     if report is None:
         return [f"no JSON report: {_tail(outcome)}"]
-    layers = [layer["path"] for layer in report["layers"] if layer["path"] in NAMES]
-    found = {finding["path"] for finding in report["findings"]}
-    return [] if layers == list(NAMES) and found >= set(NAMES) else [f"innocent inputs: layers of {layers}, findings of {sorted(found)}"]
+    layers = [layer["path"] for layer in report.get("layers", ()) if layer["path"] in NAMES]
+    found = {finding["path"] for finding in report.get("findings", ())}
+    if layers == list(NAMES) and found >= set(NAMES):
+        return []
+    return [f"innocent inputs: layers of {layers}, findings of {sorted(found)[:9]}"]
 
 
 def hold(attack: Attack, folder: Path) -> tuple[Outcome, list[str]]:
     """Runs an attack and says in what it breaks the contract; a run that goes far beyond it is stopped early."""
     bare = bare_of(attack)
-    outcome = run(
-        attack, folder, most_cpu_s=bare.cpu_s + 2 * SECONDS + attack.extra_s, most_mb=bare.mb + 3 * MEGABYTES
-    )
+    outcome = run(attack, folder, most_cpu_s=bare.cpu_s + 2 * SECONDS + attack.extra_s, most_mb=bare.mb + 3 * MEGABYTES)
     found = breaches(attack, outcome, bare)
     return outcome, found + attack.after(folder / "work", outcome)
 

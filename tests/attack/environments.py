@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 VARIABLES: Mapping[str, Mapping[str, str | None]] = {
     "columns_zero": {"COLUMNS": "0"}, "columns_minus": {"COLUMNS": "-5"}, "columns_huge": {"COLUMNS": "9" * 30},
     "columns_large": {"COLUMNS": "100000000"}, "columns_word": {"COLUMNS": "::error::x", "LINES": "\x1b"},
-    "columns_one": {"COLUMNS": "1"}, "term": {"TERM": "\x1b[31m", "COLORTERM": "::error::x", "FORCE_COLOR": "0"},
+    "columns_one": {"COLUMNS": "1"}, "term": {"TERM": "\x1b[31m", "COLORTERM": "::error::x"},
     "lang": {"LANG": "xx_XX.nothing", "LC_ALL": "zz"}, "lang_c": {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"},
     "latin": {"LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}, "ascii": {"PYTHONIOENCODING": "ascii"},
     "utf16": {"PYTHONIOENCODING": "utf-8:surrogateescape"}, "no_home": {"HOME": None, "XDG_CACHE_HOME": None},
@@ -50,8 +50,7 @@ def attacks() -> Iterator[Attack]:
     """All of them."""
     yield from _streams()
     for name, env in VARIABLES.items():
-        colored = {"stream": "json"}["stream"]
-        yield Attack(name=f"env_{name}", env=env, argv=("check", "-o", colored, FIRST, LAST))
+        yield Attack(name=f"env_{name}", env=env, argv=("check", "-o", "json", FIRST, LAST))
         yield Attack(name=f"env_text_{name}", env=env, argv=("check", FIRST, LAST))
     yield from _shadows()
     yield from _signals()
@@ -76,8 +75,16 @@ def _streams() -> Iterator[Attack]:
             yield Attack(name=f"stderr_{kind}_{command}", argv=argv, stdin=stdin, stderr=kind, exits=DEFINED)
     for command in ("check", "stdin", "help", "estimate"):
         yield Attack(name=f"stdin_closed_{command}", argv=COMMANDS[command], stdin="closed", exits=DEFINED)
-        yield Attack(name=f"all_closed_{command}", argv=COMMANDS[command], stdin="closed", stdout="closed", stderr="closed")
-        yield Attack(name=f"both_broken_{command}", argv=COMMANDS[command], stdin=INNOCENT[FIRST].encode(), stdout="broken", stderr="broken")
+        yield Attack(
+            name=f"all_closed_{command}", argv=COMMANDS[command], stdin="closed", stdout="closed", stderr="closed"
+        )
+        yield Attack(
+            name=f"both_broken_{command}",
+            argv=COMMANDS[command],
+            stdin=INNOCENT[FIRST].encode(),
+            stdout="broken",
+            stderr="broken",
+        )
     yield Attack(name="stdin_closed_jobs", argv=("check", "--jobs", "2", FIRST, LAST), stdin="closed", exits=DEFINED)
     yield Attack(name="stdout_closed_jobs", argv=("check", "--jobs", "2", FIRST, LAST), stdout="closed", exits=DEFINED)
     yield Attack(name="stdin_huge", argv=("check", "-"), stdin=b"a: " * 20_000_000, exits=frozenset({3}))
@@ -93,10 +100,17 @@ def _shadows() -> Iterator[Attack]:
         yield Attack(name=f"shadowed_{name}", make=_shadow, argv=argv)
         yield Attack(name=f"shadowed_packages_{name}", make=partial(_shadow, packages=True), argv=argv)
     for kind in ("onnx", "pt2", "keras", "safetensors"):
-        yield Attack(name=f"shadowed_{kind}", make=partial(_shadow, valid=kind), argv=("check", "-o", "json", "."), bare=kind)
+        yield Attack(
+            name=f"shadowed_{kind}", make=partial(_shadow, valid=kind), argv=("check", "-o", "json", "."), bare=kind
+        )
         yield Attack(name=f"shadowed_jobs_{kind}", make=partial(_shadow, valid=kind), bare=kind,
                      argv=("check", "--jobs", "2", "-o", "json", "."))  # fmt: skip
-        yield Attack(name=f"shadowed_export_{kind}", make=partial(_shadow, valid=kind, name="m"), argv=("export", f"valid.{kind}"), bare=kind)
+        yield Attack(
+            name=f"shadowed_export_{kind}",
+            make=partial(_shadow, valid=kind, name="m"),
+            argv=("export", f"valid.{kind}"),
+            bare=kind,
+        )
 
 
 def _signals() -> Iterator[Attack]:

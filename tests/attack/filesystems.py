@@ -30,14 +30,26 @@ def _caches() -> Iterator[Attack]:
         "in_proc": lambda path: path.symlink_to("/proc/self/fd"), "loop": lambda path: path.symlink_to(path.name),
         "read_only": lambda path: path.mkdir(mode=0o500), "in_null": lambda path: path.symlink_to("/dev/null"),
     }.items():  # fmt: skip
-        yield Attack(name=f"cache_{name}", make=partial(_cache_at, make), env=_CACHE_ENV, exits=frozenset({1}), outputs=("cache/",))
+        yield Attack(
+            name=f"cache_{name}",
+            make=partial(_cache_at, make),
+            env=_CACHE_ENV,
+            exits=frozenset({1}),
+            outputs=("cache/",),
+        )
     for name, spoil in {
         **NO_FILES, "sparse_3_gb": sparse, "garbage": lambda path: path.write_bytes(os.urandom(50_000)),
         "flipped": lambda path: path.write_bytes(_flipped(_SEED.read())), "cut": lambda path: path.write_bytes(_SEED.read()[:-100]),
         "no_rules": lambda path: path.write_bytes(_SEED.read().replace(b"channel-alignment", b"channel-alignmenT")),
         "any_mode": lambda path: (path.write_bytes(_SEED.read()), path.chmod(0o777), path.parent.chmod(0o777)),
     }.items():  # fmt: skip
-        yield Attack(name=f"cache_planted_{name}", make=partial(_planted, spoil), env=_CACHE_ENV, exits=frozenset({1}), outputs=("cache/",))
+        yield Attack(
+            name=f"cache_planted_{name}",
+            make=partial(_planted, spoil),
+            env=_CACHE_ENV,
+            exits=frozenset({1}),
+            outputs=("cache/",),
+        )
 
 
 def _inputs() -> Iterator[Attack]:
@@ -45,10 +57,18 @@ def _inputs() -> Iterator[Attack]:
     for suffix in (".yaml", ".onnx", ".pt2", ".keras", ".safetensors", ".safetensors.index.json", ".pt"):
         for name, make in NO_FILES.items():
             path = f"m_{name}{suffix}"
-            yield Attack(name=f"input_{name}{suffix}", make=partial(at, path, make), inputs=(path,), exits=frozenset({3}))
+            yield Attack(
+                name=f"input_{name}{suffix}", make=partial(at, path, make), inputs=(path,), exits=frozenset({3})
+            )
     for name, make in {"deep": _deep, "many": _many, "loops": _loops, "unreadable": _unreadable}.items():
         yield Attack(name=f"folder_{name}", make=make, argv=("check", "-o", "json", "."), exits=READ)
-    yield Attack(name="replaced_while_read", make=_racing, inputs=("racing.yaml",), outputs=("racing.yaml", "racing.new"), exits=READ)
+    yield Attack(
+        name="replaced_while_read",
+        make=_racing,
+        inputs=("racing.yaml",),
+        outputs=("racing.yaml", "racing.new"),
+        exits=READ,
+    )
     yield Attack(name="path_too_long", inputs=("a" * 5000 + ".yaml", "/".join("a" * 5000)), exits=frozenset({3}))
 
 
@@ -130,7 +150,11 @@ def _racing(folder: Path) -> None:
         deadline = time.monotonic() + 1.5
         while time.monotonic() < deadline and folder.exists():
             try:
-                for make in (lambda: new.write_text(INNOCENT[FIRST] * 2), lambda: os.mkfifo(new), lambda: new.write_text("")):
+                for make in (
+                    lambda: new.write_text(INNOCENT[FIRST] * 2),
+                    lambda: os.mkfifo(new),
+                    lambda: new.write_text(""),
+                ):
                     make()
                     new.replace(path)
                     time.sleep(0.0005)

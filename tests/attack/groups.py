@@ -1,5 +1,6 @@
 """Many hostile inputs in one process: where the whole run keeps to what one input is allowed, so did each of them.
 
+For every input a tenth of a second is added, which reading even an innocent one may take.
 A group that does not proves nothing about its members; it is halved until what spoils it stands alone.
 """
 
@@ -11,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from .contract import Attack, Outcome, bare_of, breaches, hold, run
+
+EACH_S = 0.1
 
 
 def verdicts(group: Sequence[Attack], folder: Path) -> Iterator[tuple[Attack, list[str]]]:
@@ -37,10 +40,18 @@ def together(group: Sequence[Attack], folder: Path) -> set[str]:
             attack.make(work)
 
     inputs = tuple(dict.fromkeys(path for attack in group for path in attack.inputs))
-    joined = replace(first, name="together", make=make, inputs=inputs, exits=frozenset({0, 1, 3}), says="")
+    joined = replace(
+        first,
+        name="together",
+        make=make,
+        inputs=inputs,
+        exits=frozenset({0, 1, 3}),
+        says="",
+        extra_s=EACH_S * len(group),
+    )
     bare = bare_of(first)
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        outcome = run(joined, Path(own), most_cpu_s=bare.cpu_s + 4, most_mb=bare.mb + 400)
+        outcome = run(joined, Path(own), most_cpu_s=bare.cpu_s + 4 + joined.extra_s, most_mb=bare.mb + 400)
         if breaches(joined, outcome, bare):
             return set()
     return {attack.name for attack in group if is_cleared(attack, outcome)}

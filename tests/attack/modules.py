@@ -88,7 +88,9 @@ def attacks() -> Iterator[Attack]:
         for place in (_AT_IMPORT, _IN_INIT, _IN_FORWARD):
             yield of_module(f"{deed}_{place}", _misbehaving(code, place), exits, endless=deed in _ENDLESS)
     for name, code in RESULTS.items():
-        yield of_module(f"result_{name}", f"import torch\n{code}\n", EITHER, endless=name in ("endless_children", "many_layers"))
+        yield of_module(
+            f"result_{name}", f"import torch\n{code}\n", EITHER, endless=name in ("endless_children", "many_layers")
+        )
     for number, code in ((signal.SIGINT, {130}), (signal.SIGTERM, {143, -15, 130})):
         for jobs in ((), ("--jobs", "2")):
             made = "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(1000)\n"

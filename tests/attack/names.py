@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,7 @@ NAMES = (
     "; touch PWNED", "a" * 499, "\U000e0041", "\ud800", "\uffff", "__proto__", "{0.__class__}", "%s%n", "\\n::error::x",
 )  # fmt: skip
 FILES = tuple(
-    name
-    for name in NAMES
-    if "\0" not in name and "/" not in name and "\ud800" not in name and len(name.encode()) < 200
+    name for name in NAMES if "\0" not in name and "/" not in name and "\ud800" not in name and len(name.encode()) < 200
 )
 EVIL = "import pathlib\npathlib.Path({marker!r}).write_text('ran')\nclass Net: pass\n"
 EVIL_NAMES = ("evil:Net.yaml", "evil:Net", "evil:Net.onnx", "evil:Net.json", "evil:Net.pt2")
@@ -36,18 +33,47 @@ def attacks() -> Iterator[Attack]:
         options = ("--output", style, "--gpu", "a100", "--gpu", "v100")
         line = ("check", *options, FIRST, "hostile.yaml", LAST)
         both = _anything if style in ("github", "markdown") else _names_both  # these two show only so many findings
-        yield Attack(name=f"layers_check_{style}", make=_layers, argv=line, exits=READ, after=_names_both)
-        yield Attack(name=f"files_check_{style}", make=_files, argv=("check", "--output", style, "--", FIRST, *FILES, LAST), exits=READ)
-        yield Attack(name=f"folder_check_{style}", make=_folders, argv=("check", "--output", style, "."), exits=READ, after=both)
-        yield Attack(name=f"faults_check_{style}", make=_faults, argv=("check", "--output", style, "."), exits=READ, after=both)
-        yield Attack(name=f"github_{style}", make=_layers, argv=line, env={"GITHUB_ACTIONS": "true", "CI": "true"}, exits=READ)
+        yield Attack(name=f"layers_check_{style}", make=_layers, argv=line, exits=frozenset({1}), after=both)
+        yield Attack(
+            name=f"files_check_{style}",
+            make=_files,
+            argv=("check", "--output", style, "--", FIRST, *FILES, LAST),
+            exits=READ,
+        )
+        yield Attack(
+            name=f"folder_check_{style}", make=_folders, argv=("check", "--output", style, "."), exits=READ, after=both
+        )
+        yield Attack(
+            name=f"faults_check_{style}", make=_faults, argv=("check", "--output", style, "."), exits=READ, after=both
+        )
+        yield Attack(
+            name=f"github_{style}", make=_layers, argv=line, env={"GITHUB_ACTIONS": "true", "CI": "true"}, exits=READ
+        )
     for style in ("text", "json", "csv"):
-        yield Attack(name=f"layers_estimate_{style}", make=_layers, argv=("estimate", "hostile.yaml", "--output", style), exits=READ)
+        yield Attack(
+            name=f"layers_estimate_{style}",
+            make=_layers,
+            argv=("estimate", "hostile.yaml", "--output", style),
+            exits=frozenset({0}),
+        )
         yield Attack(name=f"two_gpus_estimate_{style}", make=_layers,
-                     argv=("estimate", "hostile.yaml", "--gpu", "a100", "--gpu", "v100", "-o", style), exits=READ)  # fmt: skip
-        yield Attack(name=f"files_estimate_{style}", make=_folders, argv=("estimate", "--output", style, "--", *FILES), exits=READ)
-    yield Attack(name="layers_export", make=_layers, argv=("export", "hostile.yaml"))
-    yield Attack(name="layers_text_colored", make=_layers, argv=("check", "--quiet", "hostile.yaml"), env={"COLUMNS": "20"}, exits=READ)
+                     argv=("estimate", "hostile.yaml", "--gpu", "a100", "--gpu", "v100", "-o", style), exits=frozenset({0}))  # fmt: skip
+        yield Attack(
+            name=f"files_estimate_{style}",
+            make=_folders,
+            argv=("estimate", "--output", style, "--", *FILES),
+            exits=READ,
+        )
+    yield Attack(name="layers_export", make=_layers, argv=("export", "hostile.yaml"), exits=frozenset({0}))
+    yield Attack(name="layers_sweep", make=_layers, exits=frozenset({0}),
+                 argv=("sweep", "hostile.yaml", "--layer", NAMES[0], "-N", "1,2", "-o", "text", "-o", "csv=new"), outputs=("new",))  # fmt: skip
+    yield Attack(
+        name="layers_text_colored",
+        make=_layers,
+        argv=("check", "--quiet", "hostile.yaml"),
+        env={"COLUMNS": "20"},
+        exits=READ,
+    )
     yield Attack(name="onnx_layers_export", make=_onnx, argv=("export", "names.onnx"), bare="onnx")
     yield Attack(name="onnx_layers_check", make=_onnx, inputs=("names.onnx",), bare="onnx")
     for number, name in enumerate(NAMES):
@@ -81,7 +107,14 @@ def _evil() -> Iterator[Attack]:
             argv = ("check", "-o", "json", FIRST, argument, LAST)
             yield Attack(name=f"evil_check_{argument}_{name}", make=partial(_evil_files, name), argv=argv, exits=READ)
     for name in EVIL_NAMES[:2]:
-        spelled = {"plain": name, "dot": f"./{name}", "folder": ".", "pattern": "evil*", "stars": "**/evil*", "absolute": f"{{work}}/{name}"}
+        spelled = {
+            "plain": name,
+            "dot": f"./{name}",
+            "folder": ".",
+            "pattern": "evil*",
+            "stars": "**/evil*",
+            "absolute": f"{{work}}/{name}",
+        }
         for how, argument in spelled.items():
             argv = ("check", "-o", "json", FIRST, argument, LAST)
             yield Attack(name=f"evil_check_{how}_{name}", make=partial(_evil_files, name), argv=argv, exits=READ)
@@ -90,11 +123,23 @@ def _evil() -> Iterator[Attack]:
         for command in ("estimate", "export", "config", "sweep"):
             yield Attack(name=f"evil_{command}_{name}", make=partial(_evil_files, name), argv=(command, name))
         for option in ("--baseline", "--config", "--rules"):
-            yield Attack(name=f"evil_{option[2:]}_{name}", make=partial(_evil_files, name), argv=("check", option, name, FIRST))
-    for kind, make in {"folder": Path.mkdir, "link": lambda p: p.symlink_to(FIRST), "dangling": lambda p: p.symlink_to("no")}.items():
-        yield Attack(name=f"evil_{kind}", make=partial(_evil_files, "evil:Net", make=make), inputs=("evil:Net",), exits=READ)
-    yield Attack(name="evil_package", make=partial(_evil_files, "evil.sub:Net.yaml"), inputs=("evil.sub:Net.yaml",), exits=READ)
-    yield Attack(name="evil_long", make=partial(_evil_files, "evil:" + "a" * 240), inputs=("evil:" + "a" * 240,), exits=READ)
+            yield Attack(
+                name=f"evil_{option[2:]}_{name}", make=partial(_evil_files, name), argv=("check", option, name, FIRST)
+            )
+    for kind, make in {
+        "folder": Path.mkdir,
+        "link": lambda p: p.symlink_to(FIRST),
+        "dangling": lambda p: p.symlink_to("no"),
+    }.items():
+        yield Attack(
+            name=f"evil_{kind}", make=partial(_evil_files, "evil:Net", make=make), inputs=("evil:Net",), exits=READ
+        )
+    yield Attack(
+        name="evil_package", make=partial(_evil_files, "evil.sub:Net.yaml"), inputs=("evil.sub:Net.yaml",), exits=READ
+    )
+    yield Attack(
+        name="evil_long", make=partial(_evil_files, "evil:" + "a" * 240), inputs=("evil:" + "a" * 240,), exits=READ
+    )
     yield Attack(name="dash_o", make=_dashes, argv=("check", "."), exits=READ, after=_names_both)
     yield Attack(name="dash_o_named", make=_dashes, inputs=("-o", "--config=x", "-"), exits=READ)
 
@@ -105,10 +150,15 @@ def _evil_files(name: str, folder: Path, *, make: Callable[[Path], object] | Non
 
 
 def _layers(folder: Path) -> None:
-    lines = [f"  - {{ name: {json.dumps(name)}, C: 62, K: 128, R: 3, S: 3, padding: 1 }}\n"
-             for name in NAMES if "\ud800" not in name]  # fmt: skip
+    lines = [f"  - {{ name: {quoted(name)}, C: 62, K: 128, R: 3, S: 3, padding: 1 }}\n"
+             for name in NAMES if not set(name) & set("\0\ud800\uffff")]  # fmt: skip
     text = INNOCENT[FIRST].split("  - ")[0] + "".join(lines)
     (folder / "hostile.yaml").write_text(text, encoding="utf-8")
+
+
+def quoted(text: str) -> str:
+    """Text between double quotes, as YAML escapes it."""
+    return '"' + "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
 
 
 def _files(folder: Path) -> None:
@@ -127,12 +177,12 @@ def _folders(folder: Path) -> None:
 def _faults(folder: Path) -> None:
     """Errors that quote what is wrong."""
     for number, name in enumerate(NAMES):
-        quoted = json.dumps(name)
+        word = quoted(name)
         for key, line in {
-            "key": f"{{ {quoted}: 1 }}", "size": f"{{ C: {quoted} }}", "input": f"{{ name: a, input: {quoted} }}",
-            "dtype": f"{{ dtype: {quoted} }}", "op": f"{{ op: {quoted} }}",
+            "key": f"{{ {word}: 1 }}", "size": f"{{ C: {word} }}", "input": f"{{ name: a, input: {word} }}",
+            "dtype": f"{{ dtype: {word} }}", "op": f"{{ op: {word} }}",
         }.items():  # fmt: skip
-            text = f"version: 1\ntarget: [{quoted}]\nruntime: {{ {quoted}: 1 }}\nlayers:\n  - {line}  # convlint: ignore[{name!r}]\n"
+            text = f"version: 1\ntarget: [{word}]\nruntime: {{ {word}: 1 }}\nlayers:\n  - {line}  # convlint: ignore[{name!r}]\n"
             (folder / f"f{number}_{key}.yaml").write_text(text, encoding="utf-8", errors="replace")
 
 

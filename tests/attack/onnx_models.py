@@ -115,7 +115,11 @@ def nested(depth: int, *, listed: bool) -> bytes:
     other = node("If", ["flag"], ["d"], else_branch=body([], "e", [], [value("c")])).SerializeToString()
     for _ in range(depth):
         graph = inner + wrapped(2, b"b") + output
-        attribute = wrapped(1, b"then_branch") + wrapped(11 if listed else 6, graph) + bytes([20 << 3 & 127 | 128, 1, 10 if listed else 5])
+        attribute = (
+            wrapped(1, b"then_branch")
+            + wrapped(11 if listed else 6, graph)
+            + bytes([20 << 3 & 127 | 128, 1, 10 if listed else 5])
+        )
         inner = wrapped(1, other + wrapped(5, attribute))
     flag = [value(*IMAGE), value("flag", [], 9)]
     return bytes(model([], inputs=flag).SerializeToString()) + wrapped(7, inner)
@@ -205,7 +209,9 @@ def sparse(*dims: int) -> Any:
 
 
 def bytes_for_names() -> bytes:
-    return bytes(model([node("Relu", ["c"], ["QQQQ"], name="QQQQ")]).SerializeToString()).replace(b"QQQQ", b"\xff\xfe\xc0\x80")
+    return bytes(model([node("Relu", ["c"], ["QQQQ"], name="QQQQ")]).SerializeToString()).replace(
+        b"QQQQ", b"\xff\xfe\xc0\x80"
+    )
 
 
 def cases() -> Iterator[tuple[str, Build]]:
@@ -220,15 +226,29 @@ def cases() -> Iterator[tuple[str, Build]]:
     for op in ("Concat", "Add", "Mul"):
         yield f"{op.lower()}_doubling_30", lambda op=op: doubling(op, 30)
     yield "concat_doubling_60", lambda: doubling("Concat", 60)
-    yield "concat_60000_times", lambda: model(
-        [node("Shape", ["x"], ["s"]), node("Concat", ["s"] * 60_000, ["t"], axis=0)]
+    yield (
+        "concat_60000_times",
+        lambda: model([node("Shape", ["x"], ["s"]), node("Concat", ["s"] * 60_000, ["t"], axis=0)]),
     )
     yield "concat_60000_tensors", lambda: model([node("Concat", ["c"] * 60_000, ["t"], axis=1)])
-    yield "concat_60000_of_a_large", lambda: model(
-        [node("Shape", ["x"], ["s"]), *chain("Concat", "s", 10, axis=0), node("Concat", ["concat9"] * 60_000, ["t"], axis=0)]
+    yield (
+        "concat_60000_of_a_large",
+        lambda: model(
+            [
+                node("Shape", ["x"], ["s"]),
+                *chain("Concat", "s", 10, axis=0),
+                node("Concat", ["concat9"] * 60_000, ["t"], axis=0),
+            ]
+        ),
     )
-    yield "concat_grows_60000_times", lambda: model(
-        [node("Shape", ["x"], ["s0"]), *(node("Concat", [f"s{i}", "s0"], [f"s{i + 1}"], axis=0) for i in range(60_000))]
+    yield (
+        "concat_grows_60000_times",
+        lambda: model(
+            [
+                node("Shape", ["x"], ["s0"]),
+                *(node("Concat", [f"s{i}", "s0"], [f"s{i + 1}"], axis=0) for i in range(60_000)),
+            ]
+        ),
     )
     for op in ("ConstantOfShape", "Expand", "Tile", "Range", "Reshape", "OneHot", "Pad", "Slice"):
         yield f"{op.lower()}_huge", lambda op=op: filled(op, 2**31)

@@ -79,10 +79,11 @@ def _kept() -> Iterator[Attack]:
         target = "csv=out.json" if command == "estimate" else "out.json"
         yield Attack(name=f"mode_kept_{command}", make=_private, argv=(command, FIRST, "-o", target),
                      outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
-    yield Attack(name="link_kept", make=_linked, argv=line, outputs=("real/out.json",), after=partial(_mode, "real/out.json"))
+    yield Attack(
+        name="link_kept", make=_linked, argv=line, outputs=("real/out.json",), after=partial(_mode, "real/out.json")
+    )
     yield Attack(name="hard_link_kept", make=_twin, argv=line, outputs=("out.json", "twin"), after=_same_file)
     yield Attack(name="planted_temporary", make=_planted_temporary, argv=line, outputs=("out.json",))
-
 
 
 def _project(folder: Path) -> None:
@@ -141,8 +142,14 @@ def _planted_temporary(folder: Path) -> None:
 
 def _mode(name: str, folder: Path, _: Outcome) -> list[str]:
     path = folder / name
-    found = [] if path.stat().st_mode & 0o777 == 0o600 else [f"{name} has mode {path.stat().st_mode & 0o777:o}, not 600"]
-    return found if len(path.read_bytes()) > 10 and b"0000000000000000" not in path.read_bytes() else [*found, f"{name} was not written"]
+    found = (
+        [] if path.stat().st_mode & 0o777 == 0o600 else [f"{name} has mode {path.stat().st_mode & 0o777:o}, not 600"]
+    )
+    return (
+        found
+        if len(path.read_bytes()) > 10 and b"0000000000000000" not in path.read_bytes()
+        else [*found, f"{name} was not written"]
+    )
 
 
 def _same_file(folder: Path, _: Outcome) -> list[str]:

@@ -57,7 +57,8 @@ def changes(before: dict[str, Entry], after: dict[str, Entry], allowed: Iterable
     return sorted(
         path
         for path in before.keys() | after.keys()
-        if before.get(path) != after.get(path) and path not in permitted
+        if before.get(path) != after.get(path)
+        and path not in permitted
         and not f"{path}/".startswith(below or ("\0",))
         and "__pycache__" not in path
     )

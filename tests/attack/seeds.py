@@ -131,12 +131,14 @@ def onnx_model() -> bytes:
         numpy_helper.from_array(np.array([1], np.int64), "more"),
     ]  # fmt: skip
     graph = helper.make_graph(
-        nodes, "g", [value("x", [4, 3, 32, 32]), value("flag", [], TensorProto.BOOL)], [value("y"), value("s2")], tensors
+        nodes,
+        "g",
+        [value("x", [4, 3, 32, 32]), value("flag", [], TensorProto.BOOL)],
+        [value("y"), value("s2")],
+        tensors,
     )
     opsets = [helper.make_opsetid("", 19), helper.make_opsetid("local", 1)]
-    return bytes(
-        helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[body]).SerializeToString()
-    )
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9, functions=[body]).SerializeToString())
 
 
 @cache
@@ -202,7 +204,9 @@ def _write() -> None:
     with zipfile.ZipFile(out) as made:
         name = next(name for name in made.namelist() if name.endswith(".json") and "models/" in name)
         program = json.loads(made.read(name))
-    text = re.sub(r'File \\\\"[^"]*/site-packages', r'File \\\\"/packages', json.dumps(program, indent=1))  # whose machine it was
+    text = re.sub(
+        r'File \\\\"[^"]*/site-packages', r'File \\\\"/packages', json.dumps(program, indent=1)
+    )  # whose machine it was
     (HERE / "program.json").write_text(text + "\n", encoding="utf-8")
     L = library.layers
     image = library.Input((16, 16, 3))
