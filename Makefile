@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
@@ -16,6 +16,10 @@ check: $(VENV)/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Hours: every attack of tests/attack, and millions of mutated inputs. ARGS="--count 10000" runs fewer.
+attack: $(VENV)/tested
+	PYTHONPATH=.:tests $(BIN)/python -m attack $(ARGS)
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,282 @@
+"""What must hold whatever the input: the command line is run in a sandbox, and every breach of the contract is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unicodedata
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .sandbox import FIRST, INNOCENT, LAST, NAMES, changes, snapshot
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 2.0 * float(
+    os.environ.get("CONVLINT_ATTACK_FACTOR", "1")
+)  # of CPU above a bare run; a slow machine may need more
+MEGABYTES = 200
+WALL_S = 60
+DOCUMENTED = frozenset({0, 1, 2, 3})
+_CRASH = re.compile(
+    r"Traceback|[Ii]nternal error|Exception ignored|Fatal Python|Segmentation|core dumped|BrokenProcessPool"
+)
+_COMMAND = re.compile(r"(?m)^\s*::[\w-]+|##\w*\[")
+_OF_GITHUB_FORMAT = re.compile(r"::(?:error|warning|notice) (?:file|title)=[^\n]*?::")
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
+# what a console script is; the folder of this file, and not the current one, is where Python looks first
+_SCRIPT = "import sys\nfrom convlint.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A signal to the whole process group, as a terminal sends it, once the command `reads`, has a `child` or a file."""
+
+    number: int
+    when: str
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """One hostile situation. Without `argv`, `inputs` are checked between two innocent specs, into a JSON report."""
+
+    name: str
+    make: Callable[[Path], object] = lambda _: None
+    inputs: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    argv: tuple[str, ...] | None = None
+    exits: frozenset[int] = DOCUMENTED
+    outputs: tuple[str, ...] = ()  # files that may change, relative to the sandbox
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    stdin: bytes | str = b""  # bytes, "open": a pipe that stays open and silent, "closed"
+    stdout: str = "file"  # file, full, broken, closed
+    stderr: str = "file"
+    limits: Mapping[str, int] = field(default_factory=dict)
+    signal: Signal | None = None
+    bare: str = "spec"  # the kind of input that the bare run reads
+    says: str = ""  # a regular expression that standard output or error must hold
+    after: Callable[[Path, Outcome], list[str]] = lambda _folder, _outcome: []
+    extra_s: float = 0.0  # of CPU, where the attack's own options ask for it
+    alone: bool = False  # uses much of what is allowed, so that it cannot share a process with others
+
+    def line(self) -> tuple[str, ...]:
+        """The arguments of the command."""
+        if self.argv is not None:
+            return self.argv
+        return ("check", *self.options, "--output", "json", "--", FIRST, *self.inputs, LAST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to."""
+
+    code: int
+    out: str
+    err: str
+    cpu_s: float
+    mb: float
+    stopped: str
+    signalled: bool
+    orphans: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """The JSON report on standard output, if there is one."""
+        try:
+            found = json.loads(self.out)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+
+
+def run(attack: Attack, folder: Path, *, most_cpu_s: float = 30.0, most_mb: float = 1500.0) -> Outcome:
+    """Runs an attack in a new sandbox below `folder`."""
+    work, home = folder / "work", folder / "home"
+    for made in (work, home):
+        made.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        (work / name).write_text(INNOCENT[name], encoding="utf-8")
+    attack.make(work)
+    before = snapshot(work)
+    marker = f"CONVLINT_ATTACK_RUN={uuid.uuid4().hex}"
+    order = {
+        "argv": [sys.executable, str(_script()), *(part.replace("{work}", str(work)) for part in attack.line())],
+        "cwd": str(work),
+        "env": {
+            **{key: value.replace("{work}", str(work)) for key, value in environment(attack, home).items()},
+            **dict([marker.split("=")]),
+        },
+        "report": str(folder / "seen.json"),
+        "marker": marker,
+        "closed": [n for n, kind in enumerate((attack.stdin, attack.stdout, attack.stderr)) if kind == "closed"],
+        "limits": dict(attack.limits),
+        "signal": None,
+        "wall_s": WALL_S,
+        "cpu_s": most_cpu_s,
+        "mb": most_mb,
+    }
+    if attack.signal is not None:
+        when = attack.signal.when
+        when = when if when in ("reads", "child") else str(work / when)
+        order["signal"] = {"number": attack.signal.number, "when": when, "delay": attack.signal.delay}
+    sent = json.dumps(order, ensure_ascii=True)
+    ends = [_source(attack.stdin, folder), _sink(attack.stdout, folder / "out"), _sink(attack.stderr, folder / "err")]
+    try:
+        subprocess.run(
+            [sys.executable, "-I", "-S", str(ROOT / "tests" / "attack" / "launch.py"), sent],
+            stdin=ends[0][0], stdout=ends[1][0], stderr=ends[2][0], check=True, timeout=WALL_S * 3,
+        )  # fmt: skip
+    finally:
+        for descriptor in (end for pair in ends for end in pair):
+            os.close(descriptor)
+    seen = json.loads((folder / "seen.json").read_text(encoding="utf-8"))
+    return Outcome(
+        **{**seen, "orphans": tuple(seen["orphans"])},
+        out=_text(folder / "out"),
+        err=_text(folder / "err"),
+        changed=tuple(changes(before, snapshot(work), attack.outputs)),
+    )
+
+
+def environment(attack: Attack, home: Path) -> dict[str, str]:
+    """The variables of a run: few and known, with a cache of rules that all runs share unless the attack is on it."""
+    env: dict[str, str | None] = {
+        "PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8",
+        "XDG_CACHE_HOME": str(_shared() / "cache"), "PYTHONPATH": str(ROOT), "KERAS_BACKEND": "torch",
+        **attack.env,
+    }  # fmt: skip
+    return {key: value for key, value in env.items() if value is not None}
+
+
+def breaches(attack: Attack, outcome: Outcome, limits: Outcome | None = None) -> list[str]:
+    """Everything in which a run breaks the contract; `limits` is the bare run that it is held against."""
+    found = []
+    bare = limits or bare_of(attack)
+    if outcome.stopped:
+        found.append(outcome.stopped)
+    elif outcome.code not in attack.exits:
+        found.append(f"exit {outcome.code}, not one of {sorted(attack.exits)}: {_tail(outcome)}")
+    if outcome.cpu_s > bare.cpu_s + SECONDS + attack.extra_s:
+        found.append(f"{outcome.cpu_s:.1f} s of CPU, {bare.cpu_s:.1f} s bare")
+    if outcome.mb > bare.mb + MEGABYTES:
+        found.append(f"{outcome.mb:.0f} MB, {bare.mb:.0f} MB bare")
+    for name, text in (("stdout", outcome.out), ("stderr", outcome.err)):
+        found += [f"{name}: {problem}" for problem in stream_problems(text, github=_is_github(attack, name))]
+    found += [f"{path} changed" for path in outcome.changed]
+    found += [f"left running: {command}" for command in outcome.orphans]
+    if attack.says and not re.search(attack.says, outcome.out + outcome.err):
+        found.append(f"does not say {attack.says!r}: {_tail(outcome)}")
+    if attack.argv is None and outcome.code != 2:
+        found += report_problems(outcome)
+    return found
+
+
+def stream_problems(text: str, *, github: bool = False) -> list[str]:
+    """What may not stand on a stream: a crash, a command to the CI system, a control character."""
+    found = []
+    crash = _CRASH.search(text)
+    if crash:
+        found.append(f"{crash[0]!r}: {text[crash.start() : crash.start() + 300]!r}")
+    for match in _COMMAND.finditer(text):
+        line = text[match.start() :].lstrip().split("\n", 1)[0]
+        if not (github and _OF_GITHUB_FORMAT.match(line)):
+            found.append(f"a command to the CI system: {line[:100]!r}")
+    forbidden = {c for c in set(text) if (unicodedata.category(c) == "Cc" and c != "\n") or c in _DIRECTIONS}
+    if forbidden:
+        found.append(f"control characters {sorted(forbidden)!r}")
+    return found[:5]
+
+
+def report_problems(outcome: Outcome) -> list[str]:
+    """Whether the JSON report is there, holds the findings of both innocent specs, and keeps their layers in order."""
+    report = outcome.report
+    if report is None:
+        return [f"no JSON report: {_tail(outcome)}"]
+    layers = [layer["path"] for layer in report.get("layers", ()) if layer["path"] in NAMES]
+    found = {finding["path"] for finding in report.get("findings", ())}
+    if layers == list(NAMES) and found >= set(NAMES):
+        return []
+    return [f"innocent inputs: layers of {layers}, findings of {sorted(found)[:9]}"]
+
+
+def hold(attack: Attack, folder: Path) -> tuple[Outcome, list[str]]:
+    """Runs an attack and says in what it breaks the contract; a run that goes far beyond it is stopped early."""
+    bare = bare_of(attack)
+    outcome = run(attack, folder, most_cpu_s=bare.cpu_s + 2 * SECONDS + attack.extra_s, most_mb=bare.mb + 3 * MEGABYTES)
+    found = breaches(attack, outcome, bare)
+    return outcome, found + attack.after(folder / "work", outcome)
+
+
+def bare_of(attack: Attack) -> Outcome:
+    """The same command on a small valid input of that kind, in as many processes: what the attack is held against."""
+    jobs = "--jobs" in attack.line()
+    return bare_run(attack.bare, jobs)
+
+
+@cache
+def bare_run(kind: str, jobs: bool = False) -> Outcome:
+    """One run, measured once; of its CPU seconds the least, since noise only adds to them."""
+    from .seeds import write_valid
+
+    options = (*(("--jobs", "2") if jobs else ()), *(("--input", "1x3x8x8") if kind == "module" else ()))
+    with tempfile.TemporaryDirectory(prefix="convlint-bare-") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        attack = Attack(name=f"bare {kind}", bare=kind, inputs=(write_valid(kind, work),), options=options)
+        runs = [run(attack, Path(folder)) for _ in range(3)]
+    for outcome in runs:
+        assert outcome.code in (0, 1, 3), f"the bare run on {kind} fails: {_tail(outcome)}"
+        assert not report_problems(outcome), f"the bare run on {kind} fails: {_tail(outcome)}"
+    return replace(runs[0], cpu_s=min(run.cpu_s for run in runs), mb=min(run.mb for run in runs))
+
+
+def _is_github(attack: Attack, stream: str) -> bool:
+    return stream == "stdout" and any("github" in part for part in attack.line())
+
+
+def _tail(outcome: Outcome) -> str:
+    return repr((outcome.err or outcome.out)[-400:])
+
+
+def _source(kind: bytes | str, folder: Path) -> tuple[int, ...]:
+    if kind == "open":
+        return os.pipe()
+    (folder / "in").write_bytes(kind if isinstance(kind, bytes) else b"")
+    return (os.open(folder / "in", os.O_RDONLY),)
+
+
+def _sink(kind: str, path: Path) -> tuple[int, ...]:
+    path.write_bytes(b"")
+    if kind == "full":
+        return (os.open("/dev/full", os.O_WRONLY),)
+    if kind == "broken":
+        reading, writing = os.pipe()
+        os.close(reading)
+        return (writing,)
+    return (os.open(path, os.O_WRONLY),)
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes()[: 64 << 20].decode("utf-8", "backslashreplace")
+
+
+@cache
+def _shared() -> Path:
+    return Path(tempfile.mkdtemp(prefix="convlint-attack-"))
+
+
+@cache
+def _script() -> Path:
+    path = _shared() / "bin" / "convlint"
+    path.parent.mkdir()
+    path.write_text(_SCRIPT, encoding="utf-8")
+    return path

@@ -1,0 +1,93 @@
+"""Where an input enters convlint within one process: the one place that knows the functions' names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from convlint.errors import ConvlintError
+from convlint.readers import ReadOptions
+
+CONTAINED = frozenset({"onnx"})  # parsers in C, which may die or swell: `check` runs them in a process of their own
+_READERS = {
+    "spec": "yaml_spec", "onnx": "onnx_model", "pt2": "torch_export", "keras": "keras_model",
+    "safetensors": "safetensors_weights", "index": "safetensors_weights",
+}  # fmt: skip
+
+
+def outcome(kind: str, path: Path, *, checked: bool = False) -> str:
+    """What becomes of one input: "read", "incomplete" or "refused". Raises whatever is not documented.
+
+    With `checked`, a network that was read is checked against all rules, as `check` does.
+    """
+    try:
+        if kind in _READERS:
+            return _model(kind, path, checked)
+        return "read" if _TEXTS[kind](path) is not False else "incomplete"
+    except ConvlintError:
+        return "refused"
+
+
+def _model(kind: str, path: Path, checked: bool) -> str:
+    options = ReadOptions(batch=4) if kind in ("onnx", "pt2", "keras") else ReadOptions()
+    if checked:
+        result, errors = _check(path, options)
+        internal = [error.message for error in errors if error.internal]
+        assert not internal, internal
+        return "checked" if not errors else "incomplete" if result is not None else "refused"
+    reader = import_module(f"convlint.readers.{_READERS[kind]}")
+    network, errors = reader.read(str(path), options)
+    assert network is not None or errors, "neither a network nor an error"
+    return "read" if not errors else "incomplete" if network is not None else "refused"
+
+
+def _check(path: Path, options: ReadOptions) -> Any:
+    from convlint.run import Job, check_path
+
+    return check_path(str(path), _rulebook(), Job(reading=options))
+
+
+@cache
+def _rulebook() -> Any:
+    from convlint.rulebook import load_rulebook
+
+    return load_rulebook(())
+
+
+def _expression(path: Path) -> None:
+    from convlint.expr import compile_expr
+    from convlint.vocabulary import VOCABULARY
+
+    compile_expr(path.read_bytes().decode("utf-8", "replace"), VOCABULARY)
+
+
+def _comments(path: Path) -> bool:
+    from convlint.suppression_comments import find_comments
+
+    return bool(find_comments(path.read_bytes().decode("utf-8", "replace")))
+
+
+def _rule(path: Path) -> None:
+    from convlint.rule_file import read_rule
+
+    read_rule(str(path))
+
+
+def _config(path: Path) -> None:
+    from convlint.config import load_config
+
+    load_config(str(path))
+
+
+def _baseline(path: Path) -> None:
+    from convlint.baseline import read_baseline
+
+    read_baseline(str(path))
+
+
+_TEXTS: dict[str, Callable[[Path], object]] = {
+    "expression": _expression, "comments": _comments, "rule": _rule, "config": _config, "baseline": _baseline,
+}  # fmt: skip

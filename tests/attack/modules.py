@@ -1,0 +1,129 @@
+"""Modules that were asked for, `package.module:name`, and misbehave: the other inputs are reported all the same."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from .contract import Attack, Outcome, Signal
+from .sandbox import NAMES
+from .seeds import MODULE
+
+SHAPE = ("--input", "1x3x8x8")
+FAILED = frozenset({3})
+EITHER = frozenset({1, 3})
+# what the module does, and where: while it is imported, while the network is built, or in its forward pass
+DEEDS: dict[str, tuple[str, frozenset[int]]] = {
+    "keyboard_interrupt": ("raise KeyboardInterrupt", FAILED),
+    "system_exit": ("raise SystemExit(0)", FAILED),
+    "sys_exit_text": ("import sys; sys.exit('::error::pwn\\n\\x1b[31m')", FAILED),
+    "base_exception": ("raise BaseException('::error::x')", FAILED),
+    "generator_exit": ("raise GeneratorExit", FAILED),
+    "odd_exception": ("class E(Exception):\n    def __str__(self): raise SystemExit(0)\nraise E", FAILED),
+    "long_exception": ("raise ValueError('\\n::error::x' * 1000000)", FAILED),
+    "os_exit": ("import os; os._exit(0)", FAILED),
+    "os_exit_by_ctypes": ("import ctypes; ctypes.CDLL(None)._exit(0)", FAILED),
+    "kill": ("import os; os.kill(os.getpid(), 9)", FAILED),
+    "abort": ("import os; os.abort()", FAILED),
+    "segfault": ("import ctypes; ctypes.string_at(1)", FAILED),
+    "exec": ("import os; os.execv('/bin/true', ['true'])", FAILED),
+    "recursion": ("def f(): return f()\nf()", FAILED),
+    "deep_recursion": ("import sys; sys.setrecursionlimit(10**8)\ndef f(n=0): return [f(n + 1)]\nf()", FAILED),
+    "allocates": ("x = [bytearray(1 << 20) for _ in range(100000)]", FAILED),
+    "chdir": ("import os; os.chdir('/')", EITHER),
+    "prints": ("print('{\"forged\": 1}\\n::error::pwn'); import os; os.write(1, b'raw\\n::error::raw')", EITHER),
+    "prints_escapes": ("import sys; sys.stderr.write('\\x1b[31m\\n::error::pwn\\n##vso[x]')", EITHER),
+    "prints_much": ("import sys\nfor _ in range(3000): print('::error::x' * 100)", EITHER),
+    "replaces_stdout": ("import sys, io; sys.stdout = io.StringIO(); sys.__stdout__ = None", EITHER),
+    "closes_stdout": ("import os; os.close(1)", EITHER),
+    "closes_streams": ("import os; [os.close(n) for n in (0, 1, 2)]", EITHER),
+    "closes_everything": ("import os; os.closerange(0, 1000)", EITHER),
+    "forks": ("import os; os.fork()", EITHER),
+    "forks_and_exits": ("import os, sys; os.fork() or sys.exit(0)", EITHER),
+    "fork_stays": ("import os, time; os.fork() or time.sleep(1000)", EITHER),
+    "fork_escapes": ("import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork(): time.sleep(1000)\n    os._exit(0)", EITHER),
+    "subprocess": ("import subprocess; subprocess.Popen(['sleep', '1000'])", EITHER),
+    "atexit_zero": ("import atexit, os; atexit.register(os._exit, 0)", EITHER),
+    "atexit_raises": ("import atexit; atexit.register(lambda: 1 / 0)", EITHER),
+    "thread_stays": ("import threading, time; threading.Thread(target=time.sleep, args=(1000,)).start()", EITHER),
+    "thread_exits": ("import threading, os; threading.Timer(0.01, os._exit, (0,)).start()", EITHER),
+    "thread_prints": ("import threading; threading.Thread(target=lambda: [print('::error::x') for _ in range(2000)]).start()", EITHER),
+    "signal_handlers": ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)", EITHER),
+    "alarm": ("import signal; signal.setitimer(signal.ITIMER_REAL, 0.05)", EITHER),
+    "excepthook": ("import sys; sys.excepthook = lambda *a: print('::error::x')\nraise ValueError", FAILED),
+    "patches_json": ("import json; json.dumps = lambda *a, **k: '{}'", EITHER),
+    "patches_convlint": ("import convlint.errors as e; e.InputFault.__init__ = None", EITHER),
+    "patches_os": ("import os; os.write = os.dup2 = os.pipe = None", EITHER),
+    "del_modules": ("import sys; sys.modules.clear()", EITHER),
+    "sys_path": ("import sys; sys.path[:] = []; sys.meta_path[:] = []", EITHER),
+    "umask_limits": ("import os, resource; os.umask(0o777); resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))", EITHER),
+    "kills_parent": ("import os; os.kill(os.getppid(), 18)", EITHER),
+    "huge_names": ("globals()['Net'] = type('N' * 1000000, (Net,), {}) if 'Net' in globals() else None", EITHER),
+    "reads_stdin": ("import sys; sys.stdin.read()", EITHER),
+    "sleeps": ("import time; time.sleep(1000)", FAILED),
+    "loops": ("while True: pass", FAILED),
+    "loops_deaf": ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)\nwhile True: pass", FAILED),
+}  # fmt: skip
+_ENDLESS = ("sleeps", "loops", "loops_deaf", "deep_recursion")
+RESULTS = {
+    "none": "Net = None", "number": "Net = 3", "liar": "class Net:\n    __class__ = torch.nn.Module", "factory_of_none": "def Net(): return None",
+    "getattr": "class M:\n    def __getattr__(self, n): raise SystemExit(0)\nNet = M()",
+    "module_getattr": "def __getattr__(n): raise KeyboardInterrupt",
+    "no_eval": "class Net(torch.nn.Module):\n    def eval(self): raise SystemExit(0)",
+    "odd_parameters": "class Net(torch.nn.Module):\n    def parameters(self, *a): return iter([1])",
+    "endless_children": "class Net(torch.nn.Module):\n    def named_modules(self, *a, **k):\n        while True: yield 'a', self",
+    "circular": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.me = [self]\n    def forward(self, x): return self(x)",
+    "hostile_name": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.add_module('::error::x\\n\\x1b[31m##vso[x]', torch.nn.Conv2d(3, 62, 3))\n    def forward(self, x):\n        return list(self.children())[0](x)",
+    "many_layers": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.c = torch.nn.Conv2d(3, 3, 1)\n    def forward(self, x):\n        for _ in range(200000): x = self.c(x)\n        return x",
+    "huge_layer": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.c = torch.nn.Conv2d(3, 2**40, 2**10)\n    def forward(self, x): return self.c(x)",
+}  # fmt: skip
+_AT_IMPORT, _IN_INIT, _IN_FORWARD = "import", "init", "forward"
+
+
+def attacks() -> Iterator[Attack]:
+    """Every deed at every place, every odd result, and a run that is interrupted."""
+    for deed, (code, exits) in DEEDS.items():
+        for place in (_AT_IMPORT, _IN_INIT, _IN_FORWARD):
+            yield of_module(f"{deed}_{place}", _misbehaving(code, place), exits, endless=deed in _ENDLESS)
+    for name, code in RESULTS.items():
+        yield of_module(
+            f"result_{name}", f"import torch\n{code}\n", EITHER, endless=name in ("endless_children", "many_layers")
+        )
+    for number, code in ((signal.SIGINT, {130}), (signal.SIGTERM, {143, -15, 130})):
+        for jobs in ((), ("--jobs", "2")):
+            made = "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(1000)\n"
+            yield Attack(name=f"signal_{number}_{'jobs' if jobs else 'one'}", make=partial(_write, "m_waits", made), bare="module",
+                         argv=("check", *SHAPE, *jobs, *NAMES, "m_waits:Net"), exits=frozenset(code), outputs=("started",),
+                         signal=Signal(number=number, when="started"), after=_sent)  # fmt: skip
+
+
+def of_module(name: str, code: str, exits: frozenset[int], *, endless: bool = False) -> Attack:
+    """A module that is checked beside the innocent specs; one that never ends is given three seconds."""
+    module = f"m_{name}"
+    options = (*SHAPE, "--module-timeout", "3") if endless else SHAPE
+    return Attack(name=name, make=partial(_write, module, code), inputs=(f"{module}:Net",), options=options, exits=exits,
+                  bare="module", extra_s=3.0 if endless else 0.0, alone=endless or "allocates" in name,
+                  stdin="open" if "stdin" in name else b"", after=_not_forged)  # fmt: skip
+
+
+def _misbehaving(code: str, place: str) -> str:
+    """The ordinary network with that deed at that place."""
+    if place == _AT_IMPORT:
+        return MODULE + code + "\n"
+    after = "        super().__init__()\n" if place == _IN_INIT else "    def forward(self, x):\n"
+    indented = "".join(f"        {line}\n" for line in code.split("\n"))
+    return MODULE.replace(after, after + indented)
+
+
+def _write(module: str, code: str, folder: Path) -> None:
+    (folder / f"{module}.py").write_text(code, encoding="utf-8")
+
+
+def _sent(_: Path, outcome: Outcome) -> list[str]:
+    return [] if outcome.signalled else ["the signal was never sent"]
+
+
+def _not_forged(_: Path, outcome: Outcome) -> list[str]:
+    return ["what the module prints stands in the report"] if outcome.report and "forged" in outcome.report else []

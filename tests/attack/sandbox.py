@@ -1,0 +1,64 @@
+"""The folder that an attack runs in: the innocent inputs in it, and what a run changed there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+FIRST, LAST = "a_first.yaml", "z_last.yaml"
+NAMES = (FIRST, LAST)
+# C=62 is no multiple of 8: a finding that is always there
+INNOCENT = {
+    name: (
+        "version: 1\ntarget: [a100]\ndefaults: { N: 256, H: 56, W: 56, dtype: fp16, layout: NHWC }\nlayers:\n"
+        f"  - {{ name: {name[2:-5]}, C: 62, K: 128, R: 3, S: 3, padding: 1, first: false }}\n"
+    )
+    for name in NAMES
+}
+_LARGE = 16 << 20
+
+Entry = tuple[object, ...]
+
+
+def snapshot(folder: Path) -> dict[str, Entry]:
+    """Kind, mode, link target and content of everything below `folder`; of large files, size and time."""
+    found: dict[str, Entry] = {}
+    for here, folders, files in os.walk(folder, followlinks=False):
+        for name in (*folders, *files):
+            path = os.path.join(here, name)
+            found[os.path.relpath(path, folder)] = _entry(path)
+    return found
+
+
+def _entry(path: str) -> Entry:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return "link", os.readlink(path)
+    if not stat.S_ISREG(status.st_mode):
+        return ("other", status.st_mode)
+    if status.st_size > _LARGE:
+        return "large", status.st_mode, status.st_size, status.st_mtime_ns
+    mode = status.st_mode & 0o7777
+    try:
+        with open(path, "rb") as stream:
+            content = hashlib.sha256(stream.read()).hexdigest()
+    except OSError:
+        content = f"unreadable, {status.st_size}, {status.st_mtime_ns}"
+    return "file", mode, content
+
+
+def changes(before: dict[str, Entry], after: dict[str, Entry], allowed: Iterable[str]) -> list[str]:
+    """Paths that came, went or differ, but for those allowed (a folder ends in /) and the byte code that Python keeps of modules it runs."""
+    permitted = set(allowed)
+    below = tuple(path for path in permitted if path.endswith("/"))
+    return sorted(
+        path
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path)
+        and path not in permitted
+        and not f"{path}/".startswith(below or ("\0",))
+        and "__pycache__" not in path
+    )
