@@ -183,6 +183,19 @@ def bench_config(folder: Path, runs: int) -> None:
     print(f"configuration eight folders up: {(a - b) * 1e3:+.1f} ms on {b * 1e3:.0f} ms   aim <= +5 ms", flush=True)
 
 
+_ONNX_CHILD = """
+import sys
+from convlint.readers import ReadOptions
+from convlint.readers.inputs import file_input
+from convlint.readers.reading import Reading
+with Reading() as reading:
+    assert reading.read(file_input(sys.argv[1]), ReadOptions(batch=256))[0] is not None
+"""
+_ONNX_HERE = """
+import sys
+from convlint.readers import ReadOptions, onnx_model
+assert onnx_model.read(sys.argv[1], ReadOptions(batch=256))[0] is not None
+"""
 _ONNX_ALONE = """
 import sys, onnx
 model = onnx.load(sys.argv[1], load_external_data=False)
@@ -222,6 +235,11 @@ def bench_models(folder: Path, runs: int) -> None:
         "check ResNet-50 as ONNX : load and shape inference",
         convlint("check", str(graph), "--batch", "256"), [PYTHON, "-c", _ONNX_ALONE, str(graph)], runs=runs,
         aim="<= 1.3",
+    )  # fmt: skip
+    compare(
+        "read ResNet-50 as ONNX in a child : in the process",
+        [PYTHON, "-c", _ONNX_CHILD, str(graph)], [PYTHON, "-c", _ONNX_HERE, str(graph)], runs=runs,
+        aim="60 ms more at most",
     )  # fmt: skip
     (folder / "resnet.py").write_text(_TORCH_MODULE)
     os.chdir(folder)

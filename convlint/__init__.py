@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from convlint.model import ConvLayer
     from convlint.report import Finding, Report
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 __all__ = ["ConvLayer", "Finding", "Report", "__version__", "lint"]
 
 _HOMES = {"ConvLayer": "model", "Finding": "report", "Report": "report", "lint": "api"}

@@ -33,7 +33,7 @@ def render(sweep: Sweep, metric: Metric, form: str) -> bytes:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError(f"--output {form} needs matplotlib: pip install 'convlint[plot]'") from error
+        raise UsageError(f"--output {form} needs matplotlib: pip install matplotlib") from error
     look: Any = {
         "font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": _GREY, "axes.labelcolor": "#222222",
         "xtick.color": _GREY, "ytick.color": _GREY, "svg.hashsalt": "convlint", "svg.fonttype": "path",

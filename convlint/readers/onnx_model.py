@@ -31,7 +31,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         import onnx  # noqa: F401
         from google.protobuf.message import Error as ProtobufError
     except ImportError:
-        return None, (InputError(path=path, message="reading ONNX needs the onnx package: pip install convlint[onnx]"),)
+        return None, (InputError(path=path, message="reading ONNX needs the onnx package: pip install onnx"),)
     try:
         network, messages = _read(path, options)
     except InputFault as fault:

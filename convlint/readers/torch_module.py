@@ -25,7 +25,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     try:
         import torch  # noqa: F401
     except ImportError:
-        return None, (InputError(path=path, message="reading modules needs PyTorch: pip install convlint[torch]"),)
+        return None, (InputError(path=path, message="reading modules needs PyTorch: pip install torch"),)
     from convlint.readers import torch_user_code
 
     try:

@@ -45,9 +45,22 @@ def _model(kind: str, path: Path, checked: bool) -> str:
 
 
 def _check(path: Path, options: ReadOptions) -> Any:
-    from convlint.run import Job, check_path
+    from convlint.readers.inputs import file_input
+    from convlint.run import Job, check_input
 
-    return check_path(str(path), _rulebook(), Job(reading=options))
+    return check_input(file_input(str(path)), _rulebook(), Job(reading=options), _reading())
+
+
+@cache
+def _reading() -> Any:
+    """One for all inputs, as in a run of many; its children end with this process."""
+    import atexit
+
+    from convlint.readers.reading import Reading
+
+    reading = Reading()
+    atexit.register(reading.__exit__, None, None, None)
+    return reading
 
 
 @cache
