@@ -70,7 +70,8 @@ class Log:
             total = f"{counts.total():>11,}"
             print(f"{name:<{width}} {total}  " + ", ".join(f"{what} {count:,}" for what, count in counts.most_common()))
         print(
-            f"{sum(counts.total() for counts in self.table.values()):,} inputs, {len(self.breaches):,} breaches of the contract"
+            f"{sum(counts.total() for counts in self.table.values()):,} inputs, "
+            f"{len(self.breaches):,} breaches of the contract"
         )
 
 

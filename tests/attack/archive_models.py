@@ -5,21 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import struct
-import warnings
-import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from .seeds import CONFIG, HEADER, PROGRAM, archive, json_seed, keras, pt2, safetensors
+from .containers import DEEP, containers, sparse
+from .seeds import CONFIG, HEADER, PROGRAM, json_seed, keras, pt2, safetensors
 
 Case = tuple[str, str, str, Callable[[], Any], bool]  # kind, name, suffix, what makes it, whether it needs much
 SCALARS: dict[str, Any] = {
     "null": None, "true": True, "zero": 0, "minus_one": -1, "huge": 2**70, "float": 1.5, "infinity": float("inf"),
-    "nan": float("nan"), "text": "::error::pwn\n\x1b[31m", "list": [], "object": {}, "nested": [[[{}]]], "digits": 10**4000,
-    "many": [1] * 3000,
+    "nan": float("nan"), "text": "::error::pwn\n\x1b[31m", "list": [], "object": {}, "nested": [[[{}]]],
+    "digits": 10**4000, "many": [1] * 3000,
 }  # fmt: skip
-DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def cases() -> Iterator[Case]:
@@ -28,7 +25,7 @@ def cases() -> Iterator[Case]:
     yield from _keras_models()
     yield from _checkpoints()
     for kind, suffix, member in (("pt2", ".pt2", f"model/{PROGRAM}"), ("keras", ".keras", CONFIG)):
-        yield from ((kind, name, suffix, make, heavy) for name, make, heavy in _containers(member, kind))
+        yield from ((kind, name, suffix, make, heavy) for name, make, heavy in containers(member, kind))
 
 
 def replaced(document: Any, *path: str | int, by: Any) -> Any:
@@ -67,7 +64,8 @@ def _programs() -> Iterator[Case]:
     size = (*graph, "tensor_values", "input", "sizes", 0)
     for name, text in {
         "divides_by_zero": "FloorDiv(Integer(1), Integer(0))", "mod_zero": "Mod(1, 0)", "power": "Pow(10, Pow(10, 10))",
-        "product": "*".join(["9999999999"] * 150), "deep": "-" * 1900 + "1", "call": "__import__('os').system('touch PWNED')",
+        "product": "*".join(["9999999999"] * 150), "deep": "-" * 1900 + "1",
+        "call": "__import__('os').system('touch PWNED')",
         "empty_call": "Integer()", "huge": "9" * 1999, "float": "1e999", "lambda": "(lambda: 1)()", "nul": "a\0b",
         "brackets": "(" * 900 + "1" + ")" * 900,
     }.items():  # fmt: skip
@@ -112,7 +110,8 @@ def _keras_models() -> Iterator[Case]:
             "padding": (*layer, "config", "padding"), "groups": (*layer, "config", "groups"),
             "dilation": (*layer, "config", "dilation_rate"), "format": (*layer, "config", "data_format"),
             "class": (*layer, "class_name"), "layer_name": (*layer, "config", "name"), "layers": ("config", "layers"),
-            "config": (*layer, "config"), "inbound": (*layer, "inbound_nodes"), "batch_shape": ("config", "layers", 0, "config", "batch_shape"),
+            "config": (*layer, "config"), "inbound": (*layer, "inbound_nodes"),
+            "batch_shape": ("config", "layers", 0, "config", "batch_shape"),
             "size": ("config", "layers", 0, "config", "batch_shape", 1), "outputs": ("config", "output_layers"),
             "inputs": ("config", "input_layers"), "dtype": (*layer, "config", "dtype"),
         }.items():  # fmt: skip
@@ -175,7 +174,7 @@ def _checkpoints() -> Iterator[Case]:
         "safetensors",
         "sparse_3_gb_header",
         ".safetensors",
-        lambda: _sparse(3 << 30, struct.pack("<Q", (3 << 30) - 8)),
+        lambda: sparse(3 << 30, struct.pack("<Q", (3 << 30) - 8)),
         True,
     )
     for name, target in {
@@ -192,65 +191,3 @@ def _checkpoints() -> Iterator[Case]:
 def _many_tensors(count: int) -> bytes:
     tensors = (f'"{i}.weight":{{"dtype":"F16","shape":[{i + 1},3,3,3],"data_offsets":[0,0]}}' for i in range(count))
     return ("{" + ",".join(tensors) + "}").encode()
-
-
-def _containers(member: str, kind: str) -> Iterator[tuple[str, Callable[[], Any], bool]]:
-    whole = pt2 if kind == "pt2" else keras
-    document = "program.json" if kind == "pt2" else "config.json"
-    valid = whole(json_seed(document))
-    yield "empty_file", lambda: b"", False
-    yield "no_zip", lambda: b"PK\x05\x06" * 30, False
-    yield "no_members", lambda: archive({}), False
-    for part in (3, 2):
-        yield f"cut_to_one_{part}", lambda part=part: valid[: len(valid) // part], False
-    yield "cut_at_the_end", lambda: valid[:-10], False
-    yield "bomb", lambda: _bomb(member), True
-    yield "not_json", lambda: whole(b"\x80\x04]q"), False
-    yield "deep_json", lambda: whole(DEEP), False
-    yield "duplicate_members", lambda: _twice(member, whole), False
-    yield "overlapping_members", lambda: valid.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[:-22] + valid[-60:], False
-    yield "10000_members", lambda: archive({f"models/{i}.json": "" for i in range(10_000)}), True
-    yield (
-        "names_that_climb",
-        lambda: archive({f"../../{member}": "{}", f"/{member}": "{}", f"::error::x/{member}": "{}"}),
-        False,
-    )
-    yield (
-        "encrypted",
-        lambda: valid.replace(b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01\x00"),
-        False,
-    )
-    yield "strange_method", lambda: valid.replace(b"\x08\x00", b"\x63\x00"), False
-    yield "sparse_3_gb", lambda: _sparse(3 << 30, valid), True
-    for name, opened in {"lists": "[", "objects": '{"a":'}.items():
-        yield f"64_mb_of_{name}", lambda opened=opened: whole(opened * ((60 << 20) // len(opened))), True
-    yield "flat_2000000_values", lambda: whole("[" + "1," * 2_000_000 + "1]"), True
-    yield "flat_1400000_objects", lambda: whole("[" + "{}," * 1_400_000 + "{}]"), True
-
-
-def _twice(member: str, whole: Callable[[Any], bytes]) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_bytes(whole("{}"))
-        with zipfile.ZipFile(path, "a") as made, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            made.writestr(member, "[]")
-
-    return write
-
-
-def _bomb(member: str) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made, made.open(member, "w") as stream:
-            for _ in range(300):
-                stream.write(bytes(1 << 20))
-
-    return write
-
-
-def _sparse(size: int, start: bytes) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_bytes(start)
-        with path.open("r+b") as stream:
-            stream.truncate(size)
-
-    return write

@@ -66,9 +66,11 @@ LARGE: dict[str, Write] = {
     "quotes": text('[tool.convlint]\n' + '"' * 1_000_000),
     "escapes": text('[tool.convlint]\nignore = ["' + "\\\\" * 500_000),
     "many_ignores": text(lambda: "[tool.convlint]\nignore = [" + ", ".join(f"'x{i}'" for i in range(90_000)) + "]\n"),
-    "many_excludes": text(lambda: "[tool.convlint]\nexclude = [" + ", ".join(f"'**/x{i}/*'" for i in range(50_000)) + "]\n"),
+    "many_excludes": text(lambda: "[tool.convlint]\nexclude = ["
+                          + ", ".join(f"'**/{i}/*'" for i in range(50_000)) + "]"),
     "many_severities": text(lambda: "[tool.convlint.severity]\n" + "".join(f"CL{i} = 'info'\n" for i in range(60_000))),
-    "many_file_ignores": text(lambda: "[tool.convlint.per-file-ignores]\n" + "".join(f"'**/{i}*' = ['CL1']\n" for i in range(40_000))),
+    "many_file_ignores": text(lambda: "[tool.convlint.per-file-ignores]\n"
+                              + "".join(f"'**/{i}*' = ['CL1']\n" for i in range(40_000))),
     "huge_number": text("[tool.convlint]\nmin-loss = 1" + "0" * 5000 + "\n"),
     "huge_float": text("[tool.convlint]\nmin-loss = 1e999999999\n"),
     "not_utf8": text(b"[tool.convlint]\nignore = ['\xff']\n"),

@@ -1,4 +1,4 @@
-"""What must hold whatever the input: the command line is run in a sandbox, and every breach of the contract is named."""
+"""What must hold whatever the input: the command line is run in a sandbox, and every breach is named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import unicodedata
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .sandbox import FIRST, INNOCENT, LAST, NAMES, changes, snapshot
+from .sandbox import FIRST, INNOCENT, LAST, NAMES, changes, script, shared, sink, snapshot, source
+from .streams import stream_problems
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 2.0 * float(
@@ -25,19 +25,11 @@ SECONDS = 2.0 * float(
 MEGABYTES = 200
 WALL_S = 60
 DOCUMENTED = frozenset({0, 1, 2, 3})
-_CRASH = re.compile(
-    r"Traceback|[Ii]nternal error|Exception ignored|Fatal Python|Segmentation|core dumped|BrokenProcessPool"
-)
-_COMMAND = re.compile(r"(?m)^\s*::[\w-]+|##\w*\[")
-_OF_GITHUB_FORMAT = re.compile(r"::(?:error|warning|notice) (?:file|title)=[^\n]*?::")
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029")
-# what a console script is; the folder of this file, and not the current one, is where Python looks first
-_SCRIPT = "import sys\nfrom convlint.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A signal to the whole process group, as a terminal sends it, once the command `reads`, has a `child` or a file."""
+    """A signal to the whole process group, as a terminal sends it, once it `reads`, has a `child` or made a file."""
 
     number: int
     when: str
@@ -109,7 +101,7 @@ def run(attack: Attack, folder: Path, *, most_cpu_s: float = 30.0, most_mb: floa
     before = snapshot(work)
     marker = f"CONVLINT_ATTACK_RUN={uuid.uuid4().hex}"
     order = {
-        "argv": [sys.executable, str(_script()), *(part.replace("{work}", str(work)) for part in attack.line())],
+        "argv": [sys.executable, str(script()), *(part.replace("{work}", str(work)) for part in attack.line())],
         "cwd": str(work),
         "env": {
             **{key: value.replace("{work}", str(work)) for key, value in environment(attack, home).items()},
@@ -129,7 +121,7 @@ def run(attack: Attack, folder: Path, *, most_cpu_s: float = 30.0, most_mb: floa
         when = when if when in ("reads", "child") else str(work / when)
         order["signal"] = {"number": attack.signal.number, "when": when, "delay": attack.signal.delay}
     sent = json.dumps(order, ensure_ascii=True)
-    ends = [_source(attack.stdin, folder), _sink(attack.stdout, folder / "out"), _sink(attack.stderr, folder / "err")]
+    ends = [source(attack.stdin, folder), sink(attack.stdout, folder / "out"), sink(attack.stderr, folder / "err")]
     try:
         subprocess.run(
             [sys.executable, "-I", "-S", str(ROOT / "tests" / "attack" / "launch.py"), sent],
@@ -151,7 +143,7 @@ def environment(attack: Attack, home: Path) -> dict[str, str]:
     """The variables of a run: few and known, with a cache of rules that all runs share unless the attack is on it."""
     env: dict[str, str | None] = {
         "PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8",
-        "XDG_CACHE_HOME": str(_shared() / "cache"), "PYTHONPATH": str(ROOT), "KERAS_BACKEND": "torch",
+        "XDG_CACHE_HOME": str(shared() / "cache"), "PYTHONPATH": str(ROOT), "KERAS_BACKEND": "torch",
         **attack.env,
     }  # fmt: skip
     return {key: value for key, value in env.items() if value is not None}
@@ -178,22 +170,6 @@ def breaches(attack: Attack, outcome: Outcome, limits: Outcome | None = None) ->
     if attack.argv is None and outcome.code != 2:
         found += report_problems(outcome)
     return found
-
-
-def stream_problems(text: str, *, github: bool = False) -> list[str]:
-    """What may not stand on a stream: a crash, a command to the CI system, a control character."""
-    found = []
-    crash = _CRASH.search(text)
-    if crash:
-        found.append(f"{crash[0]!r}: {text[crash.start() : crash.start() + 300]!r}")
-    for match in _COMMAND.finditer(text):
-        line = text[match.start() :].lstrip().split("\n", 1)[0]
-        if not (github and _OF_GITHUB_FORMAT.match(line)):
-            found.append(f"a command to the CI system: {line[:100]!r}")
-    forbidden = {c for c in set(text) if (unicodedata.category(c) == "Cc" and c != "\n") or c in _DIRECTIONS}
-    if forbidden:
-        found.append(f"control characters {sorted(forbidden)!r}")
-    return found[:5]
 
 
 def report_problems(outcome: Outcome) -> list[str]:
@@ -247,36 +223,5 @@ def _tail(outcome: Outcome) -> str:
     return repr((outcome.err or outcome.out)[-400:])
 
 
-def _source(kind: bytes | str, folder: Path) -> tuple[int, ...]:
-    if kind == "open":
-        return os.pipe()
-    (folder / "in").write_bytes(kind if isinstance(kind, bytes) else b"")
-    return (os.open(folder / "in", os.O_RDONLY),)
-
-
-def _sink(kind: str, path: Path) -> tuple[int, ...]:
-    path.write_bytes(b"")
-    if kind == "full":
-        return (os.open("/dev/full", os.O_WRONLY),)
-    if kind == "broken":
-        reading, writing = os.pipe()
-        os.close(reading)
-        return (writing,)
-    return (os.open(path, os.O_WRONLY),)
-
-
 def _text(path: Path) -> str:
     return path.read_bytes()[: 64 << 20].decode("utf-8", "backslashreplace")
-
-
-@cache
-def _shared() -> Path:
-    return Path(tempfile.mkdtemp(prefix="convlint-attack-"))
-
-
-@cache
-def _script() -> Path:
-    path = _shared() / "bin" / "convlint"
-    path.parent.mkdir()
-    path.write_text(_SCRIPT, encoding="utf-8")
-    return path

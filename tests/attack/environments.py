@@ -12,13 +12,15 @@ from .sandbox import FIRST, INNOCENT, LAST
 
 # a module of that name in the current folder would replace the real one, where Python were to look there first
 SHADOWED = (
-    "yaml", "onnx", "torch", "typer", "rich", "click", "json", "re", "site", "sitecustomize", "usercustomize", "tomllib",
-    "dataclasses", "multiprocessing", "google", "numpy", "zipfile", "resource", "signal", "difflib", "convlint", "rules",
-    "convlint_rules", "encodings", "select", "pickle", "marshal", "safetensors", "keras", "shutil", "subprocess",
+    "yaml", "onnx", "torch", "typer", "rich", "click", "json", "re", "site", "sitecustomize", "usercustomize",
+    "tomllib", "dataclasses", "multiprocessing", "google", "numpy", "zipfile", "resource", "signal", "difflib",
+    "convlint", "rules", "convlint_rules", "encodings", "select", "pickle", "marshal", "safetensors", "keras", "shutil",
+    "subprocess",
 )  # fmt: skip
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check": ("check", FIRST), "check_json": ("check", "-o", "json", FIRST, LAST), "help": ("--help",),
-    "version": ("--version",), "check_help": ("check", "--help"), "estimate": ("estimate", FIRST), "export": ("export", FIRST),
+    "version": ("--version",), "check_help": ("check", "--help"),
+    "estimate": ("estimate", FIRST), "export": ("export", FIRST),
     "gpus": ("gpus",), "rule": ("rule",), "rule_one": ("rule", "CL102"), "config": ("config",), "schema": ("schema",),
     "layer": ("layer", "-C", "62", "-K", "64", "-R", "3", "-S", "3", "-H", "8", "-W", "8", "-N", "1"),
     "sweep": ("sweep", FIRST, "--layer", "first", "-N", "1,2"), "stdin": ("check", "-"), "wrong": ("chekc",),
@@ -31,17 +33,20 @@ VARIABLES: Mapping[str, Mapping[str, str | None]] = {
     "lang": {"LANG": "xx_XX.nothing", "LC_ALL": "zz"}, "lang_c": {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"},
     "latin": {"LC_ALL": "C", "PYTHONIOENCODING": "latin-1"}, "ascii": {"PYTHONIOENCODING": "ascii"},
     "utf16": {"PYTHONIOENCODING": "utf-8:surrogateescape"}, "no_home": {"HOME": None, "XDG_CACHE_HOME": None},
-    "home_nowhere": {"HOME": "/nowhere", "XDG_CACHE_HOME": None}, "home_file": {"HOME": "/etc/passwd", "XDG_CACHE_HOME": None},
+    "home_nowhere": {"HOME": "/nowhere", "XDG_CACHE_HOME": None},
+    "home_file": {"HOME": "/etc/passwd", "XDG_CACHE_HOME": None},
     "home_null": {"HOME": "/dev/null", "XDG_CACHE_HOME": ""}, "home_here": {"HOME": ".", "XDG_CACHE_HOME": "relative"},
     "home_long": {"HOME": "/a" * 10_000, "XDG_CACHE_HOME": None}, "cache_long": {"XDG_CACHE_HOME": "/" + "a" * 100_000},
     "no_path": {"PATH": None}, "tmp_nowhere": {"TMPDIR": "/nowhere"}, "dev_mode": {"PYTHONDEVMODE": "1"},
     "warnings": {"PYTHONWARNINGS": "error"}, "hash": {"PYTHONHASHSEED": "1"}, "optimized": {"PYTHONOPTIMIZE": "2"},
     "unbuffered": {"PYTHONUNBUFFERED": "1"}, "no_bytecode": {"PYTHONDONTWRITEBYTECODE": "1"},
     "int_digits": {"PYTHONINTMAXSTRDIGITS": "0"}, "safe_path": {"PYTHONSAFEPATH": "1"},
-    "github_summary_nowhere": {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "/nowhere/x"}, "ci": {"CI": "::error::x"},
+    "github_summary_nowhere": {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": "/nowhere/x"},
+    "ci": {"CI": "::error::x"},
     "no_color": {"NO_COLOR": "::error::x"}, "completion": {"_CONVLINT_COMPLETE": "source_bash"},
-    "completing": {"_CONVLINT_COMPLETE": "complete_bash", "COMP_WORDS": "convlint check --gpu \x1b[31m", "COMP_CWORD": "x"},
-    "click": {"_TYPER_STANDARD_TRACEBACK": "1", "CONVLINT_NO_CACHE": "::error::x"}, "source_date": {"SOURCE_DATE_EPOCH": "x"},
+    "completing": {"_CONVLINT_COMPLETE": "complete_bash", "COMP_WORDS": "convlint check --gpu \x1b", "COMP_CWORD": "x"},
+    "click": {"_TYPER_STANDARD_TRACEBACK": "1", "CONVLINT_NO_CACHE": "::error::x"},
+    "source_date": {"SOURCE_DATE_EPOCH": "x"},
 }  # fmt: skip
 DEFINED = frozenset({0, 1, 2, 3})
 
@@ -121,7 +126,8 @@ def _signals() -> Iterator[Attack]:
                          signal=Signal(number=number, when="reads", delay=delay), after=_was_sent)  # fmt: skip
         for delay in (0.0, 0.05, 0.15, 0.3, 0.6):
             # one that comes when all is done finds nothing left to end
-            yield Attack(name=f"sig{name}_jobs_{delay}", make=_many, argv=("check", "--jobs", "2", "-o", "json", "nets"),
+            yield Attack(name=f"sig{name}_jobs_{delay}", make=_many,
+                         argv=("check", "--jobs", "2", "-o", "json", "nets"),
                          exits=frozenset({*exits, *((1, 3) if delay > 0.1 else ())}), bare="onnx",
                          signal=Signal(number=number, when="child", delay=delay), after=_was_sent)  # fmt: skip
 

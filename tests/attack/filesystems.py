@@ -39,7 +39,8 @@ def _caches() -> Iterator[Attack]:
         )
     for name, spoil in {
         **NO_FILES, "sparse_3_gb": sparse, "garbage": lambda path: path.write_bytes(os.urandom(50_000)),
-        "flipped": lambda path: path.write_bytes(_flipped(_SEED.read())), "cut": lambda path: path.write_bytes(_SEED.read()[:-100]),
+        "flipped": lambda path: path.write_bytes(_flipped(_SEED.read())),
+        "cut": lambda path: path.write_bytes(_SEED.read()[:-100]),
         "no_rules": lambda path: path.write_bytes(_SEED.read().replace(b"channel-alignment", b"channel-alignmenT")),
         "any_mode": lambda path: (path.write_bytes(_SEED.read()), path.chmod(0o777), path.parent.chmod(0o777)),
     }.items():  # fmt: skip

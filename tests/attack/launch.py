@@ -1,6 +1,6 @@
 """Runs one command and measures it, from a process so small that its own size does not count as the command's.
 
-A script of the standard library alone. It is given an order as JSON and writes what it saw as JSON to `order["report"]`:
+A script of the standard library alone. It is given an order as JSON and writes what it saw as JSON to `report` in it:
 the exit code, CPU seconds of the command and of all its reaped descendants, and peak memory in MB. Memory is the larger
 of two numbers: the kernel's own peak of the largest single process, which is exact, and the sum over the whole tree of
 proportional set sizes, which is sampled. Where there is no /proc, only the first is known.

@@ -43,13 +43,14 @@ DEEDS: dict[str, tuple[str, frozenset[int]]] = {
     "forks": ("import os; os.fork()", EITHER),
     "forks_and_exits": ("import os, sys; os.fork() or sys.exit(0)", EITHER),
     "fork_stays": ("import os, time; os.fork() or time.sleep(1000)", EITHER),
-    "fork_escapes": ("import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork(): time.sleep(1000)\n    os._exit(0)", EITHER),
+    "fork_escapes": ("import os, time\nif not os.fork():\n    os.setsid()\n"
+                     "    if not os.fork(): time.sleep(1000)\n    os._exit(0)", EITHER),
     "subprocess": ("import subprocess; subprocess.Popen(['sleep', '1000'])", EITHER),
     "atexit_zero": ("import atexit, os; atexit.register(os._exit, 0)", EITHER),
     "atexit_raises": ("import atexit; atexit.register(lambda: 1 / 0)", EITHER),
     "thread_stays": ("import threading, time; threading.Thread(target=time.sleep, args=(1000,)).start()", EITHER),
     "thread_exits": ("import threading, os; threading.Timer(0.01, os._exit, (0,)).start()", EITHER),
-    "thread_prints": ("import threading; threading.Thread(target=lambda: [print('::error::x') for _ in range(2000)]).start()", EITHER),
+    "thread_prints": ("import threading as t; t.Thread(target=lambda: print('::error::x\\n' * 2000)).start()", EITHER),
     "signal_handlers": ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)", EITHER),
     "alarm": ("import signal; signal.setitimer(signal.ITIMER_REAL, 0.05)", EITHER),
     "excepthook": ("import sys; sys.excepthook = lambda *a: print('::error::x')\nraise ValueError", FAILED),
@@ -58,7 +59,7 @@ DEEDS: dict[str, tuple[str, frozenset[int]]] = {
     "patches_os": ("import os; os.write = os.dup2 = os.pipe = None", EITHER),
     "del_modules": ("import sys; sys.modules.clear()", EITHER),
     "sys_path": ("import sys; sys.path[:] = []; sys.meta_path[:] = []", EITHER),
-    "umask_limits": ("import os, resource; os.umask(0o777); resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))", EITHER),
+    "umask_limits": ("import os, resource as r; os.umask(0o777); r.setrlimit(r.RLIMIT_NOFILE, (3, 3))", EITHER),
     "kills_parent": ("import os; os.kill(os.getppid(), 18)", EITHER),
     "huge_names": ("globals()['Net'] = type('N' * 1000000, (Net,), {}) if 'Net' in globals() else None", EITHER),
     "reads_stdin": ("import sys; sys.stdin.read()", EITHER),
@@ -67,18 +68,28 @@ DEEDS: dict[str, tuple[str, frozenset[int]]] = {
     "loops_deaf": ("import signal\nfor n in (2, 15, 14): signal.signal(n, signal.SIG_IGN)\nwhile True: pass", FAILED),
 }  # fmt: skip
 _ENDLESS = ("sleeps", "loops", "loops_deaf", "deep_recursion")
+_CLASS = "class Net(torch.nn.Module):\n"
+_OF_ONE = _CLASS + "    def __init__(self):\n        super().__init__()\n        self.c = torch.nn.Conv2d(3, 3, 1)\n"
+_FORWARD = "    def forward(self, x):\n"
 RESULTS = {
-    "none": "Net = None", "number": "Net = 3", "liar": "class Net:\n    __class__ = torch.nn.Module", "factory_of_none": "def Net(): return None",
+    "none": "Net = None",
+    "number": "Net = 3",
+    "liar": "class Net:\n    __class__ = torch.nn.Module",
+    "factory_of_none": "def Net(): return None",
     "getattr": "class M:\n    def __getattr__(self, n): raise SystemExit(0)\nNet = M()",
     "module_getattr": "def __getattr__(n): raise KeyboardInterrupt",
-    "no_eval": "class Net(torch.nn.Module):\n    def eval(self): raise SystemExit(0)",
-    "odd_parameters": "class Net(torch.nn.Module):\n    def parameters(self, *a): return iter([1])",
-    "endless_children": "class Net(torch.nn.Module):\n    def named_modules(self, *a, **k):\n        while True: yield 'a', self",
-    "circular": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.me = [self]\n    def forward(self, x): return self(x)",
-    "hostile_name": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.add_module('::error::x\\n\\x1b[31m##vso[x]', torch.nn.Conv2d(3, 62, 3))\n    def forward(self, x):\n        return list(self.children())[0](x)",
-    "many_layers": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.c = torch.nn.Conv2d(3, 3, 1)\n    def forward(self, x):\n        for _ in range(200000): x = self.c(x)\n        return x",
-    "huge_layer": "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__(); self.c = torch.nn.Conv2d(3, 2**40, 2**10)\n    def forward(self, x): return self.c(x)",
-}  # fmt: skip
+    "no_eval": _CLASS + "    def eval(self): raise SystemExit(0)",
+    "odd_parameters": _CLASS + "    def parameters(self, *a): return iter([1])",
+    "endless_children": _CLASS + "    def named_modules(self, *a, **k):\n        while True: yield 'a', self",
+    "circular": _CLASS + "    def forward(self, x): return self(x)",
+    "hostile_name": _OF_ONE.replace("self.c = ", "self.add_module('::error::x\\n\\x1b[31m##vso[x]', ").replace(
+        "1)\n", "1))\n"
+    )
+    + _FORWARD
+    + "        return list(self.children())[0](x)",
+    "many_layers": _OF_ONE + _FORWARD + "        for _ in range(200000): x = self.c(x)\n        return x",
+    "huge_layer": _OF_ONE.replace("3, 3, 1", "3, 2**40, 2**10") + _FORWARD + "        return self.c(x)",
+}
 _AT_IMPORT, _IN_INIT, _IN_FORWARD = "import", "init", "forward"
 
 
@@ -94,8 +105,9 @@ def attacks() -> Iterator[Attack]:
     for number, code in ((signal.SIGINT, {130}), (signal.SIGTERM, {143, -15, 130})):
         for jobs in ((), ("--jobs", "2")):
             made = "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(1000)\n"
-            yield Attack(name=f"signal_{number}_{'jobs' if jobs else 'one'}", make=partial(_write, "m_waits", made), bare="module",
-                         argv=("check", *SHAPE, *jobs, *NAMES, "m_waits:Net"), exits=frozenset(code), outputs=("started",),
+            yield Attack(name=f"signal_{number:d}_{'jobs' if jobs else 'one'}", make=partial(_write, "m_waits", made),
+                         argv=("check", *SHAPE, *jobs, *NAMES, "m_waits:Net"), bare="module",
+                         exits=frozenset(code), outputs=("started",),
                          signal=Signal(number=number, when="started"), after=_sent)  # fmt: skip
 
 
@@ -103,8 +115,8 @@ def of_module(name: str, code: str, exits: frozenset[int], *, endless: bool = Fa
     """A module that is checked beside the innocent specs; one that never ends is given three seconds."""
     module = f"m_{name}"
     options = (*SHAPE, "--module-timeout", "3") if endless else SHAPE
-    return Attack(name=name, make=partial(_write, module, code), inputs=(f"{module}:Net",), options=options, exits=exits,
-                  bare="module", extra_s=3.0 if endless else 0.0, alone=endless or "allocates" in name,
+    return Attack(name=name, make=partial(_write, module, code), inputs=(f"{module}:Net",), options=options,
+                  exits=exits, bare="module", extra_s=3.0 if endless else 0.0, alone=endless or "allocates" in name,
                   stdin="open" if "stdin" in name else b"", after=_not_forged)  # fmt: skip
 
 

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from random import Random
 
 from . import seeds
-from .mutations import as_json, in_bytes, in_document, in_message, in_text
+from .message_mutations import in_message
+from .mutations import as_json, in_bytes, in_document, in_text
 
 EXPRESSIONS = (
-    "groups == 1 and gpu.tensor_cores and C > 4", "C % align == 0 and K % align == 0", "ceil_to(C, 8) - C < min(K, 3, N)",
+    "groups == 1 and gpu.tensor_cores and C > 4", "C % align == 0 and K % align == 0",
+    "ceil_to(C, 8) - C < min(K, 3, N)",
     "dtype in ('fp16', 'bf16') or not P", "1 if C else (2 if K else 3)", "-C + -(-K // 2) * abs(H - W)",
 )  # fmt: skip
-COMMENTS = "a: 1  # convlint: ignore[CL102, channel-alignment] until 2020-01-01 reason\n# convlint: ignore-file[CL1] x\n- b # convlint: ignore\n"
+COMMENTS = (
+    "a: 1  # convlint: ignore[CL102, channel-alignment] until 2020-01-01 reason\n"
+    "# convlint: ignore-file[CL1] x\n- b # convlint: ignore\n"
+)
 
 
 def _spec(random: Random) -> bytes:

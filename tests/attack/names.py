@@ -57,7 +57,8 @@ def attacks() -> Iterator[Attack]:
             exits=frozenset({0}),
         )
         yield Attack(name=f"two_gpus_estimate_{style}", make=_layers,
-                     argv=("estimate", "hostile.yaml", "--gpu", "a100", "--gpu", "v100", "-o", style), exits=frozenset({0}))  # fmt: skip
+                     argv=("estimate", "hostile.yaml", "--gpu", "a100", "--gpu", "v100", "-o", style),
+                     exits=frozenset({0}))  # fmt: skip
         yield Attack(
             name=f"files_estimate_{style}",
             make=_folders,
@@ -66,7 +67,8 @@ def attacks() -> Iterator[Attack]:
         )
     yield Attack(name="layers_export", make=_layers, argv=("export", "hostile.yaml"), exits=frozenset({0}))
     yield Attack(name="layers_sweep", make=_layers, exits=frozenset({0}),
-                 argv=("sweep", "hostile.yaml", "--layer", NAMES[0], "-N", "1,2", "-o", "text", "-o", "csv=new"), outputs=("new",))  # fmt: skip
+                 argv=("sweep", "hostile.yaml", "--layer", NAMES[0], "-N", "1,2", "-o", "text", "-o", "csv=new"),
+                 outputs=("new",))  # fmt: skip
     yield Attack(
         name="layers_text_colored",
         make=_layers,
@@ -182,12 +184,13 @@ def _faults(folder: Path) -> None:
             "key": f"{{ {word}: 1 }}", "size": f"{{ C: {word} }}", "input": f"{{ name: a, input: {word} }}",
             "dtype": f"{{ dtype: {word} }}", "op": f"{{ op: {word} }}",
         }.items():  # fmt: skip
-            text = f"version: 1\ntarget: [{word}]\nruntime: {{ {word}: 1 }}\nlayers:\n  - {line}  # convlint: ignore[{name!r}]\n"
+            text = f"version: 1\ntarget: [{word}]\nruntime: {{ {word}: 1 }}\nlayers:\n  - {line}"
+            text += f"  # convlint: ignore[{name!r}]\n"
             (folder / f"f{number}_{key}.yaml").write_text(text, encoding="utf-8", errors="replace")
 
 
 def _onnx(folder: Path) -> None:
-    from .onnx_models import model, node
+    from .onnx_parts import model, node
 
     names = [name for name in NAMES if "\ud800" not in name]
     nodes = [node("Conv", ["x", "w"], [f"y{i}"], name=name, doc_string=name) for i, name in enumerate(names)]

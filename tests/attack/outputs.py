@@ -73,7 +73,8 @@ def _kept() -> Iterator[Attack]:
     yield Attack(name="mode_kept", make=_private, argv=line, outputs=("out.json",), after=partial(_mode, "out.json"))
     yield Attack(name="mode_kept_baseline", make=_private, argv=("check", FIRST, "--write-baseline", "out.json"),
                  outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
-    yield Attack(name="mode_kept_pruned", make=_stale, argv=("check", FIRST, "--baseline", "out.json", "--prune-baseline"),
+    yield Attack(name="mode_kept_pruned", make=_stale,
+                 argv=("check", FIRST, "--baseline", "out.json", "--prune-baseline"),
                  outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
     for command in ("estimate", "export"):
         target = "csv=out.json" if command == "estimate" else "out.json"

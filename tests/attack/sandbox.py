@@ -1,11 +1,13 @@
-"""The folder that an attack runs in: the innocent inputs in it, and what a run changed there."""
+"""What an attack runs in: the folder with its innocent inputs, the streams, the script, and what a run changed."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 FIRST, LAST = "a_first.yaml", "z_last.yaml"
@@ -19,6 +21,8 @@ INNOCENT = {
     for name in NAMES
 }
 _LARGE = 16 << 20
+# what a console script is; the folder of this file, and not the current one, is where Python looks first
+_SCRIPT = "import sys\nfrom convlint.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 
 Entry = tuple[object, ...]
 
@@ -51,7 +55,7 @@ def _entry(path: str) -> Entry:
 
 
 def changes(before: dict[str, Entry], after: dict[str, Entry], allowed: Iterable[str]) -> list[str]:
-    """Paths that came, went or differ, but for those allowed (a folder ends in /) and the byte code that Python keeps of modules it runs."""
+    """Paths that came, went or differ, but for those allowed (folders end in /) and Python's byte code."""
     permitted = set(allowed)
     below = tuple(path for path in permitted if path.endswith("/"))
     return sorted(
@@ -62,3 +66,38 @@ def changes(before: dict[str, Entry], after: dict[str, Entry], allowed: Iterable
         and not f"{path}/".startswith(below or ("\0",))
         and "__pycache__" not in path
     )
+
+
+def source(kind: bytes | str, folder: Path) -> tuple[int, ...]:
+    """Standard input: the descriptor to read from, and the end that keeps it open."""
+    if kind == "open":
+        return os.pipe()
+    (folder / "in").write_bytes(kind if isinstance(kind, bytes) else b"")
+    return (os.open(folder / "in", os.O_RDONLY),)
+
+
+def sink(kind: str, path: Path) -> tuple[int, ...]:
+    """Standard output or error: a descriptor of the file, of what is always full, or of a pipe that nobody reads."""
+    path.write_bytes(b"")
+    if kind == "full":
+        return (os.open("/dev/full", os.O_WRONLY),)
+    if kind == "broken":
+        reading, writing = os.pipe()
+        os.close(reading)
+        return (writing,)
+    return (os.open(path, os.O_WRONLY),)
+
+
+@cache
+def shared() -> Path:
+    """A folder for what all runs share: the cache of rules, the script."""
+    return Path(tempfile.mkdtemp(prefix="convlint-attack-"))
+
+
+@cache
+def script() -> Path:
+    """The command, as a console script is."""
+    path = shared() / "bin" / "convlint"
+    path.parent.mkdir()
+    path.write_text(_SCRIPT, encoding="utf-8")
+    return path

@@ -1,4 +1,4 @@
-"""Which attacks run when: all of them in the long run, and in the short one those that stand for a kind of their own."""
+"""Which attacks run when: all in the long run, in the short one those that stand for a kind of their own."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ GENERATORS: Mapping[str, Callable[[], Iterator[Attack]]] = {
 }  # fmt: skip
 # an attack whose whole name this matches is part of the short run
 SHORT: Mapping[str, str] = {
-    "models": r"onnx_.*|(pt2|keras|safetensors)_(?!.*_(true|minus_one|float|digits|nan)$).*|spec_(C|name|padding|input)_\d\d"
+    "models": r"onnx_.*|(pt2|keras|safetensors)_(?!.*_(true|minus_one|float|digits|nan)$).*"
+    r"|spec_(C|name|padding|input)_\d\d"
     r"|spec_(layers_of_numbers_4_mb|inputs_4_mb|unknown_targets_100_kb|chain_of_20000|.*bomb|sparse_3_gb|deep_lists)",
     "configs": r"convlint.toml_(fifo|looping_link|link_to_zeros|sparse_3_gb|dotted_key|many_file_ignores|control_key)"
     r"|pyproject.toml_(fifo|folder|looping_link|sparse_3_gb|words_of_tool|dots_of_tool|dotted_below_tool|nested_tables)"
     r"|rule_(squares|deep_expression|many_lets|explained|shown_(control|command)_title|file_(fifo|sparse_3_gb))"
     r"|baseline_(fifo|sparse_3_gb|deep|commands)|(argument|exclude|file_ignores|layer_ignores)_stars|extends_for_long",
-    "names": r"(layers|faults|folder)_check_(text|github|markdown)|layers_(estimate_(text|csv)|export|sweep)|onnx_layers_export"
+    "names": r"(layers|faults|folder)_check_(text|github|markdown)|layers_(estimate_(text|csv)|export|sweep)"
+    r"|onnx_layers_export"
     r"|typed_(export|gpu|command|figure)_(00|07|14)|evil_check_(plain|folder|absolute)_evil:Net(\.yaml)?"
     r"|evil_(jobs|estimate|export|sweep)_evil:Net(\.yaml)?|evil_(folder|dangling)|dash_o.*",
-    "outputs": r"over_(input|symbolic|hard|config|extended)_check_folder|over_input_(write_baseline|estimate|export|github_summary)"
+    "outputs": r"over_(input|symbolic|hard|config|extended)_check_folder"
+    r"|over_input_(write_baseline|estimate|export|github_summary)"
     r"|two_.*|output_.*|named_config|.*mode_kept.*|link_kept|hard_link_kept|planted_temporary",
-    "filesystems": r"cache_(no_folder|read_only|planted_(fifo|sparse_3_gb|garbage|cut|any_mode))|folder_.*|replaced_.*|path_too_long"
+    "filesystems": r"cache_(no_folder|read_only|planted_(fifo|sparse_3_gb|garbage|cut|any_mode))"
+    r"|folder_.*|replaced_.*|path_too_long"
     r"|input_(fifo|link_to_memory|looping_link|folder)\..*",
-    "environments": r"std(out|err)_(closed|full|broken)_(check|help|usage|stdin)|stdin_closed.*|all_closed_check|stdin_huge"
+    "environments": r"std(out|err)_(closed|full|broken)_(check|help|usage|stdin)|stdin_closed.*"
+    r"|all_closed_check|stdin_huge"
     r"|env_(columns_huge|lang_c|no_home|home_here|completing|ascii)|shadowed_(jobs|check|packages_jobs|jobs_onnx|onnx)"
     r"|sig(int|term)_(reading_0.0|jobs_0.15)|limit_(files_12|no_output|memory)",
-    "modules": r"(keyboard_interrupt|os_exit_by_ctypes|kill|chdir|prints|replaces_stdout|closes_everything|forks|fork_escapes"
-    r"|atexit_zero|atexit_raises|thread_stays|signal_handlers|patches_json)_import|(loops_deaf|allocates)_init|result_hostile_name"
+    "modules": r"(keyboard_interrupt|os_exit_by_ctypes|kill|chdir|prints|replaces_stdout|closes_everything|forks"
+    r"|fork_escapes|atexit_zero|atexit_raises|thread_stays|signal_handlers|patches_json)_import|(loops_deaf|allocates)_init"
+    r"|result_hostile_name"
     r"|signal_2_one",
 }
 _TOGETHER = 40

@@ -76,7 +76,8 @@ def cases() -> Iterator[tuple[str, Callable[[], Any], bool]]:
         lambda: (
             HEAD
             + "".join(
-                f"  - {{ name: l{i}, N: {i + 1}, C: {i % 500 + 1}, H: {i % 200 + 9}, W: 9, K: {i % 77 + 1}, kernel_size: 3 }}\n"
+                f"  - {{ name: l{i}, N: {i + 1}, C: {i % 500 + 1}, H: {i % 200 + 9}, "
+                f"W: 9, K: {i % 77 + 1}, kernel_size: 3 }}\n"
                 for i in range(20_000)
             )
         ),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from .contract import Attack, Outcome, breaches, hold, stream_problems
+from .contract import Attack, Outcome, breaches, hold
 from .sandbox import FIRST, LAST, NAMES, changes, snapshot
+from .streams import stream_problems
 
 REPORT = json.dumps({"layers": [{"path": name} for name in NAMES], "findings": [{"path": name} for name in NAMES]})
 BARE = Outcome(code=1, out=REPORT, err="", cpu_s=0.2, mb=25, stopped="", signalled=False, orphans=(), changed=())
