@@ -116,7 +116,8 @@ def of_module(name: str, code: str, exits: frozenset[int], *, endless: bool = Fa
     module = f"m_{name}"
     options = (*SHAPE, "--module-timeout", "3") if endless else SHAPE
     return Attack(name=name, make=partial(_write, module, code), inputs=(f"{module}:Net",), options=options,
-                  exits=exits, bare="module", extra_s=3.0 if endless else 0.0, alone=endless or "allocates" in name,
+                  exits=exits, bare="module", extra_s=3.0 if endless else 0.0, says="seconds" if endless else "",
+                  alone=endless or "allocates" in name,
                   stdin="open" if "stdin" in name else b"", after=_not_forged)  # fmt: skip
 
 

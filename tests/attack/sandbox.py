@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable
@@ -91,7 +93,9 @@ def sink(kind: str, path: Path) -> tuple[int, ...]:
 @cache
 def shared() -> Path:
     """A folder for what all runs share: the cache of rules, the script."""
-    return Path(tempfile.mkdtemp(prefix="convlint-attack-"))
+    folder = tempfile.mkdtemp(prefix="convlint-attack-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @cache
