@@ -22,8 +22,9 @@ from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu, runtime_of, with_h
 
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
-from convlint.gpu import Gpu
-from convlint.model import Dtype, tensor_elements
+from convlint.gpus.gpu import Gpu
+from convlint.model.gemm import tensor_elements
+from convlint.model.layer import Dtype
 
 Model = Callable[[Row, Gpu], float | None]
 

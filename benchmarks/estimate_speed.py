@@ -12,8 +12,9 @@ if __name__ == "__main__":
 
 from convlint.estimate import estimate_layer, time_us
 from convlint.estimate.board import board_of
-from convlint.gpu import load_gpu
-from convlint.model import ConvLayer, Dtype, Runtime, with_output
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
 
 CASES = (("a100", "fp16"), ("t4", "fp16"), ("v100", "fp16"), ("v100", "fp32"), ("rtx-3090", "tf32"), ("h100", "bf16"))
 LAYERS, REPEATS = 300, 7

@@ -25,7 +25,7 @@ from metrics import Predicted, gain_pairs
 from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu
 
 from convlint.estimate import board, constants
-from convlint.gpu import Gpu
+from convlint.gpus.gpu import Gpu
 
 TENSOR = ("VOLTA", "TURING", "AMPERE")
 SIMT = ("SIMT", "SIMT_VOLTA", "SIMT_TURING")

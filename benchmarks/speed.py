@@ -122,13 +122,13 @@ def bench_spec(folder: Path, runs: int) -> None:
 
 def bench_estimates(folder: Path, runs: int) -> None:
     """The cost model: one layer's three passes, and what it adds to a check of 10,000 distinct layers."""
-    from convlint import engine
+    from convlint.engine import check as engine
     from convlint.estimate import estimate_layer
-    from convlint.gpu import load_gpu
+    from convlint.gpus.gpu import load_gpu
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import file_input
     from convlint.readers.reading import Reading
-    from convlint.rulebook import load_rulebook
+    from convlint.rulebook.book import load_rulebook
 
     path = folder / "distinct.yaml"
     path.write_text(spec_text(10_000, distinct=True))

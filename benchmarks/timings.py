@@ -8,8 +8,10 @@ from pathlib import Path
 
 from convlint.errors import ConvlintError
 from convlint.estimate.constants import STREAM_BANDWIDTH
-from convlint.gpu import Gpu, gpu_names, load_gpu
-from convlint.model import ConvLayer, Dtype, Pass, Runtime, flops, tensor_elements, with_output
+from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
+from convlint.model.gemm import flops, tensor_elements
+from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
+from convlint.model.runtime import Runtime
 
 DEFAULT_CSV = Path(__file__).resolve().parent / "data" / "conv_timings.csv"
 # NeuSight times its layers from Python: each of its rows carries this much that is no convolution.

@@ -5,13 +5,13 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from convlint.api import lint
-    from convlint.model import ConvLayer
+    from convlint.model.layer import ConvLayer
     from convlint.report import Finding, Report
 
 __version__ = "0.1.1"
 __all__ = ["ConvLayer", "Finding", "Report", "__version__", "lint"]
 
-_HOMES = {"ConvLayer": "model", "Finding": "report", "Report": "report", "lint": "api"}
+_HOMES = {"ConvLayer": "model.layer", "Finding": "report", "Report": "report", "lint": "api"}
 
 
 def __getattr__(name: str) -> object:

@@ -26,7 +26,7 @@ def main() -> None:
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
     gc.set_threshold(100_000, 50, 100)
     try:
-        from convlint.commands.gate import gate, stand_in_for_closed_streams
+        from convlint.cli.streams.gate import gate, stand_in_for_closed_streams
 
         stand_in_for_closed_streams()
         sys.stdout, sys.stderr = gate(sys.stdout), gate(sys.stderr, expendable=True)
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from convlint.commands.gate import gates
+    from convlint.cli.streams.gate import gates
 
     with gates():
         return _outcome(arguments)
@@ -45,7 +45,7 @@ def _run(arguments: list[str]) -> int:
 def _outcome(arguments: list[str]) -> int:
     import typer
 
-    from convlint.cli import app
+    from convlint.cli.app import app
     from convlint.errors import ConvlintError
 
     # Typer's own errors share click's base class, under whatever name the installed version keeps it.

@@ -7,12 +7,12 @@ from os import PathLike, fspath
 from os.path import join
 from typing import Literal
 
-from convlint.baseline import read_baseline
 from convlint.errors import UsageError, suggestion
-from convlint.linting import lint_paths
-from convlint.plan import Options
+from convlint.lint.lint import lint_paths
+from convlint.lint.plan import Options
 from convlint.readers import ReadOptions
 from convlint.report import Report
+from convlint.verdict.baseline import read_baseline
 
 Words = str | Iterable[str]
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from convlint.model import ConvLayer, Location, Mode
+from convlint.model.layer import ConvLayer, Mode
+from convlint.model.location import Location
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate

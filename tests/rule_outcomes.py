@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from convlint.engine import Target, check_network
-from convlint.gpu import load_gpu
-from convlint.located_yaml import parse
-from convlint.readers.yaml_spec import read_fragment
+from convlint.engine.check import Target, check_network
+from convlint.files.located_yaml import parse
+from convlint.gpus.gpu import load_gpu
+from convlint.readers.spec.reader import read_fragment
 from convlint.report import Finding
-from convlint.rulebook import Rulebook, load_rulebook
+from convlint.rulebook.book import Rulebook, load_rulebook
 
 _RULES = load_rulebook()
 

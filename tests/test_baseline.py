@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
-from convlint.baseline import Entry, parse_baseline, render
-from convlint.commands import files
+from convlint.cli.streams import files
 from convlint.errors import UsageError
+from convlint.verdict.baseline import Entry, parse_baseline, render
 
 
 @pytest.fixture(autouse=True)

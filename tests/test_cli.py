@@ -17,7 +17,7 @@ import pytest
 from command_line import Ran, convlint, default_interrupt
 
 from convlint import __version__
-from convlint.gpu import gpu_names
+from convlint.gpus.gpu import gpu_names
 from convlint.reporters import REPORTERS
 
 HEAD = "version: 1\ndefaults: { N: 32, dtype: fp16, layout: NHWC }\nlayers:\n"
@@ -123,7 +123,7 @@ def test_exit_codes(arguments: list[str], code: int, form: str) -> None:
 
 
 def test_a_defect_of_our_own_is_4_and_the_other_inputs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.readers import yaml_spec
+    from convlint.readers.spec import reader as yaml_spec
 
     original = yaml_spec.read
 
@@ -158,7 +158,7 @@ def test_a_defect_outside_of_any_input_is_4(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.readers import yaml_spec
+    from convlint.readers.spec import reader as yaml_spec
 
     def interrupted(*_: object) -> Any:
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import sys
 import pytest
 from command_line import convlint
 
-from convlint.completion import formats, gpus_and_aliases, rule_keys
+from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
 
 
 def complete(*words: str) -> list[str]:

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
-from convlint.config import Configs, config_in, may_configure
-from convlint.config_keys import KEYS
+from convlint.config.find import Configs, config_in, may_configure
+from convlint.config.keys import KEYS
+from convlint.config.path_patterns import PathPattern
+from convlint.config.toml_source import TomlSource, key_offsets, position
 from convlint.errors import UsageError
-from convlint.path_patterns import PathPattern
-from convlint.toml_source import TomlSource, key_offsets, position
 
 
 @pytest.fixture(autouse=True)
@@ -515,7 +515,7 @@ def test_inherited_entries_count_too() -> None:
 
 
 def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convlint.rule_folders.MOST_SEEN", 200)
+    monkeypatch.setattr("convlint.rulebook.folders.MOST_SEEN", 200)
     for number in range(201):
         write(f"many/{number}.txt", "")
     write("convlint.toml", 'rules = ["many"]')
@@ -525,7 +525,7 @@ def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch
 
 def test_many_files_beside_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr("convlint.config.suggestion", lambda _word, known: seen.append(len(list(known))) or "")
+    monkeypatch.setattr("convlint.config.find.suggestion", lambda _word, known: seen.append(len(list(known))) or "")
     for number in range(700):
         write(f"{number}.toml", "")
     write("convlint.toml", 'extend = "missing.toml"')
@@ -684,8 +684,8 @@ def test_no_config_costs_next_to_nothing() -> None:
     import subprocess
     import sys
 
-    code = "import sys\nfrom convlint.config import Configs\nassert Configs().of('bad.yaml').path is None\n"
-    code += "assert not {'tomllib', 'convlint.config_keys', 'convlint.toml_source'} & set(sys.modules)\n"
+    code = "import sys\nfrom convlint.config.find import Configs\nassert Configs().of('bad.yaml').path is None\n"
+    code += "assert not {'tomllib', 'convlint.config.keys', 'convlint.config.toml_source'} & set(sys.modules)\n"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert config_in(str(Path.cwd())) is None
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from convlint.engine import Target, check_network
+from convlint.engine.check import Target, check_network
+from convlint.engine.results import NetworkResult, assemble
 from convlint.errors import RuleError
-from convlint.gpu import load_gpu
-from convlint.model import Mode
+from convlint.gpus.gpu import load_gpu
+from convlint.lint.run import Job, check_inputs
+from convlint.model.layer import Mode
 from convlint.readers.inputs import file_input
-from convlint.readers.yaml_spec import read_spec
+from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding, Report
-from convlint.results import NetworkResult, assemble
-from convlint.rule_file import read_rule
-from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
-from convlint.run import Job, check_inputs
+from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.file import read_rule
 
 BUILTIN = load_rulebook()
 

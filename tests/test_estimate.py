@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
-from convlint.gpu import gpu_names, load_gpu
-from convlint.model import PASSES, ConvLayer, Dtype, Runtime, Version, gemm, with_output
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.model.gemm import gemm
+from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
 
 RUNTIME = Runtime()
 A100 = load_gpu("a100")

@@ -10,12 +10,13 @@ import re
 import pytest
 
 from convlint.__main__ import _run
-from convlint.commands.estimate_csv import COLUMNS
-from convlint.commands.estimate_table import bar, product
-from convlint.commands.estimate_totals import clock, figures
+from convlint.cli.commands.estimate_csv import COLUMNS
+from convlint.cli.commands.estimate_table import bar, product
+from convlint.cli.commands.estimate_totals import clock, figures
 from convlint.estimate import estimate_layer
-from convlint.gpu import load_gpu
-from convlint.model import ConvLayer, Dtype, Runtime, with_output
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
 from convlint.reporters.snippet import columns
 
 NET = """\

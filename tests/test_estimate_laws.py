@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
 from convlint.estimate.board import board_of
-from convlint.gpu import gpu_names, load_gpu
-from convlint.model import PASSES, ConvLayer, Dtype, Runtime, with_output
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
 
 RUNTIME = Runtime()
 TENSOR_GPUS = ("v100", "t4", "a100", "rtx-3090", "rtx-4090", "l4", "h100")

@@ -13,9 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convlint.export import spec_text
-from convlint.model import ConvLayer, Dtype, Network, Runtime, Version, with_output
-from convlint.readers import ReadOptions, onnx_model, torch_module, yaml_spec
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+from convlint.readers import ReadOptions
+from convlint.readers.onnx import reader as onnx_model
+from convlint.readers.spec import reader as yaml_spec
+from convlint.readers.spec.writing import spec_text
+from convlint.readers.torch import module as torch_module
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 

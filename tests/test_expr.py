@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.expr import UNKNOWN, Expr, ExprError, Type, UnknownValue, compile_expr
-from convlint.model import Version
+from convlint.model.version import Version
+from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, Type, UnknownValue, compile_expr
 
 VOCABULARY: dict[str, Type] = {
     "C": "number", "K": "number", "name": "text", "first": "truth", "gpu.sms": "number", "gpu.name": "text",

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from convlint.errors import UsageError
-from convlint.figure_sweep import figure_layer, figure_sweep
-from convlint.figures import FIGURES
-from convlint.gpu import load_gpu
-from convlint.model import PASSES
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import PASSES
+from convlint.sweep.figure_sweep import figure_layer, figure_sweep
+from convlint.sweep.figures import FIGURES
 
 
 def rates(number):

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from convlint.flow_yaml import flow
+from convlint.files.flow_yaml import flow
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reporters.parsed import workflow_commands
 
-from convlint.commands.gate import Gate
-from convlint.commands.output import write
+from convlint.cli.streams.gate import Gate
+from convlint.cli.streams.output import write
 from convlint.reporters import REPORTERS, Style
 
 NAMES = [

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from convlint.errors import ConvlintError, UsageError
-from convlint.gpu import Gpu, aliases, gpu_names, load_gpu, occupancy_warps, parse_gpu, resident_warps
-from convlint.model import Dtype
+from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu, occupancy_warps, parse_gpu, resident_warps
+from convlint.model.layer import Dtype
 
 FOLDER = Path(__file__).parent.parent / "convlint" / "gpus"
 
@@ -422,7 +422,7 @@ def test_defective_file_is_refused(key: str, value: object, complaint: str) -> N
 
 @pytest.mark.parametrize("text", ["", "- 1", "a: [", "a: \x00"])
 def test_unreadable_file_is_refused(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import convlint.gpu as module
+    import convlint.gpus.gpu as module
 
     (tmp_path / "odd.yaml").write_text(text)
     monkeypatch.setattr(module, "_FOLDER", tmp_path)
@@ -431,6 +431,6 @@ def test_unreadable_file_is_refused(text: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_loading_one_gpu_stays_light() -> None:
-    code = "import sys; from convlint.gpu import load_gpu; load_gpu('a100'); print(*sorted(sys.modules))"
+    code = "import sys; from convlint.gpus.gpu import load_gpu; load_gpu('a100'); print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"difflib", "importlib.resources", "rich", "typer", "torch", "onnx"} & set(loaded)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint import located_yaml
 from convlint.errors import InputFault
-from convlint.located_yaml import Value, parse, read_text
+from convlint.files import located_yaml
+from convlint.files.located_yaml import Value, parse, read_text
 
 
 def parsed(text: str) -> Value:

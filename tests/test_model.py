@@ -10,21 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.model import (
-    PASSES,
-    ConvLayer,
-    Dtype,
-    Gemm,
-    Location,
-    Version,
-    flops,
-    gemm,
-    output_size,
-    same_padding,
-    tensor_elements,
-    transposed_output_size,
-    with_output,
-)
+from convlint.model.gemm import Gemm, flops, gemm, tensor_elements
+from convlint.model.geometry import output_size, same_padding, transposed_output_size
+from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
+from convlint.model.location import Location
+from convlint.model.version import Version
 
 
 def layer(**sizes: Any) -> ConvLayer:

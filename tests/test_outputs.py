@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import convlint
 
-from convlint.commands.files import replace_file
+from convlint.cli.streams.files import replace_file
 from convlint.errors import UsageError
 
 SPEC = "version: 1\nlayers:\n  - { name: a, N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16 }\n"

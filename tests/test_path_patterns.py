@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD
 
-from convlint.globs import name_expression, path_expression
-from convlint.path_patterns import PathPattern
+from convlint.config.path_patterns import PathPattern
+from convlint.files.globs import name_expression, path_expression
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from convlint.commands import progress
-from convlint.commands.progress import Progress
+from convlint.cli.streams import progress
+from convlint.cli.streams.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -49,7 +49,7 @@ def test_otherwise_nothing_is_shown(
 
 def test_rich_is_loaded_only_for_the_bar() -> None:
     code = (
-        "import sys\nfrom convlint.__main__ import _run\nimport convlint.commands.check\n"
+        "import sys\nfrom convlint.__main__ import _run\nimport convlint.cli.commands.check\n"
         "_run(['check', '-', '--isolated', '-o', 'concise'])\nassert 'rich.progress' not in sys.modules\n"
     )
     spec = "version: 1\nlayers:\n  - { C: 64, K: 64, R: 1, S: 1 }\n"

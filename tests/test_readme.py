@@ -25,7 +25,7 @@ def test_console_blocks_show_what_is_printed(number: int, printed):
 
 
 def test_every_command_is_shown():
-    from convlint.cli import app
+    from convlint.cli.app import app
 
     groups = [app, *(group.typer_instance for group in app.registered_groups)]
     names = {command.name or command.callback.__name__ for group in groups for command in group.registered_commands}

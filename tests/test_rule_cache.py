@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from checkout import ROOT
 
-from convlint import private_folder, rule_cache
-from convlint.rule_cache import cached_plain_rules, packed, unpacked
-from convlint.rule_folders import builtin_folder, rule_files
+from convlint.files import private_folder
+from convlint.rulebook import cache as rule_cache
+from convlint.rulebook.cache import cached_plain_rules, packed, unpacked
+from convlint.rulebook.folders import builtin_folder, rule_files
 
 PATHS = rule_files(builtin_folder())[:2]
 SOMEONE_ELSE = 54321
@@ -45,18 +46,18 @@ def filled(cache: Path) -> Path:
 
 def files_read() -> int:
     """How many rule files it takes to load the rules; the rules are checked to be right, whatever the cache holds."""
-    import convlint.rule_file
+    import convlint.rulebook.file
 
-    whole = [convlint.rule_file.read_rule(path) for path in PATHS]
+    whole = [convlint.rulebook.file.read_rule(path) for path in PATHS]
     read: list[str] = []
-    original = convlint.rule_file.read_rule
+    original = convlint.rulebook.file.read_rule
 
     def counted(path: str) -> Any:
         read.append(path)
         return original(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("convlint.rule_file.read_rule", counted)
+        patch.setattr("convlint.rulebook.file.read_rule", counted)
         assert cached_plain_rules(PATHS) == whole
     return len(read)
 

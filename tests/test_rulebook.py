@@ -17,12 +17,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from convlint import rule_cache
 from convlint.errors import RuleError
-from convlint.rule_examples import run_examples
-from convlint.rule_file import read_rule
-from convlint.rule_folders import builtin_folder, rule_files
-from convlint.rulebook import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.lint.rule_examples import run_examples
+from convlint.rulebook import cache as rule_cache
+from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.file import read_rule
+from convlint.rulebook.folders import builtin_folder, rule_files
 
 ROOT = Path(__file__).parent.parent
 
@@ -324,7 +324,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> int:
         read.append(path)
         return read_rule(path)
 
-    monkeypatch.setattr("convlint.rule_file.read_rule", counted)
+    monkeypatch.setattr("convlint.rulebook.file.read_rule", counted)
     rules = rule_cache.cached_plain_rules(paths)
     monkeypatch.undo()
     assert [rule["path"] for rule in rules] == paths

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.located_yaml import parse, read_text
-from convlint.rule_examples import Outcome, run_examples
-from convlint.rule_folders import builtin_folder, rule_files
-from convlint.rulebook import Rule, load_rulebook
-from convlint.vocabulary import MEANINGS, VOCABULARY
+from convlint.files.located_yaml import parse, read_text
+from convlint.lint.rule_examples import Outcome, run_examples
+from convlint.rulebook.book import load_rulebook
+from convlint.rulebook.folders import builtin_folder, rule_files
+from convlint.rulebook.rule import Rule
+from convlint.rulebook.vocabulary import MEANINGS, VOCABULARY
 
 RULES = load_rulebook().rules
 

@@ -6,8 +6,9 @@ import pytest
 from rule_outcomes import SILENT, findings, outcome
 
 from convlint.estimate import estimate_layer
-from convlint.gpu import load_gpu, occupancy_warps, resident_warps
-from convlint.model import ConvLayer, Dtype, Runtime, with_output
+from convlint.gpus.gpu import load_gpu, occupancy_warps, resident_warps
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
 
 
 def layer(N: int = 32, C: int = 64, H: int = 56, K: int = 64, R: int = 3, dtype: str = "fp32", name: str = "x") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rule_outcomes import SILENT, findings, outcome
 
-from convlint.model import with_output
-from convlint.pricing import with_fix
-from convlint.readers.yaml_spec import read_spec
+from convlint.engine.pricing import with_fix
+from convlint.model.layer import with_output
+from convlint.readers.spec.reader import read_spec
 
 MAP = "N: 1, C: 8, K: 8, dtype: fp32"
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from convlint.__main__ import _run
+from convlint.lint.run import Job, check_inputs
 from convlint.readers.inputs import file_input
-from convlint.rulebook import load_rulebook
-from convlint.run import Job, check_inputs
+from convlint.rulebook.book import load_rulebook
 
 FOLDER = Path(__file__).parent.parent / "sample_configs"
 

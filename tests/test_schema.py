@@ -13,8 +13,8 @@ from command_line import convlint
 from jsonschema import Draft202012Validator
 from specs import BAD, GOOD
 
-from convlint.readers.spec_fields import CANONICAL
-from convlint.readers.yaml_spec import read_spec
+from convlint.readers.spec.fields import CANONICAL
+from convlint.readers.spec.reader import read_spec
 
 SAMPLES = sorted((Path(__file__).parent.parent / "sample_configs").glob("*.yaml"))
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from convlint.errors import ConvlintError
-from convlint.gpu import gpu_names, load_gpu
-from convlint.model import Version
-from convlint.support import dropped, first_version, last_version, parse_support, supported, too_old
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.gpus.support import dropped, first_version, last_version, parse_support, supported, too_old
+from convlint.model.version import Version
 
 FILE = Path(__file__).parent.parent / "convlint" / "support.yaml"
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import HEAD, ODD
 
-from convlint.suppression_comments import find_comments
+from convlint.verdict.comments import find_comments
 
 BOTH = "CL102, CL006"
 

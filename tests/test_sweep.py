@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.__main__ import _run
-from convlint.commands.text_plot import plot
+from convlint.cli.commands.text_plot import plot
 from convlint.errors import UsageError
-from convlint.gpu import load_gpu
-from convlint.model import ConvLayer, Dtype, Runtime, with_output
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
 from convlint.reporters.ink import painter
 from convlint.reporters.snippet import columns
-from convlint.sweep import MOST_POINTS, geometric, parse_values, peak_flops, series, unknown_time, vary
+from convlint.sweep.sweep import MOST_POINTS, geometric, parse_values, peak_flops, series, unknown_time, vary
 
 FIG4 = ["-C", "4096", "-H", "16", "-W", "16", "-K", "256", "-R", "3", "-S", "3", "--pad", "1",
         "--dtype", "fp16", "--layout", "NHWC", "--gpu", "a100"]  # fmt: skip

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from convlint.config.toml_source import TomlSource, key_offsets, position
+from convlint.config.toml_tokens import MOST_MARKS, MOST_NESTED, MOST_PARTS, MOST_WORD, problem, tokens
 from convlint.errors import UsageError
-from convlint.toml_source import TomlSource, key_offsets, position
-from convlint.toml_tokens import MOST_MARKS, MOST_NESTED, MOST_PARTS, MOST_WORD, problem, tokens
 
 SIZE = 2**20
 
@@ -147,7 +147,7 @@ def test_many_places_of_a_long_file_are_found_with_one_pass(monkeypatch: pytest.
         calls.append(text)
         return key_offsets(text)
 
-    monkeypatch.setattr("convlint.toml_source.key_offsets", counted)
+    monkeypatch.setattr("convlint.config.toml_source.key_offsets", counted)
     text = "\n" * 500_000 + "".join(f"key{number} = 1\n" for number in range(10_000))
     source = TomlSource("x.toml", text)
     start = time.process_time()

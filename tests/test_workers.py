@@ -13,11 +13,11 @@ import pytest
 from command_line import default_interrupt
 
 import convlint
+from convlint.lint.run import Job, check_tasks
+from convlint.lint.workers import check_in_workers
+from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input
-from convlint.readers.untrusted.child import Child
-from convlint.rulebook import load_rulebook
-from convlint.run import Job, check_tasks
-from convlint.workers import check_in_workers
+from convlint.rulebook.book import load_rulebook
 
 ROOT = str(Path(convlint.__file__).parent.parent)
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"

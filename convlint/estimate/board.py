@@ -9,8 +9,8 @@ from convlint.estimate.constants import Family
 from convlint.estimate.precision import cuda_core_peak, tensor_peak
 from convlint.estimate.results import PassEstimate
 from convlint.estimate.search import Program, programs
-from convlint.gpu import Gpu
-from convlint.model import Dtype
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import Dtype
 
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.problem import Problem
-from convlint.model import Pass
+from convlint.model.layer import Pass
 
 
 class Copies(NamedTuple):

@@ -11,7 +11,7 @@ from convlint.estimate.copies import NONE, Copies
 from convlint.estimate.lowering import Lowering
 from convlint.estimate.problem import Problem
 from convlint.estimate.search import Choice, Program, fastest, join
-from convlint.model import Pass
+from convlint.model.layer import Pass
 
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
 # What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.problem import Problem
-from convlint.model import Pass
+from convlint.model.layer import Pass
 
 
 class Lowering(NamedTuple):

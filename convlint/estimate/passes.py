@@ -9,8 +9,10 @@ from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join
-from convlint.gpu import Gpu
-from convlint.model import PASSES, ConvLayer, Dtype, Gemm, Mode, Op, Pass, Runtime, gemm, tensor_elements
+from convlint.gpus.gpu import Gpu
+from convlint.model.gemm import Gemm, gemm, tensor_elements
+from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Op, Pass
+from convlint.model.runtime import Runtime
 
 _MOST_CACHED = 4096  # estimates per GPU; then the cache starts anew, so that memory stays bounded
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from convlint.gpu import Gpu
-from convlint.model import Dtype, Runtime
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import Dtype
+from convlint.model.runtime import Runtime
 
 # Where a GPU's file lacks a Tensor Core rate, its ratio to fp16 with fp32 accumulation (CUDA guide, all generations).
 _RATIO_TO_FP16 = {Dtype.tf32: 0.5, Dtype.bf16: 1.0, Dtype.fp8: 2.0, Dtype.int8: 2.0}

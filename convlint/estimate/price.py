@@ -12,7 +12,7 @@ from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
 from convlint.estimate.search import join
 from convlint.estimate.transforms import transforms
-from convlint.model import Dtype, Pass
+from convlint.model.layer import Dtype, Pass
 
 # What CUDA cores multiply in place of Tensor Cores.
 _SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from convlint.model import ConvLayer, Dtype, Layout, Pass
+from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
 
 
 class Problem(NamedTuple):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from convlint.model import Dtype, Gemm, Pass
+from convlint.model.gemm import Gemm
+from convlint.model.layer import Dtype, Pass
 
 Bound = Literal["compute", "memory", "launch"]
 

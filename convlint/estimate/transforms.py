@@ -5,7 +5,7 @@ from __future__ import annotations
 from convlint.estimate.constants import Family
 from convlint.estimate.lowering import Lowering
 from convlint.estimate.problem import Problem
-from convlint.model import Pass
+from convlint.model.layer import Pass
 
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}

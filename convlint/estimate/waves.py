@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from convlint.estimate.passes import estimate_pass
-from convlint.gpu import Gpu
-from convlint.model import ConvLayer, Pass, Runtime
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import ConvLayer, Pass
+from convlint.model.runtime import Runtime
 
 FULL_ENOUGH = 0.95  # wave efficiency at which a batch size is offered
 

@@ -11,30 +11,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from convlint.model import Network
+    from convlint.model.network import Network
     from convlint.report import InputError
 
 # suffix -> module in this package; loaded only when a path with that suffix is read
 READERS: Mapping[str, str] = {
-    ".yaml": "yaml_spec",
-    ".yml": "yaml_spec",
-    ".json": "yaml_spec",
-    ".onnx": "onnx_model",
-    ".pt2": "torch_export",
-    ".keras": "keras_model",
-    ".safetensors": "safetensors_weights",
-    ".safetensors.index.json": "safetensors_weights",
+    ".yaml": "spec.reader",
+    ".yml": "spec.reader",
+    ".json": "spec.reader",
+    ".onnx": "onnx.reader",
+    ".pt2": "torch.program",
+    ".keras": "keras.reader",
+    ".safetensors": "safetensors.reader",
+    ".safetensors.index.json": "safetensors.reader",
     ".pt": "pickle_refusal",
     ".pth": "pickle_refusal",
     ".bin": "pickle_refusal",
     ".ckpt": "pickle_refusal",
     ".pkl": "pickle_refusal",
 }
-SPEC_READER = "yaml_spec"
+SPEC_READER = "spec.reader"
 MODULE_TIMEOUT_S = 120.0
-MODULE_READER = "torch_module"  # for `package.module:name`, the only form that runs code
+MODULE_READER = "torch.module"  # for `package.module:name`, the only form that runs code
 # They read in child processes, and offer load_parser() besides, for what is not to count towards a file's limits.
-PARSERS_IN_C = frozenset({"onnx_model"})
+PARSERS_IN_C = frozenset({"onnx.reader"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from convlint.errors import UsageError, shown
-from convlint.globs import MOST_CHARACTERS, path_expression
-from convlint.readers import READERS, find_reader
+from convlint.files.globs import MOST_CHARACTERS, path_expression
+from convlint.readers import READERS, SPEC_READER, find_reader
 from convlint.readers.inputs import Input, decide, file_input
 from convlint.report import InputError
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 MOST_FILES = 100_000
 _REFUSED = "pickle_refusal"  # named explicitly they get their reason; in a folder they are none of our business
-_SPEC = "yaml_spec"
 _SPEC_HEAD = 1 << 16  # bytes looked at to tell a spec from any other YAML or JSON file
 _LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
@@ -95,7 +94,7 @@ def _is_input(path: str) -> bool:
     reader = find_reader(path)
     if reader is None or reader == _REFUSED or not _is_file(path):
         return False
-    if reader != _SPEC:
+    if reader != SPEC_READER:
         return True
     try:
         with open(path, "rb") as stream:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from convlint.report import InputError
 
 if TYPE_CHECKING:
-    from convlint.model import Network
+    from convlint.model.network import Network
     from convlint.readers import ReadOptions
 
 

@@ -13,8 +13,8 @@ from convlint.readers.inputs import Input
 from convlint.report import InputError
 
 if TYPE_CHECKING:
-    from convlint.model import Network
-    from convlint.readers.untrusted.child import Child, ChildDied
+    from convlint.model.network import Network
+    from convlint.readers.children.child import Child, ChildDied
 
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 
@@ -58,8 +58,8 @@ class Reading:
         if not _contained(name):
             outcome: Outcome = import_module(f"convlint.readers.{name}").read(source.name, options)
             return outcome
-        from convlint.readers.untrusted.child import ChildDied
-        from convlint.readers.untrusted.wire import WireError, decode, encode_request
+        from convlint.readers.children.child import ChildDied
+        from convlint.readers.children.wire import WireError, decode, encode_request
 
         request = encode_request(name, source.name, options)
         module = name == MODULE_READER
@@ -74,12 +74,12 @@ class Reading:
         return None, (InputError(path=source.name, message=message),)
 
     def _ask_parser(self, name: str, request: bytes) -> bytes:
-        from convlint.readers.untrusted.limits import WALL_S
+        from convlint.readers.children.limits import WALL_S
 
         return self._child(name).ask(request, WALL_S)
 
     def _ask_modules(self, request: bytes, options: ReadOptions) -> bytes:
-        from convlint.readers.untrusted.modules import FORKS
+        from convlint.readers.children.modules import FORKS
 
         child = self._child(MODULE_READER)
         if not self._torch_is_loaded:
@@ -91,11 +91,11 @@ class Reading:
         return answer
 
     def _child(self, name: str) -> Child:
-        from convlint.readers.untrusted.child import Child
+        from convlint.readers.children.child import Child
 
         if name not in self._children:
             entry = "modules" if name == MODULE_READER else "parser"
-            self._children[name] = Child(f"convlint.readers.untrusted.{entry}:work", on_output=self._on_output)
+            self._children[name] = Child(f"convlint.readers.children.{entry}:work", on_output=self._on_output)
         return self._children[name]
 
     def _end(self, name: str) -> None:
@@ -119,7 +119,7 @@ def _contained(name: str) -> bool:
 
 
 def _death_of_parser(died: ChildDied) -> str:
-    from convlint.readers.untrusted import limits
+    from convlint.readers.children import limits
 
     if died.timed_out:
         return f"not read within {limits.WALL_S:g} s"

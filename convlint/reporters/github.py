@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.model import Location
+from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Style, markdown
 from convlint.reporters.safe import ascii_only, clean, clean_path

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from convlint.model import PASSES, ConvLayer
+from convlint.model.layer import PASSES, ConvLayer
 from convlint.report import Finding, Fix, LayerReport, Report, Scalar, Skipped, Suppressed
 from convlint.reporters import Style
 from convlint.reporters.safe import clean, clean_path, number

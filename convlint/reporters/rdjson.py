@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from convlint.model import Location
+from convlint.model.location import Location
 from convlint.report import Report, Severity
 from convlint.reporters import Style
 from convlint.reporters.safe import clean, clean_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from convlint.model import ConvLayer
+from convlint.model.layer import ConvLayer
 from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
 from convlint.reporters.safe import clean, clean_path
 

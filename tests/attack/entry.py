@@ -13,8 +13,8 @@ from convlint.readers import ReadOptions
 
 CONTAINED = frozenset({"onnx"})  # parsers in C, which may die or swell: `check` runs them in a process of their own
 _READERS = {
-    "spec": "yaml_spec", "onnx": "onnx_model", "pt2": "torch_export", "keras": "keras_model",
-    "safetensors": "safetensors_weights", "index": "safetensors_weights",
+    "spec": "spec.reader", "onnx": "onnx.reader", "pt2": "torch.program", "keras": "keras.reader",
+    "safetensors": "safetensors.reader", "index": "safetensors.reader",
 }  # fmt: skip
 
 
@@ -45,8 +45,8 @@ def _model(kind: str, path: Path, checked: bool) -> str:
 
 
 def _check(path: Path, options: ReadOptions) -> Any:
+    from convlint.lint.run import Job, check_input
     from convlint.readers.inputs import file_input
-    from convlint.run import Job, check_input
 
     return check_input(file_input(str(path)), _rulebook(), Job(reading=options), _reading())
 
@@ -65,38 +65,38 @@ def _reading() -> Any:
 
 @cache
 def _rulebook() -> Any:
-    from convlint.rulebook import load_rulebook
+    from convlint.rulebook.book import load_rulebook
 
     return load_rulebook(())
 
 
 def _expression(path: Path) -> None:
-    from convlint.expr import compile_expr
-    from convlint.vocabulary import VOCABULARY
+    from convlint.rulebook.expr import compile_expr
+    from convlint.rulebook.vocabulary import VOCABULARY
 
     compile_expr(path.read_bytes().decode("utf-8", "replace"), VOCABULARY)
 
 
 def _comments(path: Path) -> bool:
-    from convlint.suppression_comments import find_comments
+    from convlint.verdict.comments import find_comments
 
     return bool(find_comments(path.read_bytes().decode("utf-8", "replace")))
 
 
 def _rule(path: Path) -> None:
-    from convlint.rule_file import read_rule
+    from convlint.rulebook.file import read_rule
 
     read_rule(str(path))
 
 
 def _config(path: Path) -> None:
-    from convlint.config import load_config
+    from convlint.config.find import load_config
 
     load_config(str(path))
 
 
 def _baseline(path: Path) -> None:
-    from convlint.baseline import read_baseline
+    from convlint.verdict.baseline import read_baseline
 
     read_baseline(str(path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.cli_options import named_inputs
+from convlint.cli.options import named_inputs
 from convlint.errors import InputFault
 from convlint.readers.input_shapes import by_name, parse_shape, parse_shapes
 

@@ -21,9 +21,9 @@ os.environ["KERAS_BACKEND"] = "torch"
 import keras
 from keras import layers as L
 
-from convlint.model import Network
+from convlint.model.network import Network
 from convlint.readers import ReadOptions
-from convlint.readers.keras_model import read
+from convlint.readers.keras.reader import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Using padding", "ignore::UserWarning")
 
@@ -230,7 +230,7 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
 def test_neither_keras_nor_a_backend_is_needed(tmp_path: Path) -> None:
     path = save(tmp_path, keras.Sequential([keras.Input((8, 8, 3)), L.Conv2D(8, 3)]))
     code = (
-        "import sys\nfrom convlint.readers import ReadOptions\nfrom convlint.readers.keras_model import read\n"
+        "import sys\nfrom convlint.readers import ReadOptions\nfrom convlint.readers.keras.reader import read\n"
         f"print(len(read({path!r}, ReadOptions(batch=1))[0].layers), {{'keras', 'torch', 'h5py'}} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
@@ -246,9 +246,9 @@ def with_config(path: Path, config: Any) -> Path:
 def test_archives_made_to_hurt(tmp_path: Path) -> None:
     path = tmp_path / "bad.keras"
     bomb(path, "config.json", 1 << 30)
-    assert "the limit is" in read_apart("keras_model", path)
+    assert "the limit is" in read_apart("keras.reader", path)
     with_false_size(path, "config.json", 200 << 20)
-    assert read_apart("keras_model", path).startswith("0 [")
+    assert read_apart("keras.reader", path).startswith("0 [")
     for content, words in {"[" * 100_000: "too deep", "{}": "lists no layers", "[]": "lists no layers"}.items():
         assert words in message(with_config(path, content))
     nested: dict[str, Any] = {"class_name": "Sequential", "config": {"name": "s", "layers": []}}
@@ -301,7 +301,7 @@ def test_models_called_twice_in_models_called_twice(tmp_path: Path, inner: list[
     for depth in range(1, 31):
         twice = called(model, ["i", 0, 0], [f"m{depth - 1}", 0, 0])
         model = functional(f"m{depth}", [twice], f"m{depth - 1}", 1)
-    assert "the limit for one input" in read_apart("keras_model", with_config(tmp_path / "m.keras", model), 150)
+    assert "the limit for one input" in read_apart("keras.reader", with_config(tmp_path / "m.keras", model), 150)
 
 
 def test_a_model_of_many_inputs_that_is_called_often(tmp_path: Path) -> None:

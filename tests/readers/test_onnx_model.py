@@ -28,9 +28,10 @@ from onnx_graphs import (
     weight,
 )
 
-from convlint.model import ConvLayer, Network
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_reader
-from convlint.readers.onnx_model import read
+from convlint.readers.onnx.reader import read
 
 
 def one(path: str, **options: Any) -> Network:
@@ -408,7 +409,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
 def in_little_memory(path: str, megabytes: int) -> str:
     """Reads `path` in another process; its output, after checking peak memory."""
     code = (
-        "from convlint.readers import ReadOptions\nfrom convlint.readers.onnx_model import read\n"
+        "from convlint.readers import ReadOptions\nfrom convlint.readers.onnx.reader import read\n"
         f"network, errors = read({path!r}, ReadOptions())\n"
         "print(len(network.layers) if network else 0, [e.message for e in errors], "
         "int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) // 1024)"
@@ -439,4 +440,4 @@ def test_large_weights_inside_the_file_are_not_loaded(tmp_path: Path) -> None:
 
 
 def test_the_registry_knows_onnx() -> None:
-    assert find_reader("a/b/Model.ONNX") == "onnx_model"
+    assert find_reader("a/b/Model.ONNX") == "onnx.reader"

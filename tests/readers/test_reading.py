@@ -93,7 +93,7 @@ def test_all_other_inputs_are_reported_in_order(folder: Path, jobs: int) -> None
 
 
 def test_one_child_serves_all_files_of_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.readers.untrusted import child
+    from convlint.readers.children import child
 
     started = []
     original = child.Child.__init__
@@ -110,7 +110,7 @@ def test_one_child_serves_all_files_of_a_format(tmp_path: Path, monkeypatch: pyt
             network, errors = reading.read(file_input(path), ReadOptions())
             assert network is not None
             assert errors == ()
-    assert started == ["convlint.readers.untrusted.parser:work"]
+    assert started == ["convlint.readers.children.parser:work"]
 
 
 def test_text_is_read_without_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,9 +126,9 @@ def test_text_is_read_without_a_child(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("source", "reader"),
     [
-        (file_input("a.onnx"), "onnx_model"), (file_input("evil:Net"), "yaml_spec"), (file_input("a.txt"), None),
-        (file_input("folder.d/plain"), "yaml_spec"), (Input(kind="stdin", name="-"), "yaml_spec"),
-        (Input(kind="module", name="a:b.onnx"), "torch_module"), (file_input(".hidden"), "yaml_spec"),
+        (file_input("a.onnx"), "onnx.reader"), (file_input("evil:Net"), "spec.reader"), (file_input("a.txt"), None),
+        (file_input("folder.d/plain"), "spec.reader"), (Input(kind="stdin", name="-"), "spec.reader"),
+        (Input(kind="module", name="a:b.onnx"), "torch.module"), (file_input(".hidden"), "spec.reader"),
     ],
 )  # fmt: skip
 def test_which_reader_an_input_gets(source: Input, reader: str | None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.readers.spec_sniff import is_spec, is_spec_text
+from convlint.readers.spec.sniff import is_spec, is_spec_text
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.yaml"))
 

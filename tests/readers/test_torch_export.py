@@ -17,8 +17,8 @@ from archives import bomb, read_apart, with_false_size
 from torch import nn
 
 from convlint.readers import ReadOptions
-from convlint.readers.symbolic_size import evaluate
-from convlint.readers.torch_export import read
+from convlint.readers.torch.program import read
+from convlint.readers.torch.symbolic_size import evaluate
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore:Using padding", "ignore:No complete"
@@ -102,7 +102,7 @@ def test_layout_and_norms(tmp_path: Path) -> None:
 def test_torch_is_not_needed_and_nothing_is_unpickled(tmp_path: Path) -> None:
     path = exported(tmp_path, nn.Conv2d(3, 8, 3), (2, 3, 8, 8))
     code = (
-        "import sys\nfrom convlint.readers import ReadOptions\nfrom convlint.readers.torch_export import read\n"
+        "import sys\nfrom convlint.readers import ReadOptions\nfrom convlint.readers.torch.program import read\n"
         f"print(len(read({path!r}, ReadOptions())[0].layers), 'torch' in sys.modules, 'pickle' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
@@ -112,14 +112,14 @@ def test_torch_is_not_needed_and_nothing_is_unpickled(tmp_path: Path) -> None:
 def test_archives_made_to_hurt(tmp_path: Path) -> None:
     path = tmp_path / "bad.pt2"
     bomb(path, "m/models/model.json", 1 << 30)
-    assert "the limit is" in read_apart("torch_export", path)
+    assert "the limit is" in read_apart("torch.program", path)
     with_false_size(path, "m/models/model.json", 200 << 20)
-    assert read_apart("torch_export", path).startswith("0 [")
+    assert read_apart("torch.program", path).startswith("0 [")
     deep = {"[" * 100_000: "nests too deep", "[" + "[]," * 2_000_000 + "[]]": "more entries", '{"a":': "not valid JSON"}
     for content, words in (*deep.items(), ("{}", "it has no graph"), ("[" + "9" * 5000 + "]", "not valid JSON")):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("m/models/model.json", content)
-        assert words in read_apart("torch_export", path)
+        assert words in read_apart("torch.program", path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("m/data.pkl", b"")
     assert "no exported graph" in message(path)

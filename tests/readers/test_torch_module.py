@@ -11,9 +11,10 @@ import pytest
 import torch
 import torch_nets
 
-from convlint.model import ConvLayer, Network
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_reader
-from convlint.readers.torch_module import read
+from convlint.readers.torch.module import read
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -189,7 +190,7 @@ def test_no_weights_are_allocated(tmp_path: Path) -> None:
         "from torch import nn\nnet = nn.Conv2d(65536, 65536, 3)\ndef make(): return nn.Conv2d(65536, 65536, 3)\n"
     )
     code = (
-        "from convlint.readers import ReadOptions\nfrom convlint.readers.torch_module import read\n"
+        "from convlint.readers import ReadOptions\nfrom convlint.readers.torch.module import read\n"
         "for name in ('net', 'make'):\n"
         "    network, errors = read(f'huge:{name}', ReadOptions(inputs={'': '64x65536x32x32'}))\n"
         "    print(network.layers[0].K, errors)\n"
@@ -199,7 +200,7 @@ def test_no_weights_are_allocated(tmp_path: Path) -> None:
 
 def test_the_registry_knows_files_only() -> None:
     assert find_reader("package.module:name") is None
-    assert find_reader("C:\\models\\a.onnx") == "onnx_model"
+    assert find_reader("C:\\models\\a.onnx") == "onnx.reader"
     assert find_reader("folder/no.suffix") is None
 
 

@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convlint.errors import InputFault
-from convlint.model import ConvLayer, Edge, Network, Runtime, Version
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Edge, Network
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
 from convlint.readers import ReadOptions
-from convlint.readers.spec_fields import ALIASES
-from convlint.readers.spec_runtime import SETTINGS
-from convlint.readers.yaml_spec import read, read_spec
+from convlint.readers.spec.fields import ALIASES
+from convlint.readers.spec.reader import read, read_spec
+from convlint.readers.spec.runtime import SETTINGS
 from convlint.report import InputError
 
 STEM = "C: 3, H: 224, W: 224, K: 64, kernel_size: 7, stride: 2, padding: 3"
@@ -461,7 +464,7 @@ def test_a_batch_from_the_command_line() -> None:
 
 
 def test_standard_input_has_a_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convlint.readers.yaml_spec.read_text", lambda path: spec(STEM))
+    monkeypatch.setattr("convlint.readers.spec.reader.read_text", lambda path: spec(STEM))
     found, _ = read("-", ReadOptions())
     assert found is not None
     assert found.path == found.layers[0].path == "<stdin>"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from convlint.model import ConvLayer, Dtype, Gemm, Location, with_output
+from convlint.model.gemm import Gemm
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.location import Location
 from convlint.report import Finding, Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source, Suppressed
 
 GUIDE = "convolutional-layers-guide"

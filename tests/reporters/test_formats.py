@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from convlint.model import ConvLayer, Location
+from convlint.model.layer import ConvLayer
+from convlint.model.location import Location
 from convlint.report import Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source
 from convlint.reporters import REPORTERS, Style, github, reporter
 

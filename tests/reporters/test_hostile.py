@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from convlint.model import ConvLayer, Location
+from convlint.model.layer import ConvLayer
+from convlint.model.location import Location
 from convlint.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
 from convlint.reporters import REPORTERS, Style, github, reporter
 

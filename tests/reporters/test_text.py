@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.model import Location
+from convlint.model.location import Location
 from convlint.report import Report, Total
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import wrap

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from convlint.model import ConvLayer, Dtype
+from convlint.model.layer import ConvLayer, Dtype
 from convlint.report import Fix, InputError, Skipped, Source
 from convlint.reporters.words import advice, change, coverage, duration, lost, origin, shape
 

@@ -1,1 +1,1 @@
-"""Reading where a fault, a hang or foreign code can do no harm: in child processes that answer with data."""
+"""Archives and JSON that nobody vouches for: bounded before the work, every fault with its place."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.untrusted.child import Child, ChildDied
+from convlint.readers.children.child import Child, ChildDied
 
 CODE = """
 import os, signal, sys, time

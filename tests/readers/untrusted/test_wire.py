@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from convlint.model import ConvLayer, Dtype, Edge, Network
-from convlint.readers import ReadOptions, yaml_spec
-from convlint.readers.untrusted.wire import WireError, decode, decode_request, encode, encode_request
+from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.network import Edge, Network
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+from convlint.readers import ReadOptions
+from convlint.readers.children.wire import WireError, decode, decode_request, encode, encode_request
+from convlint.readers.spec import reader as yaml_spec
 from convlint.report import InputError
-from convlint.runtime import Runtime
-from convlint.version import Version
 
 SAMPLES = sorted((Path(__file__).parents[3] / "sample_configs").glob("*.yaml"))
 LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)
@@ -72,4 +74,4 @@ def test_what_is_no_outcome_is_refused(content: bytes) -> None:
 
 def test_requests() -> None:
     options = ReadOptions(batch=3, inputs={"": "N×3"})
-    assert decode_request(encode_request("onnx_model", "a\nb", options)) == ("onnx_model", "a\nb", options)
+    assert decode_request(encode_request("onnx.reader", "a\nb", options)) == ("onnx.reader", "a\nb", options)

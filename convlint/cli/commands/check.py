@@ -1,0 +1,211 @@
+"""`convlint check` and `convlint layer`: from options to a written report and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
+
+from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
+from convlint.cli.streams.destinations import Destination, files_of, parse_destinations
+from convlint.cli.streams.files import append, replace_file
+from convlint.cli.streams.output import write, write_outputs
+from convlint.cli.streams.progress import Progress
+from convlint.engine.check import check_network
+from convlint.errors import InputFault, UsageError
+from convlint.files.located_yaml import LINE_BREAK, Value, read_text
+from convlint.lint.lint import Verdict, conclude, lint_paths
+from convlint.lint.plan import Options, Planner
+from convlint.lint.run import resolve_targets
+from convlint.model.location import Span
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+from convlint.readers.inputs import Input, decide, file_input
+from convlint.readers.spec.fields import read_fields
+from convlint.readers.spec.layer import conv_layer, conv_op
+from convlint.report import Report
+from convlint.reporters import REPORTERS
+from convlint.reporters.harmless import harmless
+from convlint.reporters.safe import clean
+from convlint.reporters.words import plural
+from convlint.rulebook.folders import rule_files
+from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render
+
+_MOST_NAMED = 5  # entries of a baseline
+FLAGS_PATH = "<flags>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """How the report is to be shown."""
+
+    outputs: tuple[str, ...] = ()
+    color: str = "auto"
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineFiles:
+    """The baseline to hold findings against, and the one to write."""
+
+    read: str | None = None
+    write: str | None = None
+    prune: bool = False
+
+
+def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
+    """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
+    outputs = parse_destinations(shown.outputs, REPORTERS)
+    summary = _job_summary(outputs)
+    if files.prune and files.read is None:
+        raise UsageError("--prune-baseline needs --baseline FILE")
+    written, baselines = _written(outputs, files, summary)
+    refuse_clashes(written, [*inputs(map(decide, paths)), *baselines])
+    baseline = None if files.read is None else read_baseline(files.read)
+    with Progress(sys.stderr, quiet=shown.quiet) as progress:
+        verdict = lint_paths(
+            paths,
+            options,
+            baseline=baseline,
+            adopt=files.write is not None,
+            on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
+            on_start=progress.start,
+            on_done=progress.done,
+        )
+    report = _with_sources(verdict.report)
+    write_outputs(report, outputs, color=shown.color, quiet=shown.quiet)
+    if summary is not None:
+        from convlint.reporters import github
+
+        append(summary, harmless(github.summary(report)))
+    for note in _keep_baseline(verdict, baseline, files):
+        write(sys.stderr, f"convlint: {clean(note)}")
+    return verdict.exit_code
+
+
+def _with_sources(report: Report) -> Report:
+    """The report with the lines of the files that could not be parsed, so that their errors can be shown in place."""
+    sources = dict(report.sources)
+    for error in report.errors:
+        if error.line is not None and error.path not in sources and error.path != "<stdin>":
+            with suppress(InputFault):  # what is no text is shown without it
+                sources[error.path] = tuple(LINE_BREAK.split(read_text(error.path)))
+    return replace(report, sources=sources)
+
+
+def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
+    """Writes what is to be written; yields what to say about it."""
+    if files.write is not None and verdict.report.errors:
+        yield f"{files.write} is not written: the check is incomplete"
+    elif files.write is not None:
+        entries = baseline_of(verdict.found)
+        replace_file(files.write, render(entries))
+        yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
+    if not verdict.stale or baseline is None or files.read is None:
+        return
+    count, occur = plural(len(verdict.stale), "finding"), "occurs" if len(verdict.stale) == 1 else "occur"
+    if files.prune:
+        gone = {entry.fingerprint for entry in verdict.stale}
+        replace_file(files.read, render({key: entry for key, entry in baseline.items() if key not in gone}))
+        yield f"took {count} that no longer {occur} out of {files.read}"
+        return
+    named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
+    yield f"{count} of {files.read} no longer {occur} ({named}); --prune-baseline removes them"
+
+
+def _job_summary(outputs: Sequence[Destination]) -> str | None:
+    """The file that GitHub shows as the job's summary, where there is one to write."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    return path if path and any(name == "github" for name, _ in outputs) else None
+
+
+def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str | None) -> tuple[list[Use], list[Use]]:
+    """What this run writes, and the baseline that it only reads; renewing one in its place is no clash."""
+    written = files_of(outputs)
+    if summary is not None:
+        written.append(Use(role="the job summary", path=summary))
+    if files.write is not None:
+        written.append(Use(role="the new baseline", path=files.write))
+    read = [Use(role="the baseline", path=files.read)] if files.read is not None else []
+    if files.read is not None and files.write is not None and identify(files.read) == identify(files.write):
+        read = []
+    elif files.prune:
+        written, read = [*written, *read], []
+    return written, read
+
+
+def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
+    """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
+    yield from inputs(found)
+    for path in planner.configs.files():
+        yield Use(role="a config in force", path=path)
+    yield from baselines
+    for folder in planner.rule_folders():
+        for path in rule_files(folder):
+            yield Use(role="a rule", path=path)
+
+
+def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
+    """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
+    outputs = parse_destinations(shown.outputs, REPORTERS)
+    planner = Planner(options, date.today())
+    plan = planner.plan(None)
+    refuse_clashes(files_of(outputs), _read([], planner, []))
+    targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
+    network = network_from_flags(flags)
+    result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)
+    verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
+    write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
+    return verdict.exit_code
+
+
+_NOWHERE: Span = (0, 0, 0, 0)
+
+
+def network_from_flags(flags: Mapping[str, str]) -> Network:
+    """A network of one layer. Raises UsageError that names the flag."""
+    dims = int(flags.get("dims", "2"))
+    op = conv_op(flags.get("op", "conv"))
+    if op is None:
+        raise UsageError(f"--op: {flags['op']!r} is neither conv nor conv_transpose")
+    mapping = {
+        name: _flag_value(text)
+        for name, text in flags.items()
+        if name not in ("op", "dims", "name") and not name.startswith("runtime.")
+    }
+    errors: list[InputFault] = []
+    fields = read_fields(mapping, dims, errors.append, where="flags")
+    if not errors:
+        fields.spans["layer"] = _NOWHERE
+        try:
+            layer = conv_layer(flags.get("name", "layer"), "", op, dims, fields, None, None, complete=False)
+        except InputFault as error:
+            errors.append(error)
+    if errors:
+        raise UsageError("; ".join(error.message for error in errors))
+    first = layer.C is not None and layer.C <= 4
+    return Network(
+        path=FLAGS_PATH, layers=(replace(layer, path=FLAGS_PATH, first=first, spans={}),), runtime=_runtime(flags)
+    )
+
+
+def _runtime(flags: Mapping[str, str]) -> Runtime:
+    from convlint.readers.spec.runtime import runtime_of
+
+    settings = {
+        name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")
+    }
+    runtime, errors = runtime_of(Value(settings, _NOWHERE) if settings else None)
+    if errors:
+        raise UsageError("; ".join(error.message for error in errors))
+    return replace(runtime, spans={})  # flags have no line
+
+
+def _flag_value(text: str) -> Value:
+    """`3` or `3,3` as YAML would hold it."""
+    if "," in text:
+        return Value([Value(part.strip(), _NOWHERE, plain=True) for part in text.split(",")], _NOWHERE)
+    return Value(text, _NOWHERE, plain=True)

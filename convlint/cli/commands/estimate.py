@@ -1,0 +1,97 @@
+"""`convlint estimate`: what each layer and pass is predicted to take, and how that comes about."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from convlint.cli.streams.clashes import inputs, refuse_clashes
+from convlint.cli.streams.destinations import files_of, parse_destinations
+from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.output import style_of, write
+from convlint.errors import UsageError
+from convlint.gpus.gpu import load_gpu
+from convlint.lint.run import Job, check_inputs
+from convlint.readers.inputs import decide
+from convlint.report import InputError, LayerReport, Report
+from convlint.reporters import Style
+from convlint.reporters.harmless import harmless
+from convlint.rulebook.book import Rulebook
+from convlint.sweep.sweep import unknown_time
+
+FORMATS = ("text", "json", "csv")
+_PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
+_NAMES = 5  # layers named in one message
+
+
+def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> int:
+    """Writes the estimates of all layers in `paths` and returns the exit code. Raises UsageError.
+
+    The JSON form is the document of `convlint check --output json` without findings: no rule is loaded, so what is
+    lost is not known.
+    """
+    if not paths:
+        raise UsageError("nothing to estimate: give a spec, a model or -")
+    places = parse_destinations(outputs, FORMATS)
+    sources = [decide(path) for path in paths]
+    refuse_clashes(files_of(places), inputs(sources))
+    report = replace(with_unknown_times(check_inputs(sources, Rulebook(()), job)), lost_us=None)
+    for name, path in places:
+        if path is None:
+            style = _terminal_style(color)
+            write(sys.stdout, _render(name, report, style), style)
+        else:
+            replace_file(path, harmless(_render(name, report, Style(width=_PLAIN_WIDTH))))
+    if any(error.internal for error in report.errors):
+        return 4
+    return 0 if report.complete else 3
+
+
+def _terminal_style(color: str) -> Style:
+    import os
+
+    style = style_of(sys.stdout, color)
+    measured = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    return style if measured else replace(style, width=_PLAIN_WIDTH)
+
+
+def _render(name: str, report: Report, style: Style) -> str:
+    if name == "json":
+        from convlint.reporters.json_v1 import render
+
+        return render(report, style)
+    if name == "csv":
+        from convlint.cli.commands.estimate_csv import render as render_csv
+
+        return render_csv(report)
+    from convlint.cli.commands.estimate_table import render as render_table
+
+    return render_table(report, style)
+
+
+def with_unknown_times(report: Report) -> Report:
+    """The report with one error for each reason why layers of an input have no time: a total lacks them."""
+    layers: dict[tuple[str, str, str], list[LayerReport]] = {}
+    for entry in report.layers:
+        for label, estimate in entry.estimates.items():
+            if estimate is None:
+                reason = unknown_time(entry.layer, load_gpu(label))
+                layers.setdefault((entry.layer.path, label, reason), []).append(entry)
+    merged: dict[tuple[str, str], tuple[list[str], list[LayerReport]]] = {}
+    for (path, label, reason), entries in layers.items():
+        labels, _ = merged.setdefault((path, reason), ([], entries))
+        labels.append(label)
+    errors = [
+        _no_time(path, reason, labels, entries, many=len(report.targets) > 1)
+        for (path, reason), (labels, entries) in merged.items()
+    ]
+    return replace(report, errors=(*report.errors, *errors))
+
+
+def _no_time(path: str, reason: str, labels: list[str], entries: list[LayerReport], *, many: bool) -> InputError:
+    at = entries[0].layer.locate()
+    names = ", ".join(entry.layer.name for entry in entries[:_NAMES])
+    more = f" and {len(entries) - _NAMES} more" if len(entries) > _NAMES else ""
+    where = f" on {', '.join(labels)}" if many else ""
+    return InputError(path=path, message=f"no time{where} for {names}{more}: {reason}", line=at.line, column=at.column)

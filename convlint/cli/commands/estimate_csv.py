@@ -1,0 +1,57 @@
+"""Estimates as CSV: one row per layer, GPU and pass, with column names that stay."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from convlint.estimate import LayerEstimate, PassEstimate
+from convlint.gpus.gpu import load_gpu
+from convlint.model.gemm import gemm
+from convlint.model.layer import PASSES, ConvLayer, Mode, Pass
+from convlint.report import LayerReport, Report
+from convlint.reporters.safe import clean, clean_path, number
+from convlint.sweep.sweep import unknown_time
+
+# GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
+COLUMNS = (
+    "path", "line", "layer", "gpu", "pass", "calls", "gemm_M", "gemm_N", "gemm_K", "gemm_batch", "flops", "bytes",
+    "arithmetic_intensity", "compute_dtype", "algorithm", "tile_M", "tile_N", "split_k", "tiles", "waves",
+    "tile_efficiency", "wave_efficiency", "time_us", "tflops", "bound_by", "layer_time_us", "grade", "unknown",
+)  # fmt: skip
+
+
+def render(report: Report) -> str:
+    """The header and one row per layer, GPU and pass that runs; what is unknown is empty, its reason last."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for entry in report.layers:
+        layer = entry.layer
+        identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
+        for label, estimate in entry.estimates.items():
+            for which in passes_run(entry, report.mode):
+                rows.writerow([*identity, clean(label), which, layer.calls, *_cells(layer, which, estimate, label)])
+    return text.getvalue()
+
+
+def passes_run(entry: LayerReport, mode: Mode) -> tuple[Pass, ...]:
+    """The passes of one layer: those estimated; where nothing is, fprop, in training wgrad, and dgrad unless first."""
+    for estimate in entry.estimates.values():
+        if estimate is not None:
+            return tuple(which for which in PASSES if which in estimate.passes)
+    return ("fprop",) if mode == "inference" else tuple(p for p in PASSES if p != "dgrad" or not entry.layer.first)
+
+
+def _cells(layer: ConvLayer, which: Pass, estimate: LayerEstimate | None, label: str) -> list[object]:
+    if estimate is None:
+        product = gemm(layer, which)
+        sizes = [product.M, product.N, product.K, product.batch] if product is not None else [""] * 4
+        return [*sizes, *[""] * (len(COLUMNS) - 11), unknown_time(layer, load_gpu(label))]
+    one: PassEstimate = estimate.passes[which]
+    return [
+        one.gemm.M, one.gemm.N, one.gemm.K, one.gemm.batch, one.flops, one.bytes, number(one.arithmetic_intensity),
+        one.compute_dtype, one.algorithm, *one.tile, one.split_k, one.tiles, number(one.waves),
+        number(one.tile_efficiency, 4), number(one.wave_efficiency, 4), number(one.time_us), number(one.tflops),
+        one.bound_by, number(estimate.time_us), estimate.grade, "",
+    ]  # fmt: skip

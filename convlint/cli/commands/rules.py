@@ -1,0 +1,120 @@
+"""`convlint rule`: a rule's documentation from its file, the list of all rules, and the test of a folder of rules."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+
+from convlint.cli.streams.output import style_of, write
+from convlint.errors import RuleError, UsageError
+from convlint.files.located_yaml import Value, parse, read_text
+from convlint.lint.rule_examples import run_examples
+from convlint.reporters.safe import clean
+from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.file import read_rule
+from convlint.rulebook.folders import rule_files
+from convlint.rulebook.rule import Rule
+
+
+def run(key: str | None, test: str | None, folders: Sequence[str], color: str) -> int:
+    """Prints and returns the exit code. Raises UsageError for an unknown rule, RuleError for a defective one."""
+    if test is not None:
+        return _test(test)
+    rulebook = load_rulebook(folders)
+    if key is None:
+        write(sys.stdout, _list(rulebook))
+        return 0
+    rule = rulebook.find(key)
+    if rule is None:
+        raise UsageError(f"unknown rule {key!r}{rulebook.suggestion(key)}")
+    write(sys.stdout, document(rule, min(100, style_of(sys.stdout, color).width)))
+    return 0
+
+
+def _list(rulebook: Rulebook) -> str:
+    width = max(len(rule.info.name) for rule in rulebook.rules)
+    lines = []
+    for rule in rulebook.rules:
+        info = rule.info
+        opt_in = " (opt-in)" if rule.opt_in else ""
+        lines.append(clean(f"{info.code}  {info.name:<{width}}  {info.severity:<7}  {info.title}{opt_in}"))
+    return "\n".join(lines)
+
+
+def _test(folder: str) -> int:
+    """Runs the examples of all rules in `folder`, which may reuse codes of the built-in ones."""
+    if not os.path.isdir(folder):
+        raise RuleError("is not a folder of rules", path=folder)
+    paths = rule_files(folder)
+    if not paths:
+        raise RuleError("holds no rule (*.yaml)", path=folder)
+    plain = linked([read_rule(path) for path in paths], load_rulebook().rules)
+    total = failed = 0
+    for data in plain:
+        for outcome in run_examples(rule_from_plain(data)):
+            total += 1
+            if outcome.problem is not None:
+                failed += 1
+                write(sys.stdout, clean(f"{outcome.path}:{outcome.line}: {outcome.code} {outcome.problem}"))
+    write(sys.stdout, f"{len(plain)} rules, {total} examples: {failed} failed")
+    return 1 if failed else 0
+
+
+def document(rule: Rule, width: int) -> str:
+    """What the rule is, why, how to fix it, an example that passes and one that fails, and its source."""
+    info = rule.info
+    parsed = parse(read_text(rule.path))
+    assert parsed is not None
+    top = parsed.data
+    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(_one_line(info.title) + ".", width), ""]
+    lines += ["Why", *_wrap(_one_line(info.rationale), width, "  "), ""]
+    if "when" in top:
+        lines += ["Applies when", *_wrap(_one_line(top["when"].data), width, "  "), ""]
+    if "let" in top:
+        lines += ["With", *_definitions(top["let"], width), ""]
+    lines += ["Must hold", *_wrap(_one_line(top["check"].data), width, "  "), ""]
+    if "fix" in top and not top["fix"].is_null:
+        fix = top["fix"].data
+        changes = "" if rule.cases[-1].fix is None or rule.cases[-1].fix.safety == "safe" else " (changes the network)"
+        lines += ["Fix", *_wrap(_one_line(fix["describe"].data) + changes, width, "  "), ""]
+    for item in top["examples"].data["fail"].data[:1]:
+        lines += ["Fails", f"  {clean(_flow(item.data['given']))}"]
+        if "message" in item.data:
+            lines += _wrap(f"-> {_one_line(item.data['message'].data)}", width, "  ")
+        if "fixed" in item.data:
+            lines.append(f"  fixed by {clean(_flow(item.data['fixed']))}")
+        lines.append("")
+    lines += ["Passes", f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
+    if rule.yields_to:
+        lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
+    lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
+    return "\n".join(lines)
+
+
+def _definitions(let: Value, width: int) -> list[str]:
+    """`name = expression`, each with its further lines set in."""
+    texts = [f"{name} = {_one_line(value.data)}" for name, value in let.data.items()]
+    return [
+        line
+        for text in texts
+        for line in textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False)
+    ]
+
+
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+
+
+def _one_line(text: str) -> str:
+    return clean(" ".join(str(text).split()))
+
+
+def _flow(value: Value) -> str:
+    """A Value as YAML's flow style, to be copied into a spec."""
+    if isinstance(value.data, dict):
+        return "{ " + ", ".join(f"{key}: {_flow(item)}" for key, item in value.data.items()) + " }"
+    if isinstance(value.data, list):
+        return "[" + ", ".join(_flow(item) for item in value.data) + "]"
+    return str(value.data) if value.plain else f'"{value.data}"'

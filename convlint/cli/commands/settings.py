@@ -1,0 +1,111 @@
+"""`convlint config`: every setting in force for an input, and where it comes from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from convlint.cli.streams.output import write
+from convlint.config.find import Config, Configs
+from convlint.config.keys import KEYS, FileIgnore, LayerIgnore, Word
+from convlint.config.path_patterns import PathPattern
+from convlint.readers.inputs import decide
+from convlint.reporters.safe import clean, clean_path
+
+DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
+
+
+# what the command line adds to, rather than replaces
+_ADDED = ("ignore", "extend-select", "rules")
+
+
+def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool) -> int:
+    """Prints the settings for the input at `path`; `given` is the command line's, by key. Raises UsageError."""
+    configs = Configs(file, isolated=isolated)
+    config = configs.of(path) if decide(path).kind == "file" else configs.of_folder(os.getcwd())
+    head = (
+        "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
+    )
+    write(
+        sys.stdout,
+        "\n".join([head, "", *lines(config, {key: value for key, value in given.items() if value not in (None, [])})]),
+    )
+    return 0
+
+
+def lines(config: Config, given: Mapping[str, Any]) -> list[str]:
+    """One line per setting, and for those that are tables one per entry."""
+    rows = [row for key in KEYS for row in _with_given(key, given, config)]
+    key_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
+    value_width = min(value_width, 60)
+    return [f"{key:<{key_width}}  {value:<{value_width}}  {place}" for key, value, place in rows]
+
+
+def _with_given(key: str, given: Mapping[str, Any], config: Config) -> Iterable[tuple[str, str, str]]:
+    if key not in given:
+        if "select" in given and key in ("ignore", "extend-select"):
+            yield key, "-", "command line (--select)"
+        else:
+            yield from _rows(key, config)
+        return
+    value = given[key]
+    text = ", ".join(value) if isinstance(value, list) else f"{value:g}" if isinstance(value, float) else value
+    yield key, clean(text), "command line"
+    if key in _ADDED and key in config.spots and "select" not in given:
+        yield from (("", text, place) for _, text, place in _rows(key, config))
+
+
+def _rows(key: str, config: Config) -> Iterable[tuple[str, str, str]]:
+    spot = config.spots.get(key)
+    if spot is None:
+        yield key, DEFAULTS.get(key, "-"), "default"
+        return
+    place = spot.place()
+    origin = f"{clean_path(place.path)}:{place.line}"
+    if key == "extend":
+        yield key, clean(str(_raw(spot.source.values, spot.key))), origin
+        return
+    value = getattr(config, key.replace("-", "_"))
+    entries = list(_entries(value))
+    if not entries:
+        yield key, "(empty)", origin
+    for number, (text, at) in enumerate(entries):
+        yield key if number == 0 else "", clean(text), at or origin
+
+
+def _entries(value: Any) -> Iterable[tuple[str, str]]:
+    """(text, place if it has one of its own) of each entry; plain lists are one entry."""
+    if not isinstance(value, tuple):
+        yield f"{value:g}" if isinstance(value, float) else str(value), ""
+    elif value and isinstance(value[0], Word | str | PathPattern):
+        yield ", ".join(item if isinstance(item, str) else item.text for item in value), ""
+    else:
+        for item in value:
+            yield _entry(item)
+
+
+def _entry(item: Any) -> tuple[str, str]:
+    if isinstance(item, FileIgnore):
+        return f"{item.pattern.text}: {', '.join(word.text for word in item.rules)}", _place(
+            item.rules[0]
+        ) if item.rules else ""
+    if isinstance(item, LayerIgnore):
+        until = "" if item.expires is None else f" until {item.expires.isoformat()}"
+        place = item.at.place()
+        rules = ", ".join(word.text for word in item.rules)
+        return f"{item.layers}: {rules}{until} -- {item.reason}", f"{clean_path(place.path)}:{place.line}"
+    word, severity = item
+    return f"{word.text}: {severity}", _place(word)
+
+
+def _place(word: Word) -> str:
+    place = word.at.place()
+    return f"{clean_path(place.path)}:{place.line}"
+
+
+def _raw(values: Any, key: Iterable[str | int]) -> Any:
+    for part in key:
+        values = values[part]
+    return values

@@ -1,0 +1,233 @@
+"""`convlint sweep`: one parameter of a layer varied; as a table, a chart in the terminal, CSV, SVG or PNG."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from convlint.cli.commands.check import network_from_flags
+from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
+from convlint.cli.commands.sweep_words import X_LABELS, fixed, kind
+from convlint.cli.streams.clashes import inputs, refuse_clashes
+from convlint.cli.streams.destinations import files_of, parse_destinations
+from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.output import style_of, write
+from convlint.errors import UsageError, suggestion
+from convlint.lint.run import DEFAULT_TARGET, Job, resolve_targets, say
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
+from convlint.readers.inputs import decide
+from convlint.readers.reading import Reading
+from convlint.reporters import Style
+from convlint.reporters.harmless import harmless
+from convlint.reporters.ink import shorten
+from convlint.reporters.safe import clean
+from convlint.reporters.words import place
+from convlint.sweep.sweep import (
+    METRICS,
+    PARAMETERS,
+    Metric,
+    Series,
+    Sweep,
+    geometric,
+    parse_values,
+    passes_of,
+    series,
+    varies,
+    vary,
+)
+
+FORMATS = ("text", "csv", "svg", "png")
+_MOST_LINES = 24  # GPUs times passes: more cannot be told apart
+_LONGEST_NAME = 100  # columns of a title
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How the sweep is to be shown; `plot` None leaves it to whether the output is a terminal."""
+
+    outputs: tuple[str, ...] = ()
+    metric: str | None = None
+    plot: bool | None = None
+    color: str = "auto"
+
+
+def run(
+    flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job, shown: Shown
+) -> int:
+    """Writes the sweep and returns 0, or 3 where a point has no time. Raises UsageError."""
+    if shown.metric is not None and shown.metric not in METRICS:
+        near = suggestion(shown.metric, METRICS)
+        raise UsageError(f"--metric: {shown.metric!r} is not one of {', '.join(METRICS)}{near}")
+    places = parse_destinations(shown.outputs, FORMATS, files_only=("svg", "png"))
+    refuse_clashes(files_of(places), inputs([decide(path)] if path is not None else []))
+    sweep = _sweep(flags, path, layer, figure, job)
+    if sweep is None:
+        return 3
+    metric: Metric = shown.metric or sweep.metric
+    for name, file in places:
+        if name in ("svg", "png"):
+            from convlint.cli.commands.image_plot import render
+
+            replace_file(str(file), render(sweep, metric, name))
+        elif name == "csv":
+            _deliver(file, render_csv(sweep))
+        else:
+            style = style_of(sys.stdout, shown.color) if file is None else Style()
+            charted = shown.plot if shown.plot is not None else file is None and sys.stdout.isatty()
+            _deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style), style)
+    for reason, values in sweep.reasons.items():
+        listed = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
+        write(sys.stderr, f"convlint: no time at {sweep.parameter} = {listed}: {clean(reason)}")
+    return 3 if sweep.reasons else 0
+
+
+def _deliver(file: str | None, text: str, style: Style | None = None) -> None:
+    if file is None:
+        write(sys.stdout, text, style)
+    else:
+        replace_file(file, harmless(text))
+
+
+def _sweep(flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job) -> Sweep | None:
+    if figure is not None:
+        _refuse_with_figure(flags, path, layer, job)
+        from convlint.sweep.figure_sweep import figure_sweep
+
+        return figure_sweep(figure)
+    parameter, values = _varied(flags)
+    if path is None:
+        if layer is not None:
+            raise UsageError("--layer names a layer of a file; give the file too: convlint sweep PATH --layer NAME")
+        return _from_flags(flags, parameter, values, job)
+    return _from_file(flags, parameter, values, path, layer, job)
+
+
+def _refuse_with_figure(flags: Mapping[str, str], path: str | None, layer: str | None, job: Job) -> None:
+    given = [_flag(name) for name in flags] + [name for name, value in (("PATH", path), ("--layer", layer)) if value]
+    given += ["--gpu"] if job.gpus else []
+    given += ["--mode"] if job.mode else []
+    if given:
+        raise UsageError(f"--figure brings its own layer and GPU; leave out {', '.join(given)}")
+
+
+def _flag(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name.partition('.')[0].replace('_', '-')}"
+
+
+def _varied(flags: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
+    """The one parameter with several values. Two values of stride or dilation are a pair where another one varies."""
+    several = [name for name in PARAMETERS if name in flags and varies(flags[name])]
+    if len(several) > 1:
+        pairs = {name for name in ("stride", "dilation") if name in flags and _is_pair(flags[name])}
+        several = [name for name in several if name not in pairs] or several
+    if len(several) > 1:
+        names = " and ".join(map(_flag, several))
+        raise UsageError(f"exactly one parameter may vary, not {names}; give all but one a single value")
+    for name, text in flags.items():
+        if ":" in text and name not in PARAMETERS and not name.startswith("runtime."):
+            raise UsageError(f"{_flag(name)} cannot vary; {', '.join(map(_flag, PARAMETERS))} can")
+    if not several:
+        raise UsageError("nothing varies: give one parameter a range or a list, such as -N 1:256 or -C 64,128,256")
+    return several[0], parse_values(_flag(several[0]), flags[several[0]])
+
+
+def _is_pair(text: str) -> bool:
+    return text.count(",") == 1 and ":" not in text
+
+
+def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...], job: Job) -> Sweep:
+    made: dict[int, ConvLayer | UsageError] = {}
+    for value in values:
+        try:
+            made[value] = network_from_flags({**flags, parameter: str(value)}).layers[0]
+        except UsageError as error:
+            made[value] = error
+
+    def layer_at(value: int) -> ConvLayer:
+        layer = made[value]
+        if isinstance(layer, UsageError):
+            raise layer
+        return layer
+
+    layers = [layer for layer in made.values() if isinstance(layer, ConvLayer)]
+    if not layers:
+        layer_at(values[0])
+    network = network_from_flags({name: text for name, text in flags.items() if name.startswith("runtime.")})
+    sweep = _of_layers(layers, layer_at, parameter, values, network, job, name="")
+    if all(point.estimate is None for one in sweep.series for point in one.points):
+        raise UsageError(
+            f"no time at any {_flag(parameter)}: {'; '.join(sweep.reasons)}; `convlint sweep --help` lists the flags"
+        )
+    return sweep
+
+
+def _from_file(
+    flags: Mapping[str, str], parameter: str, values: tuple[int, ...], path: str, name: str | None, job: Job
+) -> Sweep | None:
+    others = [_flag(other) for other in flags if other != parameter]
+    if others:
+        raise UsageError(f"the layer's other values come from {path}; leave out {', '.join(others)}")
+    if job.gpus:
+        resolve_targets(job.gpus)
+    with Reading(on_output=say) as reading:
+        network, errors = reading.read(decide(path), job.reading)
+    for error in errors:
+        write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
+    if network is None or not network.layers:
+        if not errors:
+            write(sys.stderr, f"convlint: error: {clean(path)}: no convolution in it")
+        return None
+    chosen = _named(network, path, name)
+    layers = [vary(chosen, parameter, value) for value in values]
+    return _of_layers(
+        layers, lambda value: vary(chosen, parameter, value), parameter, values, network, job, name=chosen.name
+    )
+
+
+def _named(network: Network, path: str, name: str | None) -> ConvLayer:
+    names = [layer.name for layer in network.layers]
+    found = [layer for layer in network.layers if name is None or layer.name == name]
+    if len(found) == 1:
+        return found[0]
+    some = ", ".join(map(clean, names[:6])) + (", ..." if len(names) > 6 else "")
+    if name is None:
+        raise UsageError(f"{path} has {len(names)} layers; name one with --layer: {some}")
+    if not found:
+        raise UsageError(f"--layer: {path} has no layer {clean(name)!r}{suggestion(name, names)}; it has {some}")
+    raise UsageError(f"--layer: {path} has {len(found)} layers named {clean(name)!r}")
+
+
+def _of_layers(
+    layers: list[ConvLayer],
+    layer_at: Callable[[int], ConvLayer],
+    parameter: str,
+    values: tuple[int, ...],
+    network: Network,
+    job: Job,
+    *,
+    name: str,
+) -> Sweep:
+    targets = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
+    passes = passes_of(layers, job.mode or network.mode or "training")
+    if len(targets) * len(passes) > _MOST_LINES:
+        raise UsageError(f"{len(targets)} GPUs are too many for one sweep; {_MOST_LINES // len(passes)} at most")
+    lines: list[Series] = [
+        series(
+            f"{which}, {target.label}" if len(targets) > 1 else which, which, values, layer_at,
+            (target.label, target.gpu), network.runtime,
+        )
+        for target in targets
+        for which in passes
+    ]  # fmt: skip
+    title = f"{shorten(clean(name), _LONGEST_NAME, '...')}: {parameter} varied" if name else f"{parameter} varied"
+    return Sweep(
+        title=f"{title}, {kind(layers[0])}",
+        setting=f"{fixed(layers[0], parameter)} on {', '.join(target.gpu.name for target in targets)}",
+        parameter=parameter,
+        x_label=X_LABELS.get(parameter, parameter),
+        series=tuple(lines),
+        notes=("Predicted, not measured.",),
+        log_x=geometric(values),
+    )

@@ -1,0 +1,201 @@
+"""The options that several commands share, and what is made of their values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
+from convlint.errors import UsageError
+
+if TYPE_CHECKING:
+    from convlint.readers import ReadOptions
+
+Gpu = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.",
+        show_default=False,
+        autocompletion=gpus_and_aliases,
+    ),
+]
+ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        help="Only these rules: codes, names, prefixes such as CL1, or ALL.",
+        show_default=False,
+        autocompletion=rule_keys,
+    ),
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys)
+]
+ExtendSelect = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys
+    ),
+]
+FailOnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        help="Least severity that fails: error, warning, info or never. Default: warning.",
+        show_default=False,
+    ),
+]
+MinLoss = Annotated[
+    float | None,
+    typer.Option(
+        "--min-loss",
+        metavar="PERCENT",
+        help="Findings that lose less of the network's time do not fail. Default: 0.",
+        min=0.0,
+        max=100.0,
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.",
+        show_default=False,
+        autocompletion=formats,
+    ),
+]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rules", metavar="DIR", help="A folder of rules of your own, beside the built-in ones.", show_default=False
+    ),
+]
+ConfigFile = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="This config for every input, rather than the closest one upward.",
+        show_default=False,
+    ),
+]
+Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
+Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]SHAPE",
+        help="Shape of a model's input, such as Nx3x224x224; repeatable.",
+        show_default=False,
+    ),
+]
+ModuleTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--module-timeout",
+        metavar="SECONDS",
+        help="For building and tracing one module. Default: 120.",
+        min=0.1,
+        show_default=False,
+    ),
+]
+# of one layer
+Pad = Annotated[
+    str | None,
+    typer.Option(
+        "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
+    ),
+]
+Op = Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)]
+OutputPadding = Annotated[
+    str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
+]
+DtypeOption = Annotated[
+    str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
+]
+Layout = Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)]
+RuntimeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--runtime",
+        metavar="KEY=VALUE",
+        help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
+    """The option of one size of a layer: `-K`."""
+    return typer.Option(f"-{letter}", *names, metavar=metavar, help=help_, show_default=False)
+
+
+def common_options(**given: Any) -> tuple[Any, Any]:
+    """(Options, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
+    from convlint.cli.commands.check import Presentation
+    from convlint.lint.plan import Options
+
+    one_of("--mode", given["mode"], ("training", "inference"))
+    one_of("--fail-on", given["fail_on"], ("error", "warning", "info", "never"))
+    one_of("--color", given["color"], ("auto", "always", "never"))
+    options = Options(
+        gpus=tuple(given["gpu"] or ()),
+        mode=given["mode"],
+        select=split(given["select"]),
+        ignore=split(given["ignore"]),
+        extend_select=split(given["extend_select"]),
+        fail_on=given["fail_on"],
+        min_loss=given["min_loss"],
+        rules=tuple(given["rules"] or ()),
+        reading=read_options(given.get("batch"), given.get("inputs_given"), given.get("module_timeout")),
+        config=given["config"],
+        isolated=given["isolated"],
+        jobs=given.get("jobs", 1),
+        allow_empty=given.get("allow_empty", False),
+        specs_only=given.get("specs_only", False),
+        modules=not given.get("files_only", False),
+    )
+    return options, Presentation(outputs=tuple(given["output"] or ()), color=given["color"], quiet=given["quiet"])
+
+
+def split(values: list[str] | None) -> tuple[str, ...]:
+    """`--select CL1,CL2 --select CL3` -> all three."""
+    return tuple(part for value in values or () for part in value.replace(",", " ").split())
+
+
+def one_of(option: str, value: str | None, known: tuple[str, ...]) -> None:
+    """Raises UsageError, with a suggestion, where the option's value is none of those known."""
+    if value is not None and value not in known:
+        from convlint.errors import suggestion
+
+        raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
+
+
+def read_options(batch: int | None, inputs: list[str] | None, module_timeout: float | None) -> ReadOptions:
+    """What the command line says about reading."""
+    from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
+
+    seconds = MODULE_TIMEOUT_S if module_timeout is None else module_timeout
+    return ReadOptions(batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds)
+
+
+def named_inputs(values: list[str] | None) -> dict[str, str]:
+    """`--input x=1x3x8x8 --input 4x3x8x8` -> the shape of each input; unnamed ones, in order, stand under ""."""
+    inputs: dict[str, str] = {}
+    for value in values or ():
+        name, found, shape = value.rpartition("=")
+        key = name if found else ""
+        inputs[key] = f"{inputs[key]},{shape}" if key in inputs and not found else shape
+    return inputs

@@ -1,0 +1,137 @@
+"""The command line of `convlint rule`, `gpus`, `config`, `schema` and `export`; `cli.py` adds them to the program."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from convlint.cli.completion import gpus_and_aliases, rule_keys
+from convlint.cli.options import (
+    Batch,
+    Color,
+    ConfigFile,
+    ExtendSelect,
+    FailOnOption,
+    Gpu,
+    Ignore,
+    Inputs,
+    Isolated,
+    MinLoss,
+    ModeOption,
+    ModuleTimeout,
+    Rules,
+    Select,
+    one_of,
+    read_options,
+)
+
+app = typer.Typer()
+
+
+@app.command()
+def rule(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CODE|NAME]",
+            help="Which rule; all of them where none is named.",
+            show_default=False,
+            autocompletion=rule_keys,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="DIR", help="Run the examples of the rules in this folder.", show_default=False),
+    ] = None,
+    rules: Rules = None,
+    color: Color = "auto",
+) -> None:
+    """Explain a rule, list all rules, or test your own."""
+    from convlint.cli.commands import rules as command
+
+    raise typer.Exit(command.run(key, test, rules or (), color))
+
+
+@app.command()
+def gpus(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Which GPU; all of them where none is named.",
+            show_default=False,
+            autocompletion=gpus_and_aliases,
+        ),
+    ] = None,
+    color: Color = "auto",
+) -> None:
+    """List the GPUs that convlint knows, or show one with its sources."""
+    from convlint.cli.commands import gpus as command
+
+    raise typer.Exit(command.run(name, color))
+
+
+@app.command(name="config")
+def show_config(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="The input whose settings are shown. Default: the current folder.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    isolated: Isolated = False,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    extend_select: ExtendSelect = None,
+    fail_on: FailOnOption = None,
+    min_loss: MinLoss = None,
+    rules: Rules = None,
+) -> None:
+    """Show every setting in force for an input, and where it comes from; options are those of check."""
+    from convlint.cli.commands import settings as command
+
+    one_of("--mode", mode, ("training", "inference"))
+    one_of("--fail-on", fail_on, ("error", "warning", "info", "never"))
+    given = {
+        "target": gpu, "mode": mode, "select": select, "ignore": ignore, "extend-select": extend_select,
+        "fail-on": fail_on, "min-loss": min_loss, "rules": rules,
+    }  # fmt: skip
+    raise typer.Exit(command.run(path or ".", config, given, isolated=isolated))
+
+
+@app.command()
+def schema(
+    what: Annotated[str, typer.Argument(metavar="[spec|config]", help="Which files the schema is for.")] = "spec",
+) -> None:
+    """Print the JSON Schema of specs or of the config, for editors."""
+    from convlint.cli.commands import schema as command
+
+    raise typer.Exit(command.run(what))
+
+
+@app.command()
+def export(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input."),
+    ],
+    batch: Batch = None,
+    inputs: Inputs = None,
+    module_timeout: ModuleTimeout = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write here rather than to standard output.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write what a reader sees in a model as a YAML spec, to edit and check again."""
+    from convlint.cli.commands import export as command
+
+    raise typer.Exit(command.run(path, read_options(batch, inputs, module_timeout), file))

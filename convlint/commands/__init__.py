@@ -1,1 +1,0 @@
-"""What each command of the CLI does, once its options are parsed."""

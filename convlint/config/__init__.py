@@ -1,0 +1,1 @@
+"""What the project's files say: settings, where they stand, and the patterns in them."""

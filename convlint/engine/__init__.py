@@ -1,0 +1,1 @@
+"""One straight pipe from networks, rules and targets to findings."""

@@ -1,0 +1,96 @@
+"""Which batch to advise: one for the whole network, and only where an image then takes less time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from convlint.engine.hits import Hit
+from convlint.estimate import LayerEstimate
+from convlint.model.layer import ConvLayer
+
+# Of the network's time per image: what another batch must gain to be advised, and for its finding to be a warning.
+_ADVICE_GAIN = 0.005
+_WARNING_GAIN = 0.05
+_BATCHES_TRIED = 6  # on each side
+_MOST_KINDS = 400  # kinds of layers on which a batch is tried
+
+
+def sets_batch(hit: Hit) -> bool:
+    """Whether the fix is another batch, which is the whole network's."""
+    return bool(hit.sets) and set(hit.sets[0]) == {"N"}
+
+
+class Batches:
+    """The network's time per image as a function of N; `time_us(index, N)` predicts one layer."""
+
+    def __init__(
+        self,
+        layers: Sequence[ConvLayer],
+        estimates: Sequence[LayerEstimate | None],
+        time_us: Callable[[int, int], float | None],
+    ) -> None:
+        self.layers, self.estimates, self.time_us = layers, estimates, time_us
+        self._network_us: dict[tuple[int, int], float] = {}
+
+    def kinds(self, hit: Hit) -> Mapping[int, int]:
+        """Of the layers that share the hit's batch, one of each kind and how many are like it."""
+        N = self.layers[hit.indices[0]].N
+        return {} if N is None else self._by_batch.get(N, {})
+
+    @cached_property
+    def _by_batch(self) -> Mapping[int, Mapping[int, int]]:
+        """Kinds by their present batch: a spec may hold layers of several networks. Equal passes share estimates."""
+        first: dict[tuple[int, ...], int] = {}
+        count: dict[int, dict[int, int]] = {}
+        for index, (layer, estimate) in enumerate(zip(self.layers, self.estimates, strict=True)):
+            if layer.N is not None:
+                key = (index,) if estimate is None else (layer.calls, *map(id, estimate.passes.values()))
+                kind = first.setdefault(key, index)
+                same = count.setdefault(layer.N, {})
+                same[kind] = same.get(kind, 0) + 1
+        return count
+
+    def settled(self, hit: Hit) -> Hit:
+        """Of the batches that the rule wants, and of round ones near them, those at which an image takes less time.
+
+        A network has one batch: what matters is the time per image of all of it. Advice that does not lower that is
+        none, and a finding that is left without advice is info.
+        """
+        now = self.layers[hit.indices[0]].N if hit.indices else None
+        if now is None or not (hit.batches or (hit.sets and set(hit.sets[0]) == {"N"})):
+            return hit
+        wanted = [int(N) for N in (hit.batches or (hit.sets[0]["N"], hit.other.get("N", now)))]
+        most = 2 * now if now > 1 else max(wanted)  # more is another way to work, not advice; but one image is none
+        below = [N for N in wanted if now / 2 <= N < now]
+        above = [N for N in wanted if now < N <= most]
+        if len(self._by_batch[now]) <= _MOST_KINDS:
+            above += [N for step in (8, 16, 32, 64) if now < (N := now // step * step + step) <= most]
+
+        def us_per_image(N: int) -> float:
+            return self._us_per_image(now, N)
+
+        present = us_per_image(now)
+        best = []
+        for side in (below, above):
+            N = min(sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True), key=us_per_image, default=now)
+            if now != N and us_per_image(N) < present * (1 - _ADVICE_GAIN):
+                best.append(N)
+        best.sort(key=lambda N: abs(N - now))
+        flaw = hit.flaw
+        if min(map(us_per_image, best), default=present) > present * (1 - _WARNING_GAIN):
+            flaw = replace(flaw, case=replace(flaw.case, severity="info"))
+        return hit._replace(
+            flaw=flaw,
+            sets=({"N": best[0]} if best else {},) * len(hit.indices),
+            other={"N": best[1]} if len(best) > 1 else {},
+        )
+
+    def _us_per_image(self, now: int, N: int) -> float:
+        """Of all layers whose batch is `now`, at batch `N`, as far as it is known."""
+        key = now, N
+        if key not in self._network_us:
+            kinds = list(self._by_batch[now].items())[:_MOST_KINDS]  # a sample of a network with more
+            self._network_us[key] = sum(times * (self.time_us(index, N) or 0.0) for index, times in kinds)
+        return self._network_us[key] / N

@@ -1,0 +1,77 @@
+"""The layer rules evaluated on one layer's facts: which do not hold, which cannot be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+from convlint.engine.facts import LayerFacts
+from convlint.engine.hits import Flaw, holds
+from convlint.errors import RuleError
+from convlint.model.layer import ConvLayer
+from convlint.rulebook.expr import ExprError, UnknownValue
+from convlint.rulebook.rule import Case, Rule
+
+# Everything of a layer that a rule can read, but not where it stands.
+layer_identity = attrgetter(
+    *(field.name for field in fields(ConvLayer) if field.name not in ("name", "path", "spans", "node"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What the rules say of one layer; `applicable` are the codes whose `when` held."""
+
+    flaws: tuple[Flaw, ...]
+    skipped: tuple[tuple[str, tuple[str, ...]], ...]  # code, what it needs
+    applicable: tuple[str, ...]
+
+
+class Evaluator:
+    """A fixed list of rules, in order."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        # A rule that prints a layer's own name sets equal layers apart.
+        self.reads_names = any(rule.scope == "layer" and "name" in rule.names_in_messages() for rule in rules)
+
+    def evaluate(self, facts: LayerFacts, *, connected: bool) -> Evaluation:
+        """All rules on one layer, the general ones silent where a specific one speaks."""
+        flaws: list[Flaw] = []
+        skipped: list[tuple[str, tuple[str, ...]]] = []
+        applicable: list[str] = []
+        for rule in self.rules:
+            if rule.scope == "edge" and not connected:
+                continue
+            try:
+                if rule.when is not None and not rule.when.evaluate(facts):
+                    continue
+                for name, expr in rule.let:
+                    facts[name] = expr.evaluate(facts)
+                right = rule.check.evaluate(facts)
+                applicable.append(rule.info.code)
+                if not right:
+                    flaws.append(Flaw.of(rule, _case(rule, facts), facts))
+            except UnknownValue:
+                skipped.append((rule.info.code, facts.needs(rule.names())))
+            except ExprError as error:
+                raise RuleError(error.message, path=rule.path) from error
+        if len(flaws) > 1:
+            flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
+        return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
+
+
+_SIZES = frozenset(("N", "C", "K", "groups"))
+
+
+def _silences(specific: Flaw, general: Flaw) -> bool:
+    """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
+    if specific.rule.info.code not in general.rule.yields_to:
+        return False
+    sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
+    return not sizes or not others or not sizes.isdisjoint(others)
+
+
+def _case(rule: Rule, facts: LayerFacts) -> Case:
+    return next((case for case in rule.cases[:-1] if holds(case.when, facts)), rule.cases[-1])

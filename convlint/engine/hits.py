@@ -1,0 +1,196 @@
+"""What rules find before it is priced: flaws, where they were hit, and those that a whole network shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from convlint.engine.facts import LayerFacts
+from convlint.engine.new_values import new_value
+from convlint.engine.target_facts import shortened
+from convlint.model.location import Location
+from convlint.report import Scalar
+from convlint.rulebook.expr import Expr, UnknownValue
+from convlint.rulebook.rule import Case, Rule
+
+# stand in a joined message for what is only known once all layers were checked
+_COUNT, _LAYERS = "\x00count\x00", "\x00layers\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """A rule that does not hold for some values: what it says, and what its fix would set. Knows no layer."""
+
+    rule: Rule
+    case: Case
+    places: tuple[str, ...]  # the fields to point at, best first
+    message: str
+    describe: str = ""
+    set: Mapping[str, Scalar] = field(default_factory=dict)
+    other: Mapping[str, Scalar] = field(default_factory=dict)
+    join: bool = False
+    join_message: str = ""
+
+    @staticmethod
+    def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
+        """The flaw, its texts rendered while the values are at hand. Raises UnknownValue."""
+        new: dict[str, Scalar] = {}
+        other: dict[str, Scalar] = {}
+        describe = ""
+        if case.fix is not None:
+            new = _evaluated(case.fix.set, values)
+            other = {name: value for name, value in _evaluated(case.fix.other, values).items() if value}
+            describe = case.fix.describe.render(_Over(values, new))
+        join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
+        new, other = _changes(new, values), _changes(other, values)
+        if other and (not new or _distance(other, values) < _distance(new, values)):
+            new, other = other, new  # the nearer good value is the one to set
+        return Flaw(
+            rule=rule,
+            case=case,
+            places=tuple(name for name, expr in case.at if expr is None or holds(expr, values)),
+            message=case.message.render(values),
+            describe=describe,
+            set=new,
+            other=other,
+            join=join,
+            join_message=rule.join.message.render(_Over(values, {"count": _COUNT, "layers": _LAYERS}))
+            if join and rule.join
+            else "",
+        )
+
+
+def holds(expr: Expr | None, values: LayerFacts) -> bool:
+    """Whether `expr` is known to be true."""
+    try:
+        return expr is not None and bool(expr.evaluate(values))
+    except UnknownValue:
+        return False
+
+
+class Hit(NamedTuple):
+    """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
+
+    flaw: Flaw
+    indices: tuple[int, ...]  # of the network's layers
+    names: tuple[str, ...]
+    location: Location
+    message: str
+    sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
+    other: Mapping[str, Scalar]
+    batches: tuple[int, ...] = ()  # where layers joined over N: what each of them wants, the most wanted first
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that was broken."""
+        return self.flaw.rule
+
+
+class _Over(dict[str, Any]):
+    """New values first, the layer's own behind them."""
+
+    def __init__(self, values: LayerFacts, new: Mapping[str, Any]) -> None:
+        super().__init__(new)
+        self.values_behind = values
+
+    def __missing__(self, name: str) -> Any:
+        return self.values_behind[name]
+
+
+def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
+    changes = {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+# P, Q and Z are always the computed ones; what a fix changes is what the spec states
+_PRESENT = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
+def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]:
+    """Only what differs from the layer's present value; 0 stands for "there is none"."""
+    changed = {
+        name: value
+        for name, value in new.items()
+        if (name.startswith(("Pad", "OutPad")) or value is False or value != 0)
+        and ("." in name or not _same(values[_PRESENT.get(name, name)], value))
+    }
+    for name in new:  # one side of a padding alone would read as both
+        if name.startswith("Pad") and (name.removesuffix("_end") in changed or f"{name}_end" in changed):
+            changed[name] = new[name]
+    return changed
+
+
+def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
+    """How far the sizes move, relative to what they are."""
+    return sum(
+        float(abs(value - values[name]) / max(1, abs(values[name])))
+        for name, value in changes.items()
+        if isinstance(value, int | float) and "." not in name
+    )
+
+
+def _same(old: Any, new: Scalar) -> bool:
+    try:
+        return bool(old == new)
+    except UnknownValue:
+        return False
+
+
+# Layers that say the same are joined from here on even where not all of the network's share it.
+_MANY = 4
+
+
+def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
+    """Hits in order; those that the rule's `join` puts together become one."""
+    groups: dict[tuple[str, ...], list[Hit]] = {}
+    keys: list[tuple[str, ...] | None] = []
+    for hit in hits:
+        join = hit.rule.join
+        key: tuple[str, ...] | None = None
+        if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
+            # What one finding says must be true of all its layers: same severity, same words, same fix.
+            fix = () if join.share == "all" else (hit.flaw.describe,)
+            key = hit.rule.info.code, hit.flaw.case.severity, hit.flaw.join_message, *fix
+            groups.setdefault(key, []).append(hit)
+        keys.append(key)
+    result = []
+    for hit, key in zip(hits, keys, strict=True):
+        if key is None:
+            result.append(hit)
+            continue
+        group, join = groups[key], hit.rule.join
+        assert join is not None
+        shared = len(group) == applicable.get(key[0]) or len(group) > _MANY
+        if len(group) == 1 or (join.share == "all" and not shared):
+            result.append(hit)
+        elif hit is group[0]:
+            result.append(_join(group))
+    return result
+
+
+def _join(group: list[Hit]) -> Hit:
+    first = group[0]
+    names = tuple(name for hit in group for name in hit.names)
+    text = first.flaw.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, shortened(list(names), 4))
+    flaw = first.flaw
+    if flaw.rule.join and flaw.rule.join.share == "info":
+        flaw = replace(flaw, case=replace(flaw.case, severity="info"))
+    sets = [hit.sets[0] for hit in group]
+    batches: tuple[int, ...] = ()
+    if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
+        wanted = Counter(changes["N"] for hit in group for changes in (hit.sets[0], hit.other) if "N" in changes)
+        batches = tuple(int(N) for N, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0])))
+        wants = sorted(changes["N"] for changes in sets if changes)
+        sets = [{"N": wants[len(wants) // 2]}] * len(sets)  # serves most; the widest want may be absurd
+    return Hit(
+        flaw=flaw,
+        indices=tuple(index for hit in group for index in hit.indices),
+        names=names,
+        location=first.location,
+        message=text,
+        sets=tuple(sets),
+        other={},
+        batches=batches,
+    )

@@ -1,0 +1,228 @@
+"""What a hit costs: the time lost to the flaw, the change that its fix makes, and the severity that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from convlint.engine.batches import Batches, sets_batch
+from convlint.engine.hits import Hit
+from convlint.engine.target_facts import TargetFacts
+from convlint.estimate import LayerEstimate, time_us
+from convlint.model.gemm import flops
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
+from convlint.report import Fix, Scalar, Severity
+
+# A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
+WARNING_LAYER_SHARE = 0.05
+WARNING_NETWORK_SHARE = 0.005
+_MOST_PRICED = 1000  # layers of one finding whose fix is priced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Times in us per step. None: not predictable, or the rule has no price."""
+
+    lost_us: float | None
+    lost_percent: float | None  # of the network's time
+    fix: Fix | None
+    by_layer: tuple[tuple[int, float], ...]  # (index, what it loses): two flaws of one layer are not added up
+    refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
+    severity: Severity
+
+
+_FIELDS = frozenset(field.name for field in fields(ConvLayer))
+_SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
+_DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
+def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
+    """The layer after `changes` to its fields (those of the runtime are not its own)."""
+    values: dict[str, object] = {}
+    for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
+        if name in _DECLARED:
+            values[_DECLARED[name]] = value
+        elif name == "dtype":
+            values[name] = Dtype(str(value))
+        elif name in _FIELDS:
+            values[name] = value
+            if name in ("PadD", "PadH", "PadW") and getattr(layer, name) == getattr(layer, name + "_end"):
+                values.setdefault(name + "_end", value)
+    if not values:
+        return layer
+    changed = replace(layer, **values)  # type: ignore[arg-type]
+    return changed if _SHAPELESS.issuperset(values) else with_output(changed)
+
+
+def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
+    """The runtime after those of `changes` that start with `runtime.`."""
+    values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
+    return replace(runtime, **values) if values else runtime  # type: ignore[arg-type]
+
+
+class Pricer:
+    """Prices the hits of one network on one target."""
+
+    def __init__(
+        self, layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], facts: TargetFacts
+    ) -> None:
+        self.layers, self.estimates, self.facts = layers, estimates, facts
+        self.time_us = facts.time_us if all(estimates) else None
+        self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
+        self.batches = Batches(layers, estimates, lambda index, N: self._after(index, {"N": N}))
+        self._severities: dict[int, Severity] = {}  # by id of the flaw, which the hits keep alive
+
+    def price(self, hit: Hit) -> Price:
+        """The hit's price and its fix with the change it makes."""
+        hit = self.batches.settled(hit)
+        by_layer = self._losses(hit)
+        lost, percent, severity = self._weighed(hit, by_layer)
+        change = self._time_change(hit)
+        fix = self._fix(hit, change)
+        keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
+        return Price(
+            lost_us=lost,
+            lost_percent=percent,
+            fix=fix,
+            by_layer=tuple(by_layer or ()),
+            refuted=keeps and severity == "info" and change is not None and change > 0,
+            severity=severity,
+        )
+
+    def severity(self, hit: Hit) -> Severity:
+        """What the price of a single hit makes of its severity; layers that share a flaw share its price."""
+        key = id(hit.flaw)
+        if key not in self._severities:
+            self._severities[key] = self._weighed(hit, self._losses(hit))[2]
+        return self._severities[key]
+
+    def _weighed(
+        self, hit: Hit, by_layer: Sequence[tuple[int, float]] | None
+    ) -> tuple[float | None, float | None, Severity]:
+        """What is lost in us and in percent of the network, and the severity that follows."""
+        severity = hit.flaw.case.severity
+        if by_layer is None:
+            return None, None, severity
+        lost = sum(loss for _, loss in by_layer)
+        layer_time = sum(estimate.time_us for index in hit.indices if (estimate := self.estimates[index]))
+        share = lost / layer_time if layer_time > 0 else None
+        percent = 100 * lost / self.time_us if self.time_us else None
+        return lost, percent, severity_by_price(severity, lost, percent, share)
+
+    def _losses(self, hit: Hit) -> list[tuple[int, float]] | None:
+        """What each layer loses to the flaw, as the rule counts it; None where that cannot be predicted."""
+        if hit.rule.loss == "fix":
+            if hit.flaw.case.fix is not None and not hit.flaw.case.fix.priced:
+                return None
+            changes = [self._change(index, changed) for index, changed in zip(hit.indices, hit.sets, strict=True)]
+            if not changes or any(change is None for change in changes):
+                return None
+            # A fix that the model prices as slower shows that nothing is lost to the flaw.
+            return [(index, max(0.0, -(change or 0.0))) for index, change in zip(hit.indices, changes, strict=True)]
+        return self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None
+
+    def _time_change(self, hit: Hit) -> float | None:
+        """The fix's change of the step's time in us; a new batch changes all layers that share the old one."""
+        if sets_batch(hit):
+            wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
+        else:
+            wanted = [(index, changes, 1) for index, changes in zip(hit.indices, hit.sets, strict=False)]
+        spec = hit.flaw.case.fix
+        if spec is None or not spec.priced or not wanted or len(wanted) > _MOST_PRICED:
+            return None
+        total = 0.0
+        for index, changes, times in wanted:
+            change = self._change(index, changes)
+            if change is None:
+                return None
+            total += change * times
+        return total
+
+    def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """Time after `changes` minus time before, in us."""
+        before = self.estimates[index]
+        if before is None or not changes:
+            return None
+        after = self._after(index, changes)
+        return None if after is None else after - before.time_us
+
+    def _after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """The layer's time after `changes`, in us."""
+        key = index, tuple(changes.items())
+        if len(self._estimated) > 16:  # only what one finding asks for twice; memory must not grow with the network
+            self._estimated.clear()
+        if key not in self._estimated:
+            runtime = with_settings(self.facts.runtime, changes)
+            layer = with_fix(self.layers[index], changes)
+            self._estimated[key] = time_us(layer, self.facts.gpu, runtime, self.facts.mode)
+        return self._estimated[key]
+
+    def _lost_to_quantization(self, hit: Hit) -> list[tuple[int, float]] | None:
+        """Over the passes that the rule names, by layer; a pass bound by memory loses nothing."""
+        field = "lost_to_tiles_us" if hit.rule.loss == "tile" else "lost_to_waves_us"
+        losses = []
+        for index in hit.indices:
+            estimate = self.estimates[index]
+            if estimate is None:
+                return None
+            passes = estimate.passes.items()
+            lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
+            losses.append((index, lost * self.layers[index].calls))
+        return losses
+
+    def _fix(self, hit: Hit, change: float | None) -> Fix | None:
+        spec = hit.flaw.case.fix
+        if spec is None:
+            return None
+        first = hit.sets[0] if hit.sets else {}
+        if hit.flaw.set and set(hit.flaw.set) == {"N"} and not first:  # no batch was found to be worth it
+            return Fix(describe=hit.flaw.describe, safety=spec.safety, set={})
+        shared = first if all(changes == first for changes in hit.sets) else {}
+        describe = hit.flaw.describe
+        stated = False
+        if spec.other or set(shared) == {"N"}:
+            sides = [side for side in (hit.other, shared) if side]
+            layers = self.batches.kinds(hit) if sets_batch(hit) else dict.fromkeys(hit.indices, 1)
+            if len(layers) > _MOST_PRICED:
+                sides = []
+            effects = [self._effect(layers, side) for side in sides]
+            if effects:
+                stated = True
+                describe = f"{describe}: {' or '.join(effects)}"
+        return Fix(describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change, states_effect=stated)
+
+    def _effect(self, layers: Mapping[int, int], changes: Mapping[str, Scalar]) -> str:
+        """As N=54 (time -31 %, work -2 %): a size that shapes better need not shorten the operation (CG 1).
+
+        `layers` are indices, and how many layers each of them stands for.
+        """
+        text = ", ".join(f"{name}={value}" for name, value in changes.items())
+        time_before = time_after = 0.0
+        work_before = work_after = 0
+        for index, times in layers.items():
+            layer, before, after = self.layers[index], self.estimates[index], self._after(index, changes)
+            if before is None or after is None:
+                return text
+            time_before += times * before.time_us
+            time_after += times * after
+            work_before += times * layer.calls * (flops(layer) or 0)
+            work_after += times * layer.calls * (flops(with_fix(layer, changes)) or 0)
+        if not work_before or not time_before:
+            return text
+        time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
+        return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"
+
+
+def severity_by_price(
+    severity: Severity, lost_us: float | None, lost_percent: float | None, layer_share: float | None
+) -> Severity:
+    """A warning that loses too little is info; errors, and what cannot be priced, stand.
+
+    `lost_percent` is of the network's time, `layer_share` a fraction of the time of the layers hit.
+    """
+    if severity != "warning" or lost_us is None:
+        return severity
+    network = lost_percent is None or lost_percent >= 100 * WARNING_NETWORK_SHARE
+    layer = layer_share is not None and layer_share >= WARNING_LAYER_SHARE
+    return "warning" if network and layer else "info"

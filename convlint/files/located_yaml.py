@@ -1,0 +1,238 @@
+"""YAML text to plain values that know where they stand; everything hostile is refused here.
+
+Built on the events of PyYAML's C parser: no recursion, no copies of aliases, no tags. Scalars stay text: what
+`no`, `017` or `1:30` means is for the reader of the field to say, not for YAML 1.1 to guess.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from convlint.errors import InputFault
+from convlint.model.location import Span
+
+MAX_BYTES = 4 * 2**20  # a layer takes about 100
+MAX_DEPTH = 32
+MAX_VALUES = 400_000  # keys count too; each takes some 250 bytes of memory
+MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merges grow quadratically
+MAX_MERGED_VALUES = 100_000  # of a whole file: few bytes can ask for many merges
+MAX_DIRECTIVES = 20  # lines that begin with %; libyaml compares each %TAG with all before it
+
+# libyaml's line breaks; its marks count lines by them
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_DIRECTIVE = re.compile("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Value:
+    """A scalar (text), a list of Values or a dict of Values, and the span where it was written."""
+
+    __slots__ = ("data", "key_span", "plain", "span")
+
+    def __init__(self, data: Any, span: Span, *, plain: bool = False) -> None:
+        self.data = data
+        self.span = span
+        self.plain = plain  # an unquoted scalar: may be a number, a boolean or null
+        self.key_span: Span | None = None  # of the key, where this is a mapping's value
+
+    @property
+    def kind(self) -> str:
+        """What this is, in the words of an error message."""
+        if isinstance(self.data, dict):
+            return "a mapping"
+        if isinstance(self.data, list):
+            return "a list"
+        return "nothing" if self.is_null else "a value"
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is YAML's null, written out or left empty."""
+        return self.plain and self.data in ("", "~", "null", "Null", "NULL")
+
+
+def fault(message: str, span: Span | None) -> InputFault:
+    """An InputFault at `span`."""
+    return InputFault(message, line=span[0] if span else None, column=span[1] if span else None)
+
+
+def read_text(path: str) -> str:
+    """The file's text ("-" is standard input). Raises InputFault, with a position where there is one."""
+    try:
+        if path == "-":
+            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            status = Path(path).stat()
+            if stat.S_ISDIR(status.st_mode):
+                raise InputFault("is a directory, not a file")
+            if not stat.S_ISREG(status.st_mode):
+                raise InputFault("is not a regular file (a pipe, socket or device)")
+            with open(path, "rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputFault(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(raw) > MAX_BYTES:
+        raise InputFault(f"is larger than {MAX_BYTES // 2**20} MiB, the limit for a spec")
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputFault("is UTF-16 or UTF-32; save it as UTF-8", line=1, column=1)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = _end_of(raw[: error.start].decode("utf-8-sig", "replace"))
+        raise InputFault(
+            f"is not UTF-8: byte 0x{raw[error.start]:02x}; save it as UTF-8", line=line, column=column
+        ) from error
+
+
+def parse(text: str) -> Value | None:
+    """The one document in `text`, or None where there is nothing. Raises InputFault at the first defect."""
+    if text.count("%") > MAX_DIRECTIVES:
+        lines = list(islice(_DIRECTIVE.finditer(text), MAX_DIRECTIVES + 1))
+        if len(lines) > MAX_DIRECTIVES:
+            line, column = _end_of(text[: lines[-1].start()])
+            raise InputFault(f"has more than {MAX_DIRECTIVES} lines that begin with %", line=line, column=column)
+    try:
+        return _build(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(part for part in (error.problem, error.context) if part)
+        raise InputFault(
+            f"is not valid YAML: {problem}",
+            line=mark.line + 1 if mark else None,
+            column=mark.column + 1 if mark else None,
+        ) from error
+    except yaml.reader.ReaderError as error:  # its position counts bytes, its character is not one
+        before = text.encode("utf-8", "replace")[: error.position].decode("utf-8", "ignore")
+        line, column = _end_of(before)
+        raise InputFault(
+            f"is not valid YAML: character U+{ord(text[len(before)]):04X} is not allowed", line=line, column=column
+        ) from error
+    except yaml.YAMLError as error:
+        raise InputFault(f"is not valid YAML: {error}") from error
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    """Line and column of what follows `text`."""
+    lines = LINE_BREAK.split(text)
+    return len(lines), len(lines[-1]) + 1
+
+
+def _build(text: str) -> Value | None:
+    root: Value | None = None
+    stack: list[Value] = []  # open collections
+    keys: list[Value | None] = []  # per open collection: the key that waits for its value
+    anchors: dict[str, Value | None] = {}  # None: still being built
+    open_anchors: list[str | None] = []
+    count = merged = 0
+    event: Any
+    for event in yaml.parse(text, Loader=Loader):
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            start, end = event.start_mark, event.end_mark
+            value = Value(
+                event.value, (start.line + 1, start.column + 1, end.line + 1, end.column + 1), plain=event.implicit[0]
+            )
+            if event.tag is not None and not (event.implicit[0] or event.implicit[1]):
+                raise fault(f"tags such as {event.tag} are not allowed", value.span)
+            if event.anchor is not None:
+                anchors[event.anchor] = value
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            start = event.start_mark
+            value = Value(
+                {} if kind is yaml.MappingStartEvent else [],
+                (start.line + 1, start.column + 1, start.line + 1, start.column + 2),
+            )
+            if not event.implicit:
+                raise fault(f"tags such as {event.tag} are not allowed", value.span)
+            if len(stack) >= MAX_DEPTH:
+                raise fault(f"nested deeper than {MAX_DEPTH} levels", value.span)
+            if event.anchor is not None:
+                anchors[event.anchor] = None
+            if stack and keys[-1] is None and isinstance(stack[-1].data, dict):
+                raise fault("a key must be a plain word", value.span)
+            stack.append(value)
+            keys.append(None)
+            open_anchors.append(event.anchor)
+            continue
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            value = stack.pop()
+            keys.pop()
+            anchor = open_anchors.pop()
+            value.span = (value.span[0], value.span[1], event.end_mark.line + 1, event.end_mark.column + 1)
+            if anchor is not None:
+                anchors[anchor] = value
+        elif kind is yaml.AliasEvent:
+            start, end = event.start_mark, event.end_mark
+            span = (start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+            target = anchors.get(event.anchor)
+            if target is None:
+                problem = "refers to itself" if event.anchor in anchors else "has no anchor"
+                raise fault(f"alias *{event.anchor} {problem}", span)
+            value = Value(target.data, span, plain=target.plain)
+        elif kind is yaml.DocumentStartEvent:
+            if root is not None:
+                raise fault("a spec is one YAML document; this starts another", _span_of(event))
+            continue
+        else:
+            continue
+        count += 1
+        if count > MAX_VALUES:
+            raise fault(f"more than {MAX_VALUES:,} values", value.span)
+        if not stack:
+            root = value
+        elif isinstance(stack[-1].data, list):
+            stack[-1].data.append(value)
+        else:
+            mapping = stack[-1].data
+            size = len(mapping)
+            keys[-1] = _into_mapping(mapping, keys[-1], value)
+            merged += max(0, len(mapping) - size - 1)
+            if merged > MAX_MERGED_VALUES:
+                raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
+    return None if root is None or root.is_null else root
+
+
+def _span_of(event: Any) -> Span:
+    return event.start_mark.line + 1, event.start_mark.column + 1, event.end_mark.line + 1, event.end_mark.column + 1
+
+
+def _into_mapping(mapping: dict[str, Value], key: Value | None, value: Value) -> Value | None:
+    """Takes a key (and keeps it) or the value for the key that waits. Raises InputFault for duplicate keys."""
+    if key is None:
+        if not isinstance(value.data, str):
+            raise fault("a key must be a plain word", value.span)
+        return value
+    name: str = key.data
+    if name == "<<" and key.plain:
+        _merge(mapping, value)
+        return None
+    existing = mapping.get(name)
+    if existing is not None and existing.key_span is not None:
+        raise fault(f"duplicate key {_short(name)}; first given on line {existing.key_span[0]}", key.span)
+    value.key_span = key.span
+    mapping[name] = value
+    return None
+
+
+def _merge(mapping: dict[str, Value], value: Value) -> None:
+    """YAML 1.1's merge key: what the mapping says itself wins, so merged entries carry no key span."""
+    for source in value.data if isinstance(value.data, list) else [value]:
+        if not isinstance(source.data, dict):
+            raise fault("<< must name a mapping", source.span)
+        if len(source.data) > MAX_MERGED_KEYS:
+            raise fault(f"<< merges more than {MAX_MERGED_KEYS} keys", source.span)
+        for name, entry in source.data.items():
+            if name not in mapping:
+                merged = Value(entry.data, entry.span, plain=entry.plain)
+                mapping[name] = merged
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= 40 else name[:37] + "...")

@@ -1,0 +1,137 @@
+"""Which releases of CUDA, cuDNN, TensorRT and PyTorch run on which GPU, from support.yaml; what is unknown is None."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from convlint.errors import ConvlintError
+from convlint.gpus.gpu import Gpu
+from convlint.model.version import Version
+
+_PATH: Final = Path(__file__).with_name("support.yaml")
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Oldest:
+    """From release `since` on, compute capabilities from `lowest` are supported, those from `unsure_from` maybe."""
+
+    since: Version
+    lowest: Version
+    unsure_from: Version
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Library:
+    same_major: bool
+    discrete_only: bool
+    first: Mapping[Version, Version]
+    listed: Mapping[Version, Version]
+    oldest: tuple[_Oldest, ...]
+
+
+def first_version(library: str, gpu: Gpu) -> Version | None:
+    """Return the oldest release that knows the GPU, by itself or as a newer minor of what it knows; None: unknown."""
+    facts = _facts(library, gpu)
+    known = _kin(facts, gpu) if facts else {}
+    return known[max(known)] if known else None
+
+
+def last_version(library: str, gpu: Gpu) -> str | None:
+    """Return the last release known to support the GPU, as text to print; None: still supported, or unknown."""
+    facts = _facts(library, gpu)
+    gone = (entry.last for entry in (facts.oldest if facts else ()) if gpu.compute_capability < entry.unsure_from)
+    return next(gone, None)
+
+
+def too_old(library: str, version: Version, gpu: Gpu) -> bool | None:
+    """Tell whether `version` predates the GPU, that is, has no code that runs on it; None: unknown."""
+    facts = _facts(library, gpu)
+    if facts is None:
+        return None
+    if any(gpu.compute_capability <= cc and version >= release for cc, release in facts.listed.items()):
+        return False
+    known = _kin(facts, gpu)
+    return version < min(known.values()) if known else None
+
+
+def dropped(library: str, version: Version, gpu: Gpu) -> bool | None:
+    """Tell whether `version` no longer supports the GPU; None: unknown."""
+    facts = _facts(library, gpu)
+    if facts is None or not facts.oldest:
+        return None
+    past = [entry for entry in facts.oldest if entry.since <= version]
+    entry = past[-1] if past else facts.oldest[0]
+    if gpu.compute_capability >= entry.lowest:
+        return False
+    return True if past and gpu.compute_capability < entry.unsure_from else None
+
+
+def supported(library: str, version: Version, gpu: Gpu) -> bool | None:
+    """Tell whether `version` runs on the GPU: neither too old for it nor past its time; None: unknown."""
+    early, late = too_old(library, version, gpu), dropped(library, version, gpu)
+    if early or late:
+        return False
+    return None if early is None or late is None else True
+
+
+def _kin(facts: _Library, gpu: Gpu) -> dict[Version, Version]:
+    """First releases by compute capability, for those whose code runs on `gpu`: its own, or a lower minor's."""
+    own = gpu.compute_capability
+    if gpu.integrated or not facts.same_major:
+        return {cc: release for cc, release in facts.first.items() if cc == own}
+    return {cc: release for cc, release in facts.first.items() if cc.numbers[0] == own.numbers[0] and cc <= own}
+
+
+def _facts(library: str, gpu: Gpu) -> _Library | None:
+    facts = _libraries().get(library)
+    return None if facts is None or (facts.discrete_only and gpu.integrated) else facts
+
+
+@cache
+def _libraries() -> Mapping[str, _Library]:
+    try:
+        content = yaml.load(_PATH.read_bytes(), Loader=_LOADER)
+        return parse_support(content)
+    except (OSError, yaml.YAMLError) as error:
+        raise ConvlintError(f"{_PATH}: cannot be read: {error}") from error
+
+
+def parse_support(content: Mapping[str, Any]) -> Mapping[str, _Library]:
+    """Build the table from the file's content; ConvlintError for anything but versions with a known source."""
+    try:
+        sources = content["sources"]
+        return {name: _library(facts, sources) for name, facts in content.items() if name != "sources"}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConvlintError(f"{_PATH}: {error!r}") from error
+
+
+def _library(facts: Mapping[str, Any], sources: Mapping[str, str]) -> _Library:
+    def sourced(entry: Mapping[str, str]) -> Version:
+        if entry["source"] not in sources:
+            raise ValueError(f"unknown source {entry['source']!r}")
+        return Version(entry["value"])
+
+    oldest = []
+    for entry in facts.get("oldest", []):
+        lowest = sourced(entry)
+        unsure_from = Version(entry["unsure_from"]) if "unsure_from" in entry else lowest
+        oldest.append(
+            _Oldest(since=Version(entry["since"]), lowest=lowest, unsure_from=unsure_from, last=entry.get("last"))
+        )
+    if oldest != sorted(oldest, key=lambda entry: entry.since):
+        raise ValueError("the entries of oldest do not stand in the order of releases")
+    return _Library(
+        same_major=facts.get("same_major", False),
+        discrete_only=facts.get("discrete_only", False),
+        first={Version(cc): sourced(entry) for cc, entry in facts.get("first", {}).items()},
+        listed={Version(cc): sourced(entry) for cc, entry in facts.get("listed", {}).items()},
+        oldest=tuple(oldest),
+    )

@@ -1,0 +1,184 @@
+"""Paths and options to a report and its verdict: plan, check, leave out what is silenced, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from convlint.config.find import shown_path
+from convlint.engine.results import NetworkResult, assemble
+from convlint.lint.plan import Options, Plan, Planner
+from convlint.lint.run import check_tasks
+from convlint.readers import SPEC_READER, find_reader
+from convlint.readers.discovery import discover
+from convlint.readers.inputs import Input, file_input
+from convlint.report import Finding, InputError, Report, Suppressed
+from convlint.rulebook.book import Rulebook
+from convlint.verdict.baseline import Baseline, Entry, baseline_of, stale
+from convlint.verdict.select import chosen, counts, exempted, verdict
+from convlint.verdict.suppress import judge_mentions, silence_by_comments
+
+_NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A report, its exit code, the findings before the baseline, and the baseline's entries that no longer occur."""
+
+    report: Report
+    exit_code: int
+    found: tuple[Finding, ...] = ()
+    stale: tuple[Entry, ...] = ()
+
+
+def lint_paths(
+    paths: Sequence[str],
+    options: Options,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+    on_inputs: Callable[[Sequence[Input], Planner], None] = lambda *_: None,
+    on_start: Callable[[int], None] = lambda _: None,
+    on_done: Callable[[str], None] = lambda _: None,
+    today: date | None = None,
+) -> Verdict:
+    """Checks files, folders, modules and "-"; no path stands for the current folder.
+
+    What each path names is decided here and once: where `options.modules` is false, never a module.
+
+    `adopt` treats all that is found as if the baseline held it. `on_inputs` hears of the inputs and of all that is
+    read beside them before any is read, and may refuse to go on. Raises UsageError for wrong options, configs, rules.
+    """
+    planner = Planner(options, today or date.today())
+    inputs, errors = find_inputs(paths or ["."], planner)
+    planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
+    on_inputs(inputs, planner)
+    on_start(len(planned))
+    tasks = [(source, plan.rulebook, plan.job) for source, plan in planned]
+    outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
+    results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
+    errors += [error for _, found in outcomes for error in found]
+    if not inputs and not errors and not options.specs_only:
+        errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
+    if options.allow_empty:
+        errors = [error for error in errors if not error.message.startswith(_NOTHING)]
+    return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
+
+
+def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
+    """Every input once, and what stands for none; in folders, only what the configs include."""
+    found: dict[Input, None] = {}
+    errors: list[InputError] = []
+    modules = planner.options.modules and not planner.options.specs_only
+    for argument in paths:
+        inside, faults = discover([argument], modules=modules)
+        errors += faults
+        if [source.name for source in inside] in ([argument], [file_input(argument).name]):
+            if not planner.options.specs_only or not _other_yaml(inside[0]):
+                found[_tidy(inside[0])] = None
+            continue
+        wanted = [source for source in inside if _included(source.name, planner) and not _other_yaml(source)]
+        if inside and not wanted:
+            message = "holds nothing to check: all of it is excluded, or no spec"
+            errors.append(InputError(path=argument, message=message))
+        found.update(dict.fromkeys(map(_tidy, wanted)))
+    return list(found), errors
+
+
+def _other_yaml(source: Input) -> bool:
+    """Whether this is a YAML or JSON file that is meant for something else."""
+    from convlint.readers.spec.sniff import SUFFIXES, is_spec
+
+    path = source.name
+    known = source.kind == "file" and path.lower().endswith(SUFFIXES) and find_reader(path) == SPEC_READER
+    return known and not is_spec(path)
+
+
+def _included(path: str, planner: Planner) -> bool:
+    config = planner.configs.of(path)
+    if any(pattern.matches(path) for pattern in config.exclude):
+        return False
+    return not config.include or any(pattern.matches(path) for pattern in config.include)
+
+
+def _tidy(source: Input) -> Input:
+    """One spelling per file, so that fingerprints do not depend on how it was named."""
+    if source.kind != "file":
+        return source
+    path = str(Path(source.name))
+    return file_input(shown_path(path) if Path(path).is_absolute() else path)
+
+
+def conclude(
+    results: Sequence[tuple[NetworkResult, Plan]],
+    errors: Sequence[InputError],
+    inputs: Sequence[Input],
+    planner: Planner,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+) -> Verdict:
+    """The report on all results, without what comments, configs and the baseline silence, and the verdict on it."""
+    silencer = _Silencer(planner.today)
+    judged = [(silencer.judge(result, plan), plan) for result, plan in results]
+    found = tuple(finding for result, _ in judged for finding in result.findings)
+    if adopt and not errors:
+        baseline = baseline_of(found)
+    known: Collection[str] = baseline or ()
+    kept = [
+        (replace(result, findings=tuple(f for f in result.findings if f.fingerprint not in known)), plan)
+        for result, plan in judged
+    ]
+    silencer.suppressed += [Suppressed(finding=f, reason="", by="baseline") for f in found if f.fingerprint in known]
+    plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
+    rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
+    report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
+    suppressed = tuple(sorted(silencer.suppressed, key=_place))
+    report = replace(report, suppressed=suppressed, sources={**report.sources, **silencer.config_texts})
+    failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
+    gone: tuple[Entry, ...] = ()
+    if baseline and not adopt:
+        codes = {code for plan in plans for code in plan.codes}
+        gone = stale(
+            baseline, {finding.fingerprint for finding in found}, report, [source.name for source in inputs], codes
+        )
+    return Verdict(report=report, exit_code=verdict(report, failing=failing), found=found, stale=gone)
+
+
+def _place(entry: Suppressed) -> tuple[str, int, int, str]:
+    at = entry.finding.location
+    return at.path, at.line or 0, at.column or 0, entry.finding.rule.code
+
+
+class _Silencer:
+    """Takes out of each result what its rules' selection, its comments and its config leave no room for."""
+
+    def __init__(self, today: date) -> None:
+        self.today = today
+        self.suppressed: list[Suppressed] = []
+        self.config_texts: dict[str, tuple[str, ...]] = {}
+        self._asked: set[int] = set()  # plans whose expired entries were reported
+
+    def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
+        """The result with the findings that are left."""
+        codes = set(plan.codes)
+        result = replace(
+            result,
+            findings=chosen(result.findings, codes, plan.severities),
+            skipped=tuple(skip for skip in result.skipped if skip.code in codes),
+        )
+        findings, by_comment, mentions = silence_by_comments(result, plan.rulebook, codes, self.today)
+        if id(plan) not in self._asked:
+            self._asked.add(id(plan))
+            mentions = (*mentions, *plan.expired)
+            ignores = plan.config.per_layer_ignores if plan.expired else ()
+            for source in {id(entry.at.source): entry.at.source for entry in ignores}.values():
+                self.config_texts[source.path] = tuple(source.text.split("\n"))
+        if mentions:
+            own = chosen(judge_mentions(mentions, plan.rulebook), codes, plan.severities)
+            findings = (*findings, *own)
+        findings, by_config = exempted(findings, plan.policy, result.path)
+        self.suppressed += (*by_comment, *by_config)
+        return replace(result, findings=findings)

@@ -1,0 +1,177 @@
+"""From options and configs to plans: which rules hold for an input, on which GPUs, and what counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING
+
+from convlint.config.find import Config, Configs
+from convlint.errors import UsageError
+from convlint.lint.run import DEFAULT_TARGET, Job, resolve_targets
+from convlint.model.layer import Mode
+from convlint.model.location import Location
+from convlint.readers import ReadOptions
+from convlint.readers.inputs import Input
+from convlint.report import Severity
+from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.rulebook.folders import builtin_folder
+from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
+from convlint.verdict.suppress import Mention
+
+if TYPE_CHECKING:
+    from convlint.config.keys import Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line, or a caller of `convlint.lint`, asks for; what it leaves open is the config's to say."""
+
+    gpus: tuple[str, ...] = ()
+    mode: Mode | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    fail_on: FailOn | None = None
+    min_loss: float | None = None
+    rules: tuple[str, ...] = ()
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    config: str | None = None
+    isolated: bool = False
+    jobs: int = 1
+    allow_empty: bool = False
+    specs_only: bool = False
+    modules: bool = True  # whether package.module:name may name a module, whose code runs then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How the inputs that share a config are checked."""
+
+    config: Config
+    job: Job
+    policy: Policy
+    rulebook: Rulebook
+    codes: frozenset[str]  # of the rules that count
+    severities: Mapping[str, Severity]
+    expired: tuple[Mention, ...]  # entries of per-layer-ignores whose last day is over
+
+
+class Planner:
+    """Makes the plan for each input, one per config; whatever is wrong in options or configs is a UsageError."""
+
+    def __init__(self, options: Options, today: date) -> None:
+        """Raises UsageError where the config that the options name cannot be used."""
+        self.options, self.today = options, today
+        self.configs = Configs(options.config, isolated=options.isolated)
+        self._plans: dict[int, Plan] = {}
+        self._rulebooks: dict[tuple[str, ...], Rulebook] = {}
+        if options.gpus:
+            resolve_targets(options.gpus)
+
+    def plan(self, source: Input | None) -> Plan:
+        """The plan for an input; for what is no file, as for None, by the config of the current folder."""
+        is_file = source is not None and source.kind == "file"
+        config = self.configs.of(source.name) if is_file and source is not None else self.configs.of_folder(os.getcwd())
+        plan = self._plans.get(id(config))
+        if plan is None:
+            plan = self._plans[id(config)] = self._make(config)
+        return plan
+
+    def rule_folders(self) -> tuple[str, ...]:
+        """The folders that rules are read from: the built-in ones, and those of the plans made so far."""
+        own = (folder for folders in (self.options.rules, *self._rulebooks) for folder in folders)
+        return tuple(dict.fromkeys((builtin_folder(), *own)))
+
+    def _make(self, config: Config) -> Plan:
+        options = self.options
+        folders = tuple(dict.fromkeys((*config.rules, *options.rules)))
+        if folders not in self._rulebooks:
+            self._rulebooks[folders] = load_rulebook(folders)
+        rulebook = self._rulebooks[folders]
+        for word in config.target:
+            _at(word, lambda text: resolve_targets([text]))
+        exemptions, expired = self._exemptions(config, rulebook)
+        policy = Policy(
+            select=options.select,
+            ignore=options.ignore,
+            extend_select=options.extend_select,
+            base=_base(config, rulebook),
+            severities={code: severity for word, severity in config.severity for code in _codes([word], rulebook)},
+            exemptions=exemptions,
+            fail_on=options.fail_on or config.fail_on or "warning",
+            min_loss=_first(options.min_loss, config.min_loss, 0.0),
+        )
+        job = Job(
+            gpus=options.gpus,
+            mode=options.mode,
+            default_gpus=tuple(word.text for word in config.target) or (DEFAULT_TARGET,),
+            default_mode=config.mode or "training",
+            reading=options.reading,
+        )
+        codes = frozenset(selected(policy, rulebook))
+        if not codes:
+            raise UsageError("no rule is selected: the selection leaves none of them")
+        return Plan(
+            config=config,
+            job=job,
+            policy=policy,
+            rulebook=rulebook,
+            codes=codes,
+            severities=severity_overrides(policy, rulebook),
+            expired=expired,
+        )
+
+    def _exemptions(self, config: Config, rulebook: Rulebook) -> tuple[tuple[Exemption, ...], tuple[Mention, ...]]:
+        """What the config silences today, and what it no longer does."""
+        exemptions = []
+        expired = []
+        for files in config.per_file_ignores:
+            reason = f"per-file-ignores: {files.pattern.text}"
+            exemptions.append(Exemption(codes=_codes(files.rules, rulebook), files=files.pattern, reason=reason))
+        for entry in config.per_layer_ignores:
+            codes = _codes(entry.rules, rulebook)
+            if entry.expires is None or entry.expires >= self.today:
+                exemptions.append(Exemption(codes=codes, layers=entry.layers, reason=entry.reason))
+                continue
+            place = entry.at.place()
+            expired.append(
+                Mention(
+                    text=f"per-layer-ignores of {entry.layers!r}",
+                    location=Location(path=place.path, line=place.line, column=place.column),
+                    rule=", ".join(word.text for word in entry.rules),
+                    reason=entry.reason,
+                    expires=entry.expires,
+                    expired=True,
+                )
+            )
+        return tuple(exemptions), tuple(expired)
+
+
+def _base(config: Config, rulebook: Rulebook) -> frozenset[str] | None:
+    """The codes that the config alone selects; None where it has nothing to say about it."""
+    if config.select is None and not config.ignore and not config.extend_select:
+        return None
+    chosen = _codes(config.select or (), rulebook)
+    if config.select is None:
+        chosen = frozenset(selected(Policy(), rulebook))
+    return (chosen | _codes(config.extend_select, rulebook)) - _codes(config.ignore, rulebook)
+
+
+def _codes(words: Iterable[Word], rulebook: Rulebook) -> frozenset[str]:
+    return frozenset(code for word in words for code in _at(word, lambda text: matching(text, rulebook)))
+
+
+def _at(word: Word, look_up: Callable[[str], Iterable[object]]) -> Iterator[str]:
+    """What `look_up` finds for a word of the config; its UsageError gets the word's place."""
+    try:
+        found = look_up(word.text)
+    except UsageError as error:
+        word.at.fail(str(error))
+    return iter([str(item) for item in found])
+
+
+def _first(*values: float | None) -> float:
+    return next(value for value in values if value is not None)

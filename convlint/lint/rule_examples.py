@@ -1,0 +1,130 @@
+"""A rule's own examples as tests: what should pass passes, what should fail fails, and its fix mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from convlint.engine.check import Target, check_network
+from convlint.engine.pricing import with_fix, with_settings
+from convlint.errors import InputFault, RuleError, UsageError
+from convlint.files.located_yaml import Value, parse, read_text
+from convlint.gpus.gpu import load_gpu
+from convlint.lint.suppression_examples import suppression_problems
+from convlint.model.layer import Mode
+from convlint.model.location import Span
+from convlint.model.network import Network
+from convlint.readers.spec.reader import read_fragment
+from convlint.report import Finding
+from convlint.rulebook.book import Rulebook
+from convlint.rulebook.rule import Rule
+
+_CONTEXT = ("gpu", "mode", "runtime", "layers", "defaults")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One example: where it stands and, where it does not hold, why."""
+
+    code: str
+    path: str
+    line: int
+    problem: str | None
+
+
+def run_examples(rule: Rule) -> Iterator[Outcome]:
+    """Runs every example of `rule`. Raises RuleError where an example itself cannot be read."""
+    document = parse(read_text(rule.path))
+    assert document is not None
+    examples = document.data["examples"].data
+    if rule.scope == "suppression":
+        for item, problem in suppression_problems(rule, examples):
+            yield _outcome(rule, item, problem)
+        return
+    for item in examples["pass"].data:
+        findings, _ = _findings(rule, _network(rule, item), item.span)
+        problem = f"should pass, but: {findings[0].message}" if findings else None
+        yield _outcome(rule, item, problem)
+    for item in examples["fail"].data:
+        yield _outcome(rule, item, _failing(rule, item))
+
+
+def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
+    return Outcome(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
+
+
+def _failing(rule: Rule, item: Value) -> str | None:
+    given = item.data["given"]
+    network = _network(rule, given)
+    findings, skipped = _findings(rule, network, given.span)
+    if not findings:
+        return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
+    finding = findings[0]
+    for key, actual in (("message", finding.message), ("severity", finding.severity)):
+        if key in item.data and _plain(item.data[key]) != actual:
+            return f"{key} is {actual!r}, not {_plain(item.data[key])!r}"
+    if "fixed" not in item.data:
+        return None
+    if finding.fix is None:
+        return "has no fix"
+    hit = finding.layer or next(iter(finding.layers), network.layers[0].name)
+    mended = _mended(network, finding)
+    for key, value in item.data["fixed"].data.items():
+        setting = key.removeprefix("runtime.")
+        owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
+        if getattr(owner, setting) != _plain(value):
+            return f"fixed has {key} = {getattr(owner, setting)}, not {_plain(value)}"
+    again, _ = _findings(rule, mended, given.span)
+    return f"still fails once fixed: {again[0].message}" if again else None
+
+
+def _mended(network: Network, finding: Finding) -> Network:
+    assert finding.fix is not None
+    changes = finding.fix.set
+    hit = {finding.layer, *finding.layers}
+    layers = tuple(with_fix(layer, changes) if layer.name in hit else layer for layer in network.layers)
+    return Network(
+        path=network.path, layers=layers, edges=network.edges, runtime=with_settings(network.runtime, changes),
+        mode=network.mode, targets=network.targets, spans=network.spans,
+    )  # fmt: skip
+
+
+def _network(rule: Rule, given: Value) -> Network:
+    spec: dict[str, Value] = {"version": Value("1", given.span, plain=True)}
+    layer: dict[str, Value] = {}
+    for key, value in given.data.items():
+        (spec if key in _CONTEXT else layer)[key] = value
+    if "layers" not in spec:
+        spec["layers"] = Value([Value(layer, given.span)], given.span)
+    try:
+        network, errors = read_fragment(Value(spec, given.span), rule.path)
+    except InputFault as error:
+        raise RuleError(error.message, path=rule.path, line=error.line, column=error.column) from error
+    if errors or network is None:
+        raise RuleError(errors[0].message, path=rule.path, line=errors[0].line, column=errors[0].column)
+    return network
+
+
+def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:
+    mode: Mode = network.mode or "training"
+    try:
+        targets = [Target(label=name, gpu=load_gpu(name)) for name in network.targets or ("a100",)]
+    except UsageError as error:
+        raise RuleError(str(error), path=rule.path, line=at[0], column=at[1]) from error
+    result = check_network(network, Rulebook([rule]), targets, mode)
+    return result.findings, [need for skip in result.skipped for need in skip.needs]
+
+
+def _plain(value: Value) -> Any:
+    """A scalar of an example as Python reads it."""
+    text = value.data
+    if value.plain:
+        if text in ("true", "false"):
+            return text == "true"
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text

@@ -1,0 +1,88 @@
+"""Checking inputs in several processes: each takes the next one, and what becomes of it harms that input alone."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock, local
+
+from convlint.errors import UsageError
+from convlint.lint.run import Outcome, Task, check_input, say
+from convlint.readers.children.child import Child, ChildDied
+from convlint.readers.children.serve import Channel
+from convlint.readers.reading import Reading
+from convlint.report import InputError
+from convlint.rulebook.book import Rulebook, load_rulebook
+
+
+def check_in_workers(tasks: Sequence[Task], jobs: int, on_done: Callable[[str], None]) -> list[Outcome]:
+    """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
+    workers = _Workers()
+    lock = Lock()
+
+    def one(task: Task) -> Outcome:
+        outcome = workers.check(task)
+        with lock:
+            on_done(task[0].name)
+        return outcome
+
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        return list(pool.map(one, tasks))
+    finally:
+        workers.end()  # interrupted, the threads learn from it that nobody waits for them
+        pool.shutdown(cancel_futures=True)
+
+
+class _Workers:
+    """A process for each thread that asks for one."""
+
+    def __init__(self) -> None:
+        self._mine = local()
+        self._all: list[Child] = []
+        self._ended = False
+
+    def check(self, task: Task) -> Outcome:
+        source, rulebook, job = task
+        worker: Child | None = getattr(self._mine, "worker", None)
+        if worker is None:
+            worker = self._mine.worker = Child("convlint.lint.workers:work", on_output=say)
+            self._all.append(worker)
+        try:
+            if self._ended:
+                return None, []
+            # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
+            result: Outcome | str = pickle.loads(worker.ask(pickle.dumps((source, rulebook.folders, job))))
+        except ChildDied as died:
+            self._mine.worker = None
+            how = died.signal_name or f"exit status {died.status}"
+            return None, [InputError(path=source.name, message=f"the process that checked it died ({how})")]
+        if isinstance(result, str):
+            raise UsageError(result)
+        return result
+
+    def end(self) -> None:
+        self._ended = True
+        for worker in self._all:
+            worker.close()
+
+
+@cache
+def _rulebook(folders: tuple[str, ...]) -> Rulebook:
+    """Rules hold code and cannot travel, so each process loads its own."""
+    return load_rulebook(folders)
+
+
+def work(channel: Channel) -> None:
+    """A worker's life: checks what it is given until there is no more."""
+    with Reading(on_output=say) as reading:
+        while (request := channel.receive()) is not None:
+            source, folders, job = pickle.loads(request)
+            result: Outcome | str
+            try:
+                result = check_input(source, _rulebook(folders), job, reading)
+            except UsageError as error:
+                result = str(error)
+            channel.send(pickle.dumps(result))

@@ -1,0 +1,63 @@
+"""The implicit GEMMs of a convolution (CG 4.2, Table 2), its FLOPs and the elements of its tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from convlint.model.layer import ConvLayer, Pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm:
+    """A batched matrix multiply `batch x (M x N x K)`; never to be mixed with the convolution's N and K."""
+
+    M: int
+    N: int
+    K: int
+    batch: int = 1
+
+
+def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
+    """The implicit GEMM of one pass (CG 4.2, Table 2), per group; None where a size is unknown.
+
+    A transposed convolution is the dgrad of the convolution that maps its output to its input, so its
+    wgrad reduces over its input positions, N·H·W.
+    """
+    N, C, H, W, K, P, Q, R, S = layer.N, layer.C, layer.H, layer.W, layer.K, layer.P, layer.Q, layer.R, layer.S
+    D, T, Z, groups = layer.D, layer.T, layer.Z, layer.groups
+    if N is None or C is None or H is None or W is None or K is None or P is None or Q is None:
+        return None
+    if R is None or S is None or D is None or T is None or Z is None:
+        return None
+    taps = T * R * S
+    c, k = C // groups, K // groups
+    if which == "fprop":
+        return Gemm(M=N * Z * P * Q, N=k, K=c * taps, batch=groups)
+    if which == "dgrad":
+        return Gemm(M=N * D * H * W, N=c, K=k * taps, batch=groups)
+    if layer.op == "conv_transpose":
+        return Gemm(M=k * taps, N=c, K=N * D * H * W, batch=groups)
+    return Gemm(M=c * taps, N=k, K=N * Z * P * Q, batch=groups)
+
+
+def flops(layer: ConvLayer) -> int | None:
+    """Useful FLOPs of one pass, 2 x multiply-accumulates: the same for fprop, dgrad and wgrad; None if unknown."""
+    fprop = gemm(layer, "fprop")
+    if fprop is None:
+        return None
+    if layer.op == "conv_transpose":
+        dgrad = gemm(layer, "dgrad")
+        assert dgrad is not None
+        return 2 * dgrad.batch * dgrad.M * dgrad.N * dgrad.K
+    return 2 * fprop.batch * fprop.M * fprop.N * fprop.K
+
+
+def tensor_elements(layer: ConvLayer) -> tuple[int, int, int] | None:
+    """Elements of the input, the weights and the output (x, w, y); None if a size is unknown."""
+    N, C, H, W, K, P, Q, R, S = layer.N, layer.C, layer.H, layer.W, layer.K, layer.P, layer.Q, layer.R, layer.S
+    D, T, Z = layer.D, layer.T, layer.Z
+    if N is None or C is None or H is None or W is None or K is None or P is None or Q is None:
+        return None
+    if R is None or S is None or D is None or T is None or Z is None:
+        return None
+    return N * C * D * H * W, K * (C // layer.groups) * T * R * S, N * K * Z * P * Q

@@ -1,0 +1,146 @@
+"""One convolution in the letters of the guide, its element type and its layout.
+
+Sizes are `int | None`; None means unknown, never zero. Units: elements, unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Literal
+
+from convlint.model.geometry import output_size, transposed_output_size
+from convlint.model.location import Location, Span
+
+Pass = Literal["fprop", "dgrad", "wgrad"]
+PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
+
+Op = Literal["conv", "conv_transpose"]
+Layout = Literal["NCHW", "NHWC", "auto"]
+Mode = Literal["training", "inference"]
+
+
+class Dtype(StrEnum):
+    """Element type. `tf32` is stored as fp32 (4 bytes) and multiplied with 10 mantissa bits."""
+
+    fp64 = "fp64"
+    fp32 = "fp32"
+    tf32 = "tf32"
+    fp16 = "fp16"
+    bf16 = "bf16"
+    fp8 = "fp8"
+    int8 = "int8"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes per stored element."""
+        return _BYTES[self.value]
+
+
+_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvLayer:
+    """One convolution, in the letters of the guide's section 2.
+
+    A 1-D convolution has H = R = P = 1 and `dims` 1. A 3-D one adds D (input depth), T (filter depth),
+    Z (output depth), StrideD, PadD and DilD; for fewer dimensions those are 1, 1, 1, 1, 0 and 1.
+    `PadH` pads above, `PadH_end` below (equal unless the padding is asymmetric); W and D likewise.
+    For `conv_transpose`, C H W are the layer's input and K P Q its output, as the framework's user sees them.
+    """
+
+    name: str
+    path: str = ""
+    op: Op = "conv"
+    dims: int = 2
+    N: int | None = None
+    C: int | None = None
+    D: int | None = 1
+    H: int | None = None
+    W: int | None = None
+    K: int | None = None
+    Z: int | None = 1
+    P: int | None = None
+    Q: int | None = None
+    T: int | None = 1
+    R: int | None = None
+    S: int | None = None
+    StrideD: int = 1
+    U: int = 1
+    V: int = 1
+    PadD: int | None = 0
+    PadH: int | None = 0
+    PadW: int | None = 0
+    PadD_end: int | None = 0
+    PadH_end: int | None = 0
+    PadW_end: int | None = 0
+    DilD: int = 1
+    DilH: int = 1
+    DilW: int = 1
+    groups: int = 1
+    OutPadD: int = 0
+    OutPadH: int = 0
+    OutPadW: int = 0
+    dtype: Dtype | None = None
+    layout: Layout = "auto"
+    bias: bool | None = None
+    norm_follows: bool | None = None  # batch normalisation reads this layer's output and nothing else does
+    first: bool = False  # its input is the network's: no dgrad
+    head: bool = False  # no convolution after it: the task fixes K
+    calls: int = 1  # how often one step runs it (shared modules)
+    residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
+    declared_P: int | None = None
+    declared_Q: int | None = None
+    declared_Z: int | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
+    node: str | None = None  # the format's own name for the place (an ONNX node, a module path)
+
+    def locate(self, *names: str) -> Location:
+        """Where the first of `names` that was written down stands; else the layer itself."""
+        for name in (*names, "layer"):
+            span = self.spans.get(name)
+            if span is not None:
+                return Location(path=self.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
+        return Location(path=self.path)
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether groups = C, also with a channel multiplier (K = m·C)."""
+        return self.groups > 1 and self.groups == self.C
+
+    @property
+    def pointwise_map(self) -> bool:
+        """Works on 1x1 maps (squeeze-and-excite): sizes are not worth a finding."""
+        return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
+
+
+_AXES = (
+    ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
+    ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
+    ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+)
+
+
+def with_output(layer: ConvLayer) -> ConvLayer:
+    """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
+    Z, P, Q = (_axis_out(layer, *axis) for axis in _AXES)
+    return replace(layer, Z=Z, P=P, Q=Q)
+
+
+def _axis_out(
+    layer: ConvLayer, size: str, taps: str, stride: str, pad: str, dilation: str, output_padding: str, declared: str
+) -> int | None:
+    known = [getattr(layer, name) for name in (size, taps, pad, pad + "_end")]
+    if None in known:
+        result: int | None = getattr(layer, declared)
+        return result
+    length, count, begin, end = known
+    step, spread = getattr(layer, stride), getattr(layer, dilation)
+    if layer.op == "conv_transpose":
+        extra = getattr(layer, output_padding)
+        return transposed_output_size(
+            length, stride=step, pad=begin + end, dilation=spread, taps=count, output_padding=extra
+        )
+    return output_size(length, stride=step, pad=begin + end, dilation=spread, taps=count)

@@ -1,0 +1,41 @@
+"""A network: its convolutions, what arrives at each, and what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from convlint.model.layer import ConvLayer, Mode
+from convlint.model.location import Span
+from convlint.model.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """What arrives at a convolution: the shape its producers deliver, after any pooling, concatenation and so on.
+
+    `consumer` and `producers` index `Network.layers`; `C`, `D`, `H`, `W` are None where unknown. `source` names
+    the layer or operation that the consumer is written to read from.
+    """
+
+    consumer: int
+    producers: tuple[int, ...]
+    source: str
+    C: int | None
+    H: int | None
+    W: int | None
+    D: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Everything that a reader found in one input."""
+
+    path: str
+    layers: tuple[ConvLayer, ...]
+    edges: tuple[Edge, ...] = ()
+    runtime: Runtime = field(default_factory=Runtime)
+    mode: Mode | None = None
+    targets: tuple[str, ...] = ()
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
+    source_lines: tuple[str, ...] | None = None  # the text that locations point into, where there is one

@@ -1,0 +1,33 @@
+"""What runs a network: the framework, its libraries and the settings that rules name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from convlint.model.location import Span
+from convlint.model.version import Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """What runs the network. None means not given: rules that need it are skipped, never guessed."""
+
+    framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn
+    framework_version: Version | None = None
+    cuda: Version | None = None
+    cudnn: Version | None = None
+    tensorrt: Version | None = None
+    compile: bool | None = None
+    cudnn_benchmark: bool | None = None
+    fixed_input_size: bool | None = None
+    deterministic: bool | None = None
+    tf32: bool = True
+    cudnn_conv_algo_search: str | None = None
+    prefer_nhwc: bool | None = None
+    tf_cudnn_use_autotune: bool | None = None
+    mxnet_cudnn_autotune_default: int | None = None
+    xla_gpu_autotune_level: int | None = None
+    gpu_clock: str | None = None
+    pinned_memory: bool | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)

@@ -1,0 +1,150 @@
+"""A child process of the same interpreter that answers requests; whatever becomes of it is an answer, too.
+
+Requests and answers are bytes in frames of their own pipes. What the child or the code it runs prints comes on a third
+pipe. The child leads a process group of its own, so that it is ended with everything that it started, and an
+interrupt from the keyboard reaches the parent alone.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, BinaryIO
+
+FRAME = struct.Struct(">Q")
+LARGEST_ANSWER = 1 << 28  # bytes
+_TAIL = 4096  # characters of what it printed last that are kept
+_ROOT = str(Path(__file__).parents[3])  # the folder that holds the package, for runs from a checkout
+_GRACE_S = 2.0
+
+
+class ChildDied(Exception):
+    """The child ended, or was ended, before it answered; `signal_name` is None where it exited by itself."""
+
+    def __init__(self, *, signal_name: str | None, status: int | None, timed_out: bool, tail: str) -> None:
+        self.signal_name, self.status, self.timed_out, self.tail = signal_name, status, timed_out, tail
+        super().__init__(signal_name or f"exit status {status}")
+
+
+def write_frame(stream: IO[bytes], content: bytes) -> None:
+    """One message. Raises OSError where nobody reads any more."""
+    stream.write(FRAME.pack(len(content)) + content)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO | IO[bytes]) -> bytes | None:
+    """The next message; None at the end of the stream, also in the middle of a message or where one is too large."""
+    head = stream.read(FRAME.size)
+    if len(head) < FRAME.size:
+        return None
+    (length,) = FRAME.unpack(head)
+    if length > LARGEST_ANSWER:
+        return None
+    content = stream.read(length)
+    return content if len(content) == length else None
+
+
+class Child:
+    """One process that runs `module:function(receive, send)` of convlint until its requests end."""
+
+    def __init__(self, entry: str, *, on_output: Callable[[str], None] | None = None) -> None:
+        """`on_output` hears what the child prints, in pieces; by default nobody does."""
+        module, _, function = entry.partition(":")
+        code = (
+            f"import sys; sys.path.append({_ROOT!r}); from convlint.readers.children.serve import serve; "
+            f"serve({module!r}, {function!r})"
+        )
+        self._on_output = on_output or (lambda _: None)
+        self._tail = ""
+        self._closed = False
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._process = subprocess.Popen(
+            [sys.executable, *_flags(), "-c", code],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._collect, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:
+        """The answer to a request. Raises ChildDied; the child is ended then, and answers no more."""
+        requests = self._process.stdin
+        assert requests is not None
+        with suppress(OSError, ValueError):  # it is dead already: there will be no answer
+            write_frame(requests, request)
+        return self.answer(timeout_s)
+
+    def answer(self, timeout_s: float | None = None) -> bytes:
+        """The next answer. Raises ChildDied."""
+        timed_out = False
+        try:
+            answer = None if self._closed else self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            answer, timed_out = None, True
+        if answer is not None:
+            return answer
+        status = None if timed_out else self._ended()
+        self.close()
+        name = signal.Signals(-status).name if status is not None and -status in _SIGNALS else None
+        raise ChildDied(signal_name=name, status=status, timed_out=timed_out, tail=self._tail)
+
+    def close(self) -> None:
+        """Ends the child and all that it started. What it printed until then has been passed on."""
+        self._closed = True
+        process = self._process
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+        for thread in self._threads:
+            thread.join(_GRACE_S)  # a process that left the group may keep a pipe open for ever
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+    def _ended(self) -> int | None:
+        try:
+            return self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:  # it has closed its pipe, but goes on
+            return None
+
+    def _collect(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with suppress(OSError, ValueError):  # closed under our hands
+            while (answer := read_frame(stream)) is not None:
+                self._answers.put(answer)
+        self._answers.put(None)
+
+    def _listen(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None
+        with suppress(OSError, ValueError):
+            while piece := os.read(stream.fileno(), 1 << 16):
+                text = piece.decode("utf-8", "replace")
+                self._tail = (self._tail + text)[-_TAIL:]
+                self._on_output(text)
+
+
+_SIGNALS = {int(known) for known in signal.Signals}
+
+
+def _flags() -> list[str]:
+    """Of the interpreter: the current folder, which may be a stranger's checkout, is not a place to import from."""
+    flags = ["-P"]
+    if sys.flags.ignore_environment:
+        flags.append("-E")
+    if sys.flags.no_user_site:
+        flags.append("-s")
+    return flags

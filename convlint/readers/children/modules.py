@@ -1,0 +1,102 @@
+"""The child that runs the user's own modules: imports torch once, and forks for each model.
+
+What a model's code does to its process (its folder, signals, threads, exit handlers) ends with the fork. Where
+there is no fork to rely on, one child reads one model.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import NoReturn
+
+from convlint.errors import defect
+from convlint.readers import MODULE_READER, ReadOptions
+from convlint.readers.children.child import FRAME
+from convlint.readers.children.serve import Channel, leave
+from convlint.readers.children.wire import decode_request, encode
+from convlint.report import InputError
+
+# macOS has fork, but its frameworks, which torch loads, do not survive it
+FORKS = sys.platform.startswith("linux")
+READY = b"ready"
+_TICK_S = 0.2
+
+
+def work(channel: Channel) -> None:
+    """Says that torch is loaded, then answers each request with the outcome of reading that model."""
+    with suppress(ImportError):  # the reader says so
+        import torch  # noqa: F401
+    channel.send(READY)
+    while (request := channel.receive()) is not None:
+        _, reference, options = decode_request(request)
+        if not FORKS:
+            channel.send(_outcome(reference, options))
+            return
+        channel.send(_in_a_fork(reference, options, channel))
+
+
+def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(readable)
+        _read_and_leave(reference, options, writable)
+    os.close(writable)
+    received = bytearray()
+    status: int | None = None
+    with os.fdopen(readable, "rb", buffering=0) as pipe:
+        while not _complete(received):
+            if select.select([pipe], [], [], _TICK_S)[0]:
+                piece = pipe.read(1 << 20)
+                if not piece:
+                    break
+                received += piece
+            elif status is not None:
+                break  # it is dead, and whoever keeps its pipe open has nothing to say
+            else:
+                found, ended = os.waitpid(pid, os.WNOHANG)
+                status = ended if found else None
+            if channel.parent_is_gone():
+                os.killpg(0, signal.SIGKILL)
+    if status is None and not _complete(received):
+        status = os.waitpid(pid, 0)[1]
+    elif status is None:
+        os.kill(pid, signal.SIGKILL)  # it has answered
+        os.waitpid(pid, 0)
+    if _complete(received):
+        return bytes(received[FRAME.size :])
+    return encode((None, (InputError(path=reference, message=_ending(os.waitstatus_to_exitcode(status or 0))),)))
+
+
+def _complete(received: bytearray) -> bool:
+    return len(received) >= FRAME.size and len(received) == FRAME.size + FRAME.unpack(received[: FRAME.size])[0]
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"its code ends the process, with exit status {code}"
+    name = signal.Signals(-code).name
+    out_of_memory = "; the machine may be out of memory" if name == "SIGKILL" else ""
+    return f"its code ends the process, by signal {name}{out_of_memory}"
+
+
+def _read_and_leave(reference: str, options: ReadOptions, writable: int) -> NoReturn:
+    me = os.getpid()
+    answer = _outcome(reference, options)
+    if os.getpid() == me:  # else it is a fork of the model's own code that came out here as well
+        content = FRAME.pack(len(answer)) + answer
+        while content:
+            content = content[os.write(writable, content) :]
+    leave()
+
+
+def _outcome(reference: str, options: ReadOptions) -> bytes:
+    try:
+        return encode(import_module(f"convlint.readers.{MODULE_READER}").read(reference, options))
+    except BaseException as error:  # the end of foreign code's reach: it may raise what it likes, wherever it likes
+        return encode((None, (InputError(path=reference, message=defect(error)[:500], internal=True),)))

@@ -1,0 +1,133 @@
+"""Networks and errors as plain JSON, and back: what a child process says is checked, field by field, like any file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from convlint.model.layer import Dtype
+from convlint.model.network import Network
+from convlint.model.version import Version
+from convlint.readers import ReadOptions
+from convlint.report import InputError
+
+Outcome = tuple[Network | None, tuple[InputError, ...]]
+_T = TypeVar("_T")
+_READERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}  # of each dataclass, made when it first travels
+
+
+class WireError(ValueError):
+    """What came over the wire is no outcome of reading."""
+
+
+def encode(outcome: Outcome) -> bytes:
+    """The outcome of reading one input, as UTF-8 JSON."""
+    network, errors = outcome
+    return json.dumps({"network": _plain(network), "errors": _plain(errors)}).encode()
+
+
+def decode(content: bytes) -> Outcome:
+    """The outcome that `content` holds. Raises WireError."""
+    try:
+        document = json.loads(content)
+        network = None if document["network"] is None else _sound(_built(Network, document["network"]))
+        return network, tuple(_built(InputError, error) for error in document["errors"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise WireError(f"not an outcome: {error}") from None
+
+
+def _sound(network: Network) -> Network:
+    for edge in network.edges:
+        if not all(0 <= index < len(network.layers) for index in (edge.consumer, *edge.producers)):
+            raise WireError("an edge leads to no layer")
+    return network
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; fields that hold their default are left out."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return int(value)  # a subclass, such as an enumeration of numbers, is no business of JSON
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Version):
+        return value.text
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            name: _plain(item)
+            for name, default in _defaults(type(value)).items()
+            if (item := getattr(value, name)) is not default and item != default
+        }
+    raise TypeError(f"a {type(value).__name__} does not travel")
+
+
+@cache
+def _defaults(kind: type) -> Mapping[str, Any]:
+    return {
+        field.name: field.default_factory() if field.default_factory is not MISSING else field.default
+        for field in fields(kind)
+    }
+
+
+def _built(kind: type[_T], values: Any) -> _T:
+    if not isinstance(values, dict):
+        raise WireError(f"{kind.__name__} is no object")
+    readers = _READERS.get(kind)
+    if readers is None:
+        hints = get_type_hints(kind)
+        readers = _READERS[kind] = {field.name: _reader(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: readers[name](value) for name, value in values.items()})
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What turns the JSON form of a value of that type back into it. Raises WireError for any other value."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType) and len(parts) == 2 and NoneType in parts:
+        inner = _reader(next(part for part in parts if part is not NoneType))
+        return lambda value: None if value is None else inner(value)
+    if origin is Literal:
+        return lambda value: value if value in parts else _refuse(value, hint)
+    if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
+        every = _reader(parts[0])
+        return lambda value: tuple([every(item) for item in _typed(value, list)])
+    if origin is tuple:
+        each = [_reader(part) for part in parts]
+        return lambda value: tuple([read(item) for read, item in zip(each, _typed(value, list), strict=True)])
+    if origin is Mapping:
+        inside = _reader(parts[1])
+        return lambda value: {key: inside(item) for key, item in _typed(value, dict).items()}
+    if hint in (Dtype, Version):
+        return lambda value: hint(_typed(value, str))
+    if is_dataclass(hint) and isinstance(hint, type):
+        return lambda value: _built(hint, value)
+    if hint in (int, str, bool):
+        return lambda value: _typed(value, hint)
+    raise TypeError(f"no way to read {hint}")
+
+
+def _typed(value: Any, kind: type) -> Any:
+    return value if type(value) is kind else _refuse(value, kind)
+
+
+def _refuse(value: Any, hint: Any) -> Any:
+    raise WireError(f"{str(value)[:40]!r} is no {hint}")
+
+
+def encode_request(reader: str, name: str, options: ReadOptions) -> bytes:
+    """What to read and how, for a child that reads."""
+    return json.dumps([reader, name, options.batch, dict(options.inputs)]).encode()
+
+
+def decode_request(content: bytes) -> tuple[str, str, ReadOptions]:
+    """The name of the reader, of the input, and the options."""
+    reader, name, batch, inputs = json.loads(content)
+    return reader, name, ReadOptions(batch=batch, inputs=inputs)

@@ -1,0 +1,138 @@
+"""One Keras convolution layer as layers in the guide's letters; a separable one is two."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from convlint.model.geometry import same_padding
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.readers.keras.shapes import Shape, number, numbers, spatial_axes, text
+from convlint.readers.untrusted.json_tree import Node
+from convlint.readers.untrusted.limits import MOST_SIZE
+
+_KIND = re.compile(r"(Depthwise|Separable)?Conv(?:olution)?([123])D(Transpose)?")
+_DTYPES = {
+    "float64": Dtype.fp64, "float32": Dtype.fp32, "float16": Dtype.fp16, "bfloat16": Dtype.bf16,
+    "mixed_float16": Dtype.fp16, "mixed_bfloat16": Dtype.bf16,
+}  # fmt: skip
+NORMS = frozenset({"BatchNormalization"})
+
+
+def is_convolution(kind: str) -> bool:
+    """Whether a Keras class is a convolution that is understood here."""
+    return _KIND.fullmatch(kind) is not None
+
+
+def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) -> tuple[tuple[ConvLayer, ...], Shape]:
+    """The layer's convolutions and the shape it writes. Raises InputFault where its config is broken."""
+    match = _KIND.fullmatch(kind)
+    assert match is not None
+    special, dims, transposed = match[1], int(match[2]), match[3] is not None
+    shape = shape if shape is not None else (None,) * (dims + 2)
+    if len(shape) != dims + 2:
+        raise config.fault(f"is that of a {kind}, but its input has {len(shape)} axes")
+    space = spatial_axes(config, dims + 2)
+    channel_axis = 1 if space.start == 2 else dims + 1
+    C = shape[channel_axis]
+    use_bias = config.get("use_bias")
+    bias = use_bias is None or use_bias.boolean()
+    common: dict[str, Any] = {"path": path, "dims": dims, "N": shape[0], "dtype": _dtype(config), "node": name}
+    axes = _axes(config, [shape[axis] for axis in space], transposed)
+    K: int | None
+    if special is None:
+        K = config.at("filters").integer()
+        groups = number(config, "groups", 1)
+        if K % groups or (C is not None and C % groups):
+            raise config.fault(f"asks for {groups} groups, which cannot share {K} filters and {text((C,))} channels")
+        op: Any = "conv_transpose" if transposed else "conv"
+        layers = [ConvLayer(name=name, op=op, C=C, K=K, groups=groups, bias=bias, **axes, **common)]
+    else:
+        K = None if C is None else C * number(config, "depth_multiplier", 1)
+        separable = special == "Separable"
+        label = f"{name}/depthwise" if separable else name
+        layers = [ConvLayer(name=label, C=C, K=K, groups=C or 1, bias=bias and not separable, **axes, **common)]
+    layers = [with_output(layer) for layer in layers]
+    if special == "Separable":
+        first = layers[0]
+        K = config.at("filters").integer()
+        point = ConvLayer(
+            name=f"{name}/pointwise", C=first.K, K=K, D=_size(first.Z), H=_size(first.P), W=_size(first.Q),
+            R=1, S=1, bias=bias, **common,
+        )  # fmt: skip
+        layers.append(with_output(point))
+    last = layers[-1]
+    for layer in layers:
+        for letter in "KZPQ":
+            size = getattr(layer, letter)
+            if size is not None and size > MOST_SIZE:
+                raise config.fault(f"makes an output whose {letter} is {size}, larger than 2^31 - 1")
+    out: list[int | None] = list(shape)
+    out[channel_axis] = last.K
+    for axis, size in zip(space, (last.Z, last.P, last.Q)[3 - dims :], strict=True):
+        out[axis] = _size(size)
+    return tuple(layers), tuple(out)
+
+
+def _size(size: int | None) -> int | None:
+    """What is handed on of an output's size: nothing of one that cannot be, which rules report."""
+    return None if size is None or size < 1 else size
+
+
+def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, Any]:
+    dims = len(sizes)
+    taps = config.at("kernel_size").integers(dims)
+    strides = numbers(config, "strides", dims, 1)
+    dilations = numbers(config, "dilation_rate", dims, 1)
+    given = config.get("padding")
+    padding = "valid" if given is None else given.text()
+    if padding not in (("same", "valid") if transposed else ("same", "valid", "causal")):
+        assert given is not None
+        raise given.must_be("same or valid")
+    wanted = config.get("output_padding") if transposed else None
+    extra = wanted.integers(dims, 0) if wanted is not None else [0] * dims
+    fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
+    for i in range(dims):
+        extent = dilations[i] * (taps[i] - 1) + 1
+        begin: int | None = 0
+        end: int | None = 0
+        if transposed:
+            asked = None if wanted is None else extra[i]
+            begin, end, extra[i] = _transposed_padding(padding, extent, strides[i], asked, taps[i])
+        elif padding == "same":
+            both = same_padding(sizes[i], stride=strides[i], dilation=dilations[i], taps=taps[i])
+            begin, end = both if both is not None else (None, None)
+        elif padding == "causal":  # reads the past only
+            begin = extent - 1
+        letter = 3 - dims + i
+        axis = "DHW"[letter]
+        fields[axis] = sizes[i]
+        fields["TRS"[letter]] = taps[i]
+        fields[("StrideD", "U", "V")[letter]] = strides[i]
+        fields[f"Pad{axis}"], fields[f"Pad{axis}_end"] = begin, end
+        fields[f"Dil{axis}"] = dilations[i]
+        fields[f"OutPad{axis}"] = extra[i]
+    return fields
+
+
+def _transposed_padding(padding: str, extent: int, stride: int, extra: int | None, taps: int) -> tuple[int, int, int]:
+    """Begin, end and output padding; by default Keras makes the output a whole multiple of the input."""
+    if padding == "same" and extra is not None:
+        return taps // 2, taps // 2, extra
+    if padding == "same":
+        total = extent - stride
+        return (total // 2, total - total // 2, 0) if total >= 0 else (0, 0, -total)
+    return 0, 0, extra if extra is not None else max(stride - extent, 0)
+
+
+def _dtype(config: Node) -> Dtype | None:
+    given = config.get("dtype")
+    if given is not None and given.is_object:
+        given = given.get("config", "name")
+    if given is None:
+        return None
+    policy = given.text()
+    quantized, _, source = policy.partition("_from_")
+    if source:
+        return {"int8": Dtype.int8, "float8": Dtype.fp8}.get(quantized)
+    return _DTYPES.get(policy)

@@ -1,0 +1,208 @@
+"""What Keras layers do to shapes: enough of them to carry sizes from one convolution to the next.
+
+A shape is a tuple in the layer's own order of axes, the batch first; None stands for an unknown size. Where a layer
+is not known here, the shapes that Keras itself wrote into the file are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+from convlint.model.geometry import output_size
+from convlint.readers.untrusted.json_tree import Node
+from convlint.readers.untrusted.limits import MOST_AXES, MOST_SIZE
+
+Shape = tuple[int | None, ...]
+Rule = Callable[[Node, Sequence[Shape]], Shape | None]
+
+
+def output_shape(kind: str, config: Node, shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that a layer of class `kind` makes of these inputs, or None where that is not known here.
+
+    Raises InputFault where the layer's config is broken, or its output has a size that no tensor can have.
+    """
+    rule = _RULES.get(kind)
+    if rule is None or not shapes:
+        return None
+    shape = rule(config, shapes)
+    if shape is not None and not all(size is None or 1 <= size <= MOST_SIZE for size in shape):
+        raise config.fault(f"makes {text(shape)} of {' and '.join(map(text, shapes[:4]))}, which no tensor can be")
+    return shape
+
+
+def spatial_axes(config: Node, rank: int) -> range:
+    """The axes between batch and channels, by the layer's data_format."""
+    given = config.get("data_format")
+    return range(2, rank) if given is not None and given.value == "channels_first" else range(1, rank - 1)
+
+
+def number(config: Node, key: str, default: int) -> int:
+    """A whole number of at least 1, or what its absence stands for."""
+    given = config.get(key)
+    return default if given is None else given.integer()
+
+
+def numbers(config: Node, key: str, count: int, default: int) -> list[int]:
+    """The same for each of `count` axes."""
+    given = config.get(key)
+    return [default] * count if given is None else given.integers(count)
+
+
+def _same(_: Node, shapes: Sequence[Shape]) -> Shape:
+    return shapes[0]
+
+
+def _broadcast(_: Node, shapes: Sequence[Shape]) -> Shape | None:
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(
+        None if None in sizes else max(size for size in sizes if size is not None)
+        for sizes in zip(*padded, strict=True)
+    )
+
+
+def _concatenate(config: Node, shapes: Sequence[Shape]) -> Shape | None:
+    given = config.get("axis")
+    axis = -1 if given is None else given.integer(-MOST_AXES, MOST_AXES)
+    rank = len(shapes[0])
+    if not -rank <= axis < rank or any(len(shape) != rank for shape in shapes):
+        return None
+    along = [shape[axis] for shape in shapes]
+    result = list(shapes[0])
+    result[axis] = None if None in along else sum(size for size in along if size is not None)
+    return tuple(result)
+
+
+def _map(config: Node, shape: Shape, change: Callable[[int, int], int]) -> Shape:
+    axes = spatial_axes(config, len(shape))
+    return tuple(
+        change(axis - axes.start, size) if axis in axes and size is not None else size
+        for axis, size in enumerate(shape)
+    )
+
+
+def _over(dims: int, rule: Callable[[Node, Shape, int], Shape]) -> Rule:
+    """A rule on the axes of space of one input, of which there are `dims`."""
+
+    def checked(config: Node, shapes: Sequence[Shape]) -> Shape:
+        if len(shapes[0]) != dims + 2:
+            raise config.fault(f"is that of a layer over {dims} axes of space, but its input has {len(shapes[0])} axes")
+        return rule(config, shapes[0], dims)
+
+    return checked
+
+
+def _pool(config: Node, shape: Shape, dims: int) -> Shape:
+    taps = config.at("pool_size").integers(dims)
+    strides = taps if config.get("strides") is None else config.at("strides").integers(dims)
+    padding = config.get("padding")
+    if padding is not None and padding.value == "same":
+        return _map(config, shape, lambda i, size: -(-size // strides[i]))
+    return _map(
+        config, shape, lambda i, size: output_size(size, stride=strides[i], pad=0, dilation=1, taps=taps[i])
+    )  # fmt: skip
+
+
+def _global_pool(config: Node, shape: Shape, _: int) -> Shape:
+    axes = spatial_axes(config, len(shape))
+    keep = config.get("keepdims")
+    if keep is not None and keep.boolean():
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+def _upsample(config: Node, shape: Shape, dims: int) -> Shape:
+    factors = config.at("size").integers(dims)
+    return _map(config, shape, lambda i, size: size * factors[i])
+
+
+def _margins(given: Node, dims: int) -> list[int]:
+    """What is added or taken off along each axis: one number, one for each axis, or a pair for each."""
+    if not given.is_list:
+        return [2 * given.integer(0)] * dims
+    sides = given.elements()
+    if dims == 1 and len(sides) == 2:
+        return [sum(given.integers(2, 0))]
+    if len(sides) != dims:
+        raise given.fault(f"must be one number or {dims}, not {len(sides)}")
+    return [sum(side.integers(2, 0)) for side in sides]
+
+
+def _pad(config: Node, shape: Shape, dims: int) -> Shape:
+    margins = _margins(config.at("padding"), dims)
+    return _map(config, shape, lambda i, size: size + margins[i])
+
+
+def _crop(config: Node, shape: Shape, dims: int) -> Shape:
+    margins = _margins(config.at("cropping"), dims)
+    return _map(config, shape, lambda i, size: size - margins[i])
+
+
+def _resize(config: Node, shape: Shape, _: int) -> Shape:
+    sizes = config.at("height").integer(), config.at("width").integer()
+    axes = spatial_axes(config, len(shape))
+    return tuple(sizes[axis - axes.start] if axis in axes else size for axis, size in enumerate(shape))
+
+
+def _dense(config: Node, shapes: Sequence[Shape]) -> Shape:
+    return (*shapes[0][:-1], config.at("units").integer())
+
+
+def _flatten(_: Node, shapes: Sequence[Shape]) -> Shape:
+    return (shapes[0][0], _elements(shapes[0][1:])) if shapes[0] else (None, 1)
+
+
+def _elements(shape: Shape) -> int | None:
+    known = [size for size in shape if size is not None]
+    return prod(known) if len(known) == len(shape) else None
+
+
+def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape:
+    given = config.at("target_shape").elements(MOST_AXES)
+    target = [None if size.value in (-1, None) else size.integer() for size in given]
+    total = _elements(shapes[0][1:])
+    known = prod(size for size in target if size is not None)
+    free = target.count(None)
+    if total is not None and (total != known if not free else free == 1 and total % known):
+        raise config.at("target_shape").fault(f"cannot hold the {total} elements of {text(shapes[0])}")
+    filled = total // known if total is not None and free == 1 else None
+    return (shapes[0][0] if shapes[0] else None, *(filled if size is None else size for size in target))
+
+
+_SAME = (
+    "Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout GaussianNoise "
+    "GroupNormalization Identity LayerNormalization LayerScale LeakyReLU Normalization PReLU ReLU RMSNormalization "
+    "Rescaling Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization ThresholdedReLU "
+    "UnitNormalization RandomFlip RandomRotation RandomZoom RandomContrast RandomBrightness RandomTranslation"
+)
+_RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(_SAME.split(), _same),
+    **dict.fromkeys(("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"), _broadcast),
+    **{f"{kind}Pooling{n}D": _over(n, _pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
+    **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
+    **{f"UpSampling{n}D": _over(n, _upsample) for n in (1, 2, 3)},
+    **{f"ZeroPadding{n}D": _over(n, _pad) for n in (1, 2, 3)},
+    **{f"Cropping{n}D": _over(n, _crop) for n in (1, 2, 3)},
+    "Concatenate": _concatenate,
+    "Dense": _dense,
+    "Flatten": _flatten,
+    "Reshape": _reshape,
+    "Resizing": _over(2, _resize),
+}
+
+
+def unify(first: Shape | None, second: Shape | None) -> Shape | None:
+    """What two sources say of one shape together. Raises ValueError where they contradict each other."""
+    if first is None or second is None:
+        return first if second is None else second
+    if len(first) != len(second) or any(
+        a is not None and b is not None and a != b for a, b in zip(first, second, strict=True)
+    ):
+        raise ValueError(f"{text(first)} is not {text(second)}")
+    return tuple(b if a is None else a for a, b in zip(first, second, strict=True))
+
+
+def text(shape: Shape | None) -> str:
+    """A shape as people write it, `?` for what is unknown."""
+    return "unknown" if shape is None else "x".join("?" if size is None else str(size) for size in shape)

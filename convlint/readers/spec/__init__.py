@@ -1,0 +1,1 @@
+"""The YAML (or JSON) spec: reading and writing it."""

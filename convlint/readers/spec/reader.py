@@ -1,0 +1,122 @@
+"""Reader of the YAML (or JSON) spec: text to a network of located layers, or to every error in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from convlint.errors import InputFault, shown, suggestion
+from convlint.files.located_yaml import LINE_BREAK, Value, fault, parse, read_text
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.readers import ReadOptions
+from convlint.readers.spec.defaults import Defaults
+from convlint.readers.spec.errors import SpecErrors, TooManyErrors
+from convlint.readers.spec.graph import SpecGraph
+from convlint.readers.spec.runtime import runtime_of
+from convlint.readers.spec.values import choice, word
+from convlint.report import InputError
+
+TOP_KEYS = ("version", "target", "mode", "runtime", "defaults", "layers", "name", "description")
+TOP_ALIASES: Mapping[str, str] = {"targets": "target", "gpu": "target"}
+MODES: Mapping[str, str] = {
+    "training": "training", "train": "training",
+    "inference": "inference", "infer": "inference", "eval": "inference",
+}  # fmt: skip
+
+
+def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network that the spec at `path` ("-": standard input) describes, and everything wrong with it."""
+    try:
+        return read_spec(read_text(path), "<stdin>" if path == "-" else path, options)
+    except InputFault as error:
+        shown_path = "<stdin>" if path == "-" else path
+        return None, (InputError(path=shown_path, message=error.message, line=error.line, column=error.column),)
+
+
+def read_spec(
+    text: str, path: str, options: ReadOptions | None = None
+) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network in the text of a spec. Raises InputFault only where the text is no YAML at all."""
+    document = parse(text)
+    if document is None:
+        raise InputFault("is empty: a spec needs version: 1 and layers:", line=1, column=1)
+    return _Spec(path, options or ReadOptions()).read(document, text)
+
+
+def read_fragment(document: Value, path: str) -> tuple[Network | None, tuple[InputError, ...]]:
+    """A spec whose layers may leave out what a rule's example does not care about: K, the filter, any size."""
+    return _Spec(path, ReadOptions(), complete=False).read(document, "")
+
+
+class _Spec:
+    """One pass over a spec; `errors` grows."""
+
+    def __init__(self, path: str, options: ReadOptions, *, complete: bool = True) -> None:
+        self.path, self.options, self.complete = path, options, complete
+        self.errors = SpecErrors(path)
+
+    def read(self, document: Value, text: str) -> tuple[Network | None, tuple[InputError, ...]]:
+        if not isinstance(document.data, dict):
+            raise fault(f"a spec is a mapping with version: and layers:, not {document.kind}", document.span)
+        try:
+            network = self._network(document, text)
+        except TooManyErrors:
+            network = None
+        return network, tuple(self.errors.found)
+
+    def _network(self, document: Value, text: str) -> Network:
+        top = self._top(document.data)
+        runtime, runtime_errors = runtime_of(top.get("runtime"))
+        for error in runtime_errors:
+            self.errors.fail(error)
+        self.errors.attempt(lambda: self._version(top.get("version"), document), None)
+        mode = self.errors.attempt(lambda: _mode(top.get("mode")), None)
+        targets = self.errors.attempt(lambda: _targets(top.get("target")), None) or ()
+        defaults = Defaults.read(top.get("defaults"), self.errors.fail)
+        graph = SpecGraph(self.errors, defaults, batch=self.options.batch, complete=self.complete)
+        graph.read(top.get("layers"), document)
+        defaults.check()
+        return Network(
+            path=self.path,
+            layers=graph.finished(),
+            edges=tuple(graph.edges),
+            runtime=runtime,
+            mode=mode,
+            targets=targets,
+            spans={key: value.span for key, value in top.items() if key in ("target", "mode", "runtime")},
+            source_lines=tuple(LINE_BREAK.split(text)),
+        )
+
+    def _top(self, mapping: Mapping[str, Value]) -> dict[str, Value]:
+        top: dict[str, Value] = {}
+        for key, value in mapping.items():
+            name = TOP_ALIASES.get(key, key)
+            at = value.key_span or value.span
+            if name in top:
+                self.errors.fail(fault(f"{key} says again what line {top[name].span[0]} says", at))
+            elif name in TOP_KEYS:
+                top[name] = value
+            elif not key.startswith("x-"):  # room for anchors, as in other YAML formats
+                self.errors.fail(fault(f"unknown key {shown(key)!r}{suggestion(key, TOP_KEYS)}", at))
+        return top
+
+    @staticmethod
+    def _version(value: Value | None, document: Value) -> None:
+        if value is None:
+            raise fault("version is missing; write version: 1", document.span)
+        if value.data != "1":
+            text = shown(value.data) if isinstance(value.data, str) and not value.is_null else value.kind
+            raise fault(f"version must be 1, not {text}", value.span)
+
+
+def _mode(value: Value | None) -> Mode | None:
+    if value is None:
+        return None
+    return "training" if choice("mode", value, MODES) == "training" else "inference"
+
+
+def _targets(value: Value | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    items = value.data if isinstance(value.data, list) else [value]
+    return tuple(dict.fromkeys(word("target", item) for item in items))

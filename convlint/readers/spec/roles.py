@@ -1,0 +1,45 @@
+"""What only the whole graph shows of a layer: whether it is first, a head, or normalised."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Edge
+from convlint.readers.spec.shapes import Shape
+
+
+def with_roles(
+    layers: Iterable[ConvLayer],
+    edges: Sequence[Edge],
+    shapes: Mapping[str, Shape],
+    readers: Mapping[str, Sequence[str]],
+    feeding: Collection[int],
+) -> tuple[ConvLayer, ...]:
+    """The layers with their roles, unless the spec states them.
+
+    `readers` are the kinds of the operations that read each named one; `feeding` the layers that feed others beside
+    those that the edges name.
+    """
+    feeds = {index for edge in edges for index in edge.producers}.union(feeding)
+    fed = {edge.consumer: edge for edge in edges}
+    inputs = {name for name, shape in shapes.items() if shape.from_input and not shape.producers}
+    result = []
+    for index, layer in enumerate(layers):
+        edge = fed.get(index)
+        first, head = layer.first, layer.head
+        if "first" not in layer.spans:
+            if edge is None:
+                # Standing alone says nothing about where its input comes from; image channels or a graph do.
+                first = index in feeds or (layer.C is not None and layer.C <= 4)
+            else:
+                first = not edge.producers and edge.source in inputs
+        if "head" not in layer.spans:
+            head = edge is not None and bool(edge.producers) and index not in feeds
+        consumers = readers.get(layer.name)
+        norm = list(consumers) == ["batchnorm"] if consumers else None
+        if (first, head, norm) != (layer.first, layer.head, layer.norm_follows):
+            layer = replace(layer, first=first, head=head, norm_follows=norm)
+        result.append(layer)
+    return tuple(result)

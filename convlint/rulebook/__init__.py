@@ -1,0 +1,1 @@
+"""Rules as data: the expression language, the rule files, and the names that rules may use."""

@@ -1,0 +1,228 @@
+"""One rule file to the rule's plain form: every key, name and expression in it is checked here."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from convlint.errors import InputFault, RuleError, shown, suggestion
+from convlint.files.located_yaml import Value, parse, read_text
+from convlint.rulebook.book import Plain
+from convlint.rulebook.expr import FUNCTIONS, Type
+from convlint.rulebook.pieces import Pieces
+from convlint.rulebook.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSION, VOCABULARY
+
+REQUIRED = ("code", "name", "title", "severity", "check", "message", "rationale", "source", "examples")
+KEYS = (*REQUIRED, "scope", "opt_in", "yields_to", "when", "let", "at", "fix", "variants", "loss", "join")
+SEVERITIES = ("error", "warning", "info")
+SCOPES = ("layer", "edge", "network", "suppression")
+_OF_LAYERS = ("at", "join", "loss", "yields_to")  # keys that mean nothing for a suppression
+LOSSES = ("fix", "tile", "wave", "none")
+PASSES = ("fprop", "dgrad", "wgrad")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
+# what the names of the vocabulary stand on; `let` must not hide it
+_RESERVED = frozenset(
+    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)}
+    | {*FUNCTIONS, "true", "false", "count", "layers", "live_T"}
+)
+
+
+def read_rule(path: str) -> Plain:
+    """The rule in the file at `path`. Raises RuleError at the first defect, with line and column."""
+    try:
+        document = parse(read_text(path))
+    except InputFault as error:
+        raise RuleError(error.message, path=path, line=error.line, column=error.column) from error
+    if document is None or not isinstance(document.data, dict):
+        raise RuleError("a rule is a mapping", path=path, line=1, column=1)
+    return _plain(Pieces(path, document))
+
+
+def _plain(rule: Pieces) -> Plain:
+    rule.keys(rule.top, KEYS, "a rule")
+    for key in REQUIRED:
+        if key not in rule.top:
+            rule.fail(f"{key} is missing")
+    code = rule.text("code")
+    if not re.fullmatch(r"[A-Z]{2,8}[0-9]{3,4}", code):
+        rule.fail("code: capital letters and three or four digits, such as CL102", rule.top["code"])
+    name = rule.text("name")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) or name == "all":
+        rule.fail("name: lower-case words joined by hyphens", rule.top["name"])
+    scope = rule.choice("scope", SCOPES, "layer")
+    if scope == "suppression":
+        rule.names = dict(SUPPRESSION)
+        for key in _OF_LAYERS:
+            if key in rule.top:
+                rule.fail(f"{key} means nothing in a rule on suppressions", rule.top[key])
+    when = rule.optional_expr("when", "truth")
+    let = _let(rule)
+    check = rule.expr(rule.top["check"], "truth", "check")
+    default = _case(rule, rule.top, None)
+    cases = [_variant(rule, item, default) for item in rule.items("variants")] + [default]
+    loss, loss_passes = _loss(rule)
+    join = _join(rule)
+    source = rule.mapping("source", ("document", "section"))
+    _examples(rule)
+    return {
+        "path": rule.path,
+        "lines": {key: rule.top[key].span[:2] for key in ("code", "name", "yields_to") if key in rule.top},
+        "code": code,
+        "name": name,
+        "title": rule.text("title"),
+        "severity": rule.choice("severity", SEVERITIES),
+        "scope": scope,
+        "opt_in": rule.choice("opt_in", ("true", "false"), "false") == "true",
+        "yields_to": tuple(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
+        "when": when,
+        "let": let,
+        "check": check,
+        "cases": tuple(cases),
+        "loss": loss,
+        "loss_passes": loss_passes,
+        "join": join,
+        "rationale": rule.text("rationale"),
+        "source": tuple(rule.text_of(source[key], f"source: {key}") for key in ("document", "section")),
+        "needs_gpu": loss != "none" or any(n.startswith("gpu.") or n in GPU_NAMES for n in rule.read),
+    }
+
+
+def _let(rule: Pieces) -> tuple[tuple[str, Any], ...]:
+    result = []
+    for name, item in rule.entries("let", "names to expressions").items():
+        if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
+            rule.fail(f"let: {shown(name)!r} cannot be a name here", item)
+        plain = rule.expr(item, None, f"let: {name}")
+        rule.names[name] = plain[2]
+        result.append((name, plain))
+    return tuple(result)
+
+
+def _variant(rule: Pieces, item: Value, default: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(item.data, dict):
+        rule.fail("a variant is a mapping", item)
+    rule.keys(item.data, ("when", "severity", "message", "at", "fix"), "a variant")
+    if "when" not in item.data:
+        rule.fail("a variant needs when", item)
+    return _case(rule, item.data, default)
+
+
+def _case(rule: Pieces, mapping: Mapping[str, Value], default: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """(when, severity, message, at, fix); what a variant leaves out is the default's."""
+    when = None if default is None else rule.expr(mapping["when"], "truth", "when")
+    severity = message = at = fix = None
+    if default is not None:
+        _, severity, message, at, fix = default
+    if "severity" in mapping:
+        severity = rule.choice("severity", SEVERITIES, mapping=mapping)
+    if "message" in mapping:
+        message = rule.template(mapping["message"], rule.names, "message")
+    if "at" in mapping:
+        at = _at(rule, mapping["at"])
+    if "fix" in mapping:
+        fix = _fix(rule, mapping["fix"])
+    return when, severity, message, at or (), fix
+
+
+def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Any], ...]:
+    entries: list[tuple[str, Any, Value]]
+    if isinstance(value.data, dict):
+        entries = [(name, rule.expr(item, "truth", "at"), item) for name, item in value.data.items()]
+    else:
+        items = value.data if isinstance(value.data, list) else [value]
+        entries = [(rule.text_of(item, "at"), None, item) for item in items]
+    for name, _, item in entries:
+        if name not in PLACES:
+            rule.fail(f"at: unknown place {shown(name)!r}{suggestion(name, PLACES)}", item)
+    return tuple((name, plain) for name, plain, _ in entries)
+
+
+def _fix(rule: Pieces, value: Value) -> Any:
+    if value.is_null:
+        return None
+    if not isinstance(value.data, dict):
+        rule.fail("fix is a mapping", value)
+    changes = () if "suppression.text" in rule.names else ("set", "or")
+    rule.keys(value.data, ("describe", "safety", "priced", *changes), "fix")
+    if "describe" not in value.data:
+        rule.fail("fix needs describe", value)
+    new = _set(rule, value.data.get("set"))
+    other = _set(rule, value.data.get("or"))
+    names = {**rule.names, **{name: plain[2] for name, plain in new}}
+    describe = rule.template(value.data["describe"], names, "describe")
+    safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data)
+    priced = rule.choice("priced", ("true", "false"), "true", mapping=value.data) == "true"
+    return describe, safety, new, other, priced
+
+
+def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Any], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value.data, dict):
+        rule.fail("set must map fields to expressions", value)
+    result = []
+    for name, item in value.data.items():
+        if name not in SETTABLE:
+            rule.fail(f"set: unknown field {shown(name)!r}{suggestion(name, SETTABLE)}", item)
+        result.append((name, rule.expr(item, SETTABLE[name], f"set: {name}")))
+    return tuple(result)
+
+
+def _loss(rule: Pieces) -> tuple[str, tuple[str, ...]]:
+    value = rule.top.get("loss")
+    if value is None:
+        return "none", ()
+    if isinstance(value.data, str):
+        return rule.choice("loss", LOSSES), PASSES
+    mapping = rule.mapping("loss", ("kind", "passes"))
+    passes = mapping["passes"]
+    items = passes.data if isinstance(passes.data, list) else [passes]
+    names = tuple(rule.text_of(item, "loss: passes") for item in items)
+    if not names or not set(names) <= set(PASSES):
+        rule.fail(f"loss: passes are {', '.join(PASSES)}", passes)
+    return rule.choice("kind", LOSSES, mapping=mapping), names
+
+
+def _join(rule: Pieces) -> Any:
+    value = rule.top.get("join")
+    if value is None:
+        return None
+    if not isinstance(value.data, dict):
+        rule.fail("join is a mapping", value)
+    rule.keys(value.data, ("share", "when", "message"), "join")
+    if "message" not in value.data:
+        rule.fail("join needs message", value)
+    when = value.data.get("when")
+    names: dict[str, Type] = {**rule.names, "count": "number", "layers": "text"}
+    return (
+        rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),
+        None if when is None else rule.expr(when, "truth", "join: when"),
+        rule.template(value.data["message"], names, "join: message"),
+    )
+
+
+def _examples(rule: Pieces) -> None:
+    examples = rule.mapping("examples", ("pass", "fail"))
+    for key in ("pass", "fail"):
+        items = examples[key].data
+        if not isinstance(items, list) or not items:
+            rule.fail(f"examples: at least one that should {key}", examples[key])
+        for item in items:
+            if not isinstance(item.data, dict):
+                rule.fail("examples: each is a mapping", item)
+    for item in examples["fail"].data:
+        rule.keys(item.data, ("given", "message", "severity", "fixed"), "an example")
+        if "given" not in item.data or not isinstance(item.data["given"].data, dict):
+            rule.fail("examples: one that should fail needs given, a mapping", item)
+        if "message" in item.data:
+            rule.text_of(item.data["message"], "message")
+        if "severity" in item.data:
+            rule.choice("severity", SEVERITIES, mapping=item.data)
+        fixed = item.data.get("fixed")
+        if fixed is not None and not isinstance(fixed.data, dict):
+            rule.fail("fixed must map fields to their new values", fixed)
+        for name, value in [] if fixed is None else fixed.data.items():
+            if name not in SETTABLE:
+                rule.fail(f"fixed: unknown field {shown(name)!r}{suggestion(name, SETTABLE)}", value)

@@ -1,0 +1,108 @@
+"""What a rule is: its expressions, what it says in which case, how it is mended, and how its findings join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from convlint.report import RuleInfo, Severity
+from convlint.rulebook.expr import UNKNOWN, Expr
+
+
+class Template:
+    """A message with `{name}` or `{name:format}` in it; only names, never expressions."""
+
+    __slots__ = ("names", "parts")
+
+    def __init__(self, parts: tuple[str | tuple[str, str], ...]) -> None:
+        self.parts = parts
+        self.names = frozenset(part[0] for part in parts if isinstance(part, tuple))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The text under `values`; what is unknown shows as "?"."""
+        out = []
+        for part in self.parts:
+            if isinstance(part, str):
+                out.append(part)
+                continue
+            value = _lookup(values, part[0])
+            out.append("?" if value is UNKNOWN else format(value, part[1]))
+        return "".join(out)
+
+
+def _lookup(values: Mapping[str, Any], dotted: str) -> Any:
+    if dotted in values:
+        return values[dotted]
+    first, *rest = dotted.split(".")
+    value = values[first]
+    for attribute in rest:
+        if value is UNKNOWN:
+            break
+        value = getattr(value, attribute)
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixSpec:
+    """How to mend it: alternatives of (description, field -> expression), the first one preferred."""
+
+    describe: Template
+    safety: Literal["safe", "unsafe"]
+    set: tuple[tuple[str, Expr], ...]
+    other: tuple[tuple[str, Expr], ...]  # a second good value, on the other side
+    priced: bool  # whether the model knows what it changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a rule says: its default, or a variant that replaces parts of it where `when` holds."""
+
+    when: Expr | None
+    severity: Severity
+    message: Template
+    at: tuple[tuple[str, Expr | None], ...]
+    fix: FixSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """When the findings of many layers become one of the network.
+
+    If all share it (`all`), always (`any`), or those alone that their price makes infos (`info`): a warning keeps its
+    own line. Layers join only where the message and the fix say the same of them.
+    """
+
+    share: Literal["all", "any", "info"]
+    when: Expr | None
+    message: Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule, compiled. `needs_gpu`: its verdict or price depends on the target."""
+
+    info: RuleInfo
+    scope: Literal["layer", "edge", "network", "suppression"]
+    opt_in: bool
+    yields_to: frozenset[str]
+    when: Expr | None
+    let: tuple[tuple[str, Expr], ...]
+    check: Expr
+    cases: tuple[Case, ...]  # variants first, the default last
+    loss: Literal["fix", "tile", "wave", "none"]
+    loss_passes: tuple[str, ...]
+    join: Join | None
+    needs_gpu: bool
+    path: str
+
+    def names(self) -> frozenset[str]:
+        """Every name of the vocabulary that decides whether the rule fires."""
+        parts = [self.check, *(expr for _, expr in self.let), *([self.when] if self.when else [])]
+        return frozenset(name for expr in parts for name in expr.names)
+
+    def names_in_messages(self) -> frozenset[str]:
+        """Every name that its texts print."""
+        texts = [case.message for case in self.cases] + ([self.join.message] if self.join else [])
+        texts += [case.fix.describe for case in self.cases if case.fix]
+        return frozenset(name for text in texts for name in text.names)

@@ -1,0 +1,1 @@
+"""What the user decided about findings: selection, suppressions, baseline, exit code."""

@@ -1,0 +1,175 @@
+"""The baseline: a file of today's findings, by fingerprint, so that only new ones count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from convlint.config.settings_file import read_settings
+from convlint.errors import UsageError
+from convlint.report import Finding, Report
+from convlint.reporters.safe import clean, clean_path
+
+VERSION = 1
+MAX_BYTES = 8 * 2**20
+MOST_ENTRIES = 200_000
+_VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
+_TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One finding that was there when the baseline was written."""
+
+    fingerprint: str
+    code: str
+    path: str
+    layer: str | None = None
+    gpu: str | None = None
+
+    @staticmethod
+    def of(finding: Finding) -> Entry:
+        """The entry of a finding."""
+        return Entry(
+            fingerprint=finding.fingerprint,
+            code=clean(finding.rule.code),
+            path=clean_path(finding.location.path),
+            layer=None if finding.layer is None else clean(finding.layer),
+            gpu=None if finding.gpu is None else clean(finding.gpu),
+        )
+
+    def __str__(self) -> str:
+        layer = "" if self.layer is None else f" {clean(self.layer)}"
+        return f"{clean(self.code)} {clean_path(self.path)}{layer}" + (f" [{clean(self.gpu)}]" if self.gpu else "")
+
+
+Baseline = Mapping[str, Entry]  # by fingerprint
+
+
+def baseline_of(findings: Iterable[Finding]) -> Baseline:
+    """The entries of these findings."""
+    return {finding.fingerprint: Entry.of(finding) for finding in findings}
+
+
+def render(baseline: Baseline) -> str:
+    """The baseline as JSON, sorted and one entry per line, so that version control merges it well."""
+    import json
+
+    entries = sorted(baseline.values(), key=lambda e: (e.path, e.code, e.layer or "", e.gpu or "", e.fingerprint))
+    lines = []
+    for entry in entries:
+        texts = {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name) is not None}
+        lines.append("    " + json.dumps({"fingerprint": entry.fingerprint, **texts}))
+    body = "\n" + ",\n".join(lines) + "\n  " if lines else ""
+    return f'{{\n  "{_VERSION_KEY}": {VERSION},\n  "{_ENTRIES_KEY}": [{body}]\n}}\n'
+
+
+def read_baseline(path: str) -> Baseline:
+    """The baseline in the file at `path`. Raises UsageError with file, line and column for whatever is wrong."""
+    return parse_baseline(read_settings(path, f"baseline {path}", MAX_BYTES), clean_path(path))
+
+
+def parse_baseline(raw: bytes, path: str) -> Baseline:
+    """The baseline in `raw`, the content of the file at `path`."""
+    import json
+
+    if len(raw) > MAX_BYTES or raw.count(b"{") > MOST_ENTRIES or raw.count(b"[") > MOST_ENTRIES:
+        raise UsageError(f"{path}:1:1: is larger than any baseline that convlint writes")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = _position(raw[: error.start].decode("utf-8", "replace"))
+        raise UsageError(f"{path}:{line}:{column}: is not UTF-8: byte 0x{raw[error.start]:02x}") from None
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path}:{error.lineno}:{error.colno}: is not valid JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
+        problem = "nests too deep" if isinstance(error, RecursionError) else "holds a number that is too large"
+        raise UsageError(f"{path}:1:1: {problem}") from None
+    if not isinstance(document, dict) or _VERSION_KEY not in document:
+        raise UsageError(f'{path}:1:1: is no baseline: "{_VERSION_KEY}" is missing')
+    version = document[_VERSION_KEY]
+    if type(version) is not int or version != VERSION:
+        line, column = _position(text[: text.find(f'"{_VERSION_KEY}"')])
+        shown = repr(version)[:40]
+        raise UsageError(
+            f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads version {VERSION}"
+        )
+    entries = document.get(_ENTRIES_KEY)
+    if not isinstance(entries, list):
+        raise UsageError(f'{path}:1:1: "{_ENTRIES_KEY}" must be a list')
+    baseline: dict[str, Entry] = {}
+    for number, item in enumerate(entries):
+        entry = _entry(item)
+        if entry is None:
+            line, column = _place_of_item(text, number)
+            raise UsageError(
+                f'{path}:{line}:{column}: must be an object with "fingerprint", "code" and "path", and perhaps '
+                '"layer" and "gpu", all of them text'
+            )
+        baseline[entry.fingerprint] = entry
+    return baseline
+
+
+def _entry(item: Any) -> Entry | None:
+    if not isinstance(item, dict) or not {"fingerprint", "code", "path"} <= item.keys():
+        return None
+    if not item.keys() <= {"fingerprint", *_TEXTS} or not all(isinstance(value, str) for value in item.values()):
+        return None
+    return Entry(**item)
+
+
+def _place_of_item(text: str, number: int) -> tuple[int, int]:
+    """Where the item of that number stands in the list of entries; the text is valid JSON."""
+    from json import JSONDecoder
+
+    decoder = JSONDecoder()
+    start = 0
+    try:
+        offset = text.index("[", text.index(f'"{_ENTRIES_KEY}"')) + 1
+        for _ in range(number + 1):
+            while text[offset] in " \t\r\n,":
+                offset += 1
+            start = offset
+            offset = decoder.raw_decode(text, offset)[1]
+    except (ValueError, IndexError):  # the key is written with escapes, or twice
+        start = 0
+    return _position(text[:start])
+
+
+def _position(before: str) -> tuple[int, int]:
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def stale(
+    baseline: Baseline, seen: Collection[str], report: Report, paths: Iterable[str], codes: Collection[str]
+) -> tuple[Entry, ...]:
+    """Entries that no longer occur, of those that a run on `paths` could find; `seen` are the fingerprints that do.
+
+    An entry of an input, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
+    """
+    checked = {clean_path(path) for path in paths} | {clean_path(entry.layer.path) for entry in report.layers}
+    unread = {clean_path(error.path) for error in report.errors}
+    rules = {rule.code for rule in report.rules}
+
+    def gone(entry: Entry) -> bool:
+        if entry.fingerprint in seen:
+            return False
+        if entry.code not in rules:
+            return True
+        if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
+            return False
+        return entry.path in checked or not _may_exist(entry.path)
+
+    return tuple(entry for entry in baseline.values() if gone(entry))
+
+
+def _may_exist(path: str) -> bool:
+    """False only for a file that is gone; modules and standard input are no files."""
+    try:
+        return ":" in path or path.startswith("<") or Path(path).exists()
+    except (OSError, ValueError):
+        return False

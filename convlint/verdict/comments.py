@@ -1,0 +1,142 @@
+"""Comments of a spec that silence rules: `# convlint: ignore[CL102] -- reason`, found and taken apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from typing import Any
+
+import yaml
+
+from convlint.files.located_yaml import LINE_BREAK, Loader
+
+MARKER = "convlint:"
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#+[ \t]*convlint:[ \t]*(?P<body>.*)")
+_BODY = re.compile(
+    r"(?P<kind>ignore|file-ignore)[ \t]*\[(?P<rules>[^\[\]]*)\]"
+    r"(?:[ \t]+until[ \t]+(?P<until>[^ \t]+))?(?:[ \t]*--[ \t]*(?P<reason>.*))?"
+)
+_SCALAR_SIGNS = "'\"|>"  # quoted scalars and blocks begin with these
+_MOST_TEXT = 500
+_MOST_RULES = 100  # in one comment
+MOST_NAMED = 20_000  # in all comments of a file
+_USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleKey:
+    """One code or name inside the brackets, and the columns that it takes."""
+
+    text: str
+    column: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """One comment; `problem` says why it cannot be read, and it silences nothing then."""
+
+    line: int
+    column: int
+    end_column: int
+    text: str  # what follows "convlint:", without the reason
+    alone: bool  # nothing else stands on its line
+    whole_file: bool = False
+    rules: tuple[RuleKey, ...] = ()
+    reason: str = ""
+    expires: date | None = None
+    problem: str = ""
+
+
+def find_comments(text: str) -> tuple[Comment, ...]:
+    """All such comments in YAML text that was parsed before; next to no work where there are none."""
+    if MARKER not in text:
+        return ()
+    found = []
+    for number, line in enumerate(LINE_BREAK.split(text), 1):
+        match = _COMMENT.search(line) if MARKER in line else None
+        if match is not None:
+            found.append((number, match))
+    if not found:
+        return ()
+    held = _in_scalars(text, [(number, match.start() + 1) for number, match in found])
+    comments: list[Comment] = []
+    named = 0
+    for line, match in found:
+        if (line, match.start() + 1) in held:
+            continue
+        comment = _comment(line, match)
+        named += max(1, len(comment.rules))
+        if named > MOST_NAMED:
+            problem = (
+                f"the comments of one file name at most {MOST_NAMED:,} rules: this one and those below are not read"
+            )
+            comments.append(replace(comment, rules=(), problem=problem))
+            break
+        comments.append(comment)
+    return tuple(comments)
+
+
+def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those places (line, column), given in order, that lie in a scalar: a # there begins no comment."""
+    if not any(sign in text for sign in _SCALAR_SIGNS):
+        return set()  # plain scalars hold no such #
+    held = set()
+    following = 0  # the first place that no scalar so far lies behind
+    token: Any
+    try:
+        for token in yaml.scan(text, Loader=Loader):
+            if type(token) is not yaml.ScalarToken or token.plain:
+                continue
+            block = token.style in ("|", ">")  # behind the sign, on its line, a comment may stand
+            line, column = token.start_mark.line + 1, token.start_mark.column + 1
+            start = (line + 1, 0) if block else (line, column)
+            end = token.end_mark.line + 1, token.end_mark.column + 1
+            while following < len(places) and places[following] < end:
+                if start < places[following]:
+                    held.add(places[following])
+                following += 1
+            if following == len(places):
+                break
+    except yaml.YAMLError:
+        pass  # reported by the reader; what comes before the defect is right
+    return held
+
+
+def _comment(line: int, match: re.Match[str]) -> Comment:
+    body = match["body"].rstrip(" \t")
+    column, end = match.start() + 1, match.start("body") + len(body) + 1
+    alone = not match.string[: match.start()].strip()
+    parts = _BODY.fullmatch(body)
+    if parts is None:
+        return Comment(line=line, column=column, end_column=end, text=body[:80], alone=alone, problem=_USAGE)
+    start = match.start("body") + parts.start("rules") + 1
+    rules = tuple(
+        RuleKey(text=key.group(), column=start + key.start(), end_column=start + key.end())
+        for key in islice(re.finditer(r"[^\s,]+", parts["rules"]), _MOST_RULES + 1)
+    )
+    problem = "" if rules else _USAGE
+    if len(rules) > _MOST_RULES:
+        rules, problem = (), f"names more than {_MOST_RULES} rules"
+    expires = None
+    if parts["until"]:
+        try:
+            expires = date.fromisoformat(parts["until"])
+        except ValueError:
+            problem = "until takes a date such as 2026-12-31"
+    written = body[: parts.end("until") if parts["until"] else parts.end("rules") + 1]
+    return Comment(
+        line=line,
+        column=column,
+        end_column=end,
+        text=written[:80],
+        alone=alone,
+        whole_file=parts["kind"] == "file-ignore",
+        rules=() if problem else rules,
+        reason=(parts["reason"] or "")[:_MOST_TEXT],
+        expires=expires,
+        problem=problem,
+    )

@@ -1,0 +1,129 @@
+"""What of a report counts: selected rules, changed severities, what the config silences, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from convlint.errors import UsageError
+from convlint.report import SEVERITIES, Finding, Report, Severity, Suppressed
+from convlint.rulebook.book import Rulebook
+
+if TYPE_CHECKING:
+    from convlint.config.path_patterns import PathPattern
+
+FailOn = Literal["error", "warning", "info", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """Rules that the config silences in the files or layers that match a pattern."""
+
+    codes: frozenset[str]
+    reason: str
+    files: PathPattern | None = None
+    layers: str | None = None
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it silences `finding` in an input that `files` match; a joined finding once all its layers match."""
+        if finding.rule.code not in self.codes:
+            return False
+        if self.layers is None:
+            return True
+        from convlint.files.globs import name_expression
+
+        names = finding.layers or (() if finding.layer is None else (finding.layer,))
+        return bool(names) and all(map(name_expression(self.layers).match, names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Rules by code, name or prefix of a code ("CL1"); "ALL" is every rule."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    base: frozenset[str] | None = None  # codes that the config selects; None: the default ones
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+    exemptions: tuple[Exemption, ...] = ()
+    fail_on: FailOn = "warning"
+    min_loss: float = 0.0  # percent of the network's time
+
+
+def matching(key: str, rulebook: Rulebook) -> set[str]:
+    """Codes of the rules that `key` names. Raises UsageError with a suggestion."""
+    key = key.strip()
+    if key.upper() == "ALL":
+        return {rule.info.code for rule in rulebook.rules}
+    rule = rulebook.find(key)
+    if rule is not None:
+        return {rule.info.code}
+    prefix = key.upper()
+    codes = {rule.info.code for rule in rulebook.rules if len(prefix) >= 2 and rule.info.code.startswith(prefix)}
+    if not codes:
+        raise UsageError(f"unknown rule {key[:60]!r}{rulebook.suggestion(key)}")
+    return codes
+
+
+def selected(policy: Policy, rulebook: Rulebook) -> set[str]:
+    """Codes of the rules that count. Raises UsageError for an unknown one."""
+    codes: Iterable[str]
+    if policy.select:
+        codes = _union(policy.select, rulebook)
+    elif policy.base is not None:
+        codes = policy.base
+    else:
+        codes = (rule.info.code for rule in rulebook.rules if not rule.opt_in)
+    return (set(codes) | _union(policy.extend_select, rulebook)) - _union(policy.ignore, rulebook)
+
+
+def _union(keys: Iterable[str], rulebook: Rulebook) -> set[str]:
+    return {code for key in keys for code in matching(key, rulebook)}
+
+
+def severity_overrides(policy: Policy, rulebook: Rulebook) -> dict[str, Severity]:
+    """Code -> the severity that the user wants. Raises UsageError for an unknown rule."""
+    return {code: severity for key, severity in policy.severities.items() for code in matching(key, rulebook)}
+
+
+def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str, Severity]) -> tuple[Finding, ...]:
+    """The findings of these rules, at the severities that the user wants."""
+    return tuple(
+        replace(finding, severity=severities[finding.rule.code]) if finding.rule.code in severities else finding
+        for finding in findings
+        if finding.rule.code in codes
+    )
+
+
+def exempted(
+    findings: Iterable[Finding], policy: Policy, path: str
+) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
+    """(findings left, findings that the config silences) of the input at `path`."""
+    left, silenced = [], []
+    entries = [entry for entry in policy.exemptions if entry.files is None or entry.files.matches(path)]
+    for finding in findings:
+        exemption = next((entry for entry in entries if entry.covers(finding)), None)
+        if exemption is None:
+            left.append(finding)
+        else:
+            silenced.append(Suppressed(finding=finding, reason=exemption.reason, by="config"))
+    return tuple(left), tuple(silenced)
+
+
+def counts(finding: Finding, policy: Policy) -> bool:
+    """Whether this finding alone fails the run; one that loses too little of the network's time does not."""
+    if policy.fail_on == "never" or SEVERITIES.index(finding.severity) > SEVERITIES.index(policy.fail_on):
+        return False
+    if finding.severity == "error" or finding.lost_percent is None:
+        return True
+    return finding.lost_percent >= policy.min_loss
+
+
+def verdict(report: Report, *, failing: bool) -> int:
+    """0 clean, 1 findings (`failing`: one of them counts), 3 incomplete, 4 a defect of convlint; the worse wins."""
+    if any(error.internal for error in report.errors):
+        return 4
+    if report.errors:
+        return 3
+    return 1 if failing else 0

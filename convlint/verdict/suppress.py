@@ -1,0 +1,247 @@
+"""What a spec's comments silence, and what is wrong with the comments themselves (rules of scope `suppression`)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import blake2b
+from types import SimpleNamespace
+from typing import Any
+
+from convlint.engine.results import NetworkResult
+from convlint.errors import RuleError, UsageError
+from convlint.model.layer import ConvLayer
+from convlint.model.location import Location
+from convlint.report import Finding, Fix, Suppressed
+from convlint.rulebook.book import Rulebook
+from convlint.rulebook.expr import ExprError
+from convlint.rulebook.rule import Rule
+from convlint.verdict.comments import Comment, RuleKey, find_comments
+from convlint.verdict.select import matching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One rule that a comment or the config names to be silenced, as rules of scope `suppression` judge it."""
+
+    text: str  # what the user wrote
+    location: Location
+    layer: str | None = None
+    rule: str = ""
+    reason: str = ""
+    problem: str = ""
+    used: bool = True
+    expires: date | None = None
+    expired: bool = False
+
+    def values(self) -> dict[str, Any]:
+        """The names that such a rule may read."""
+        expires = "" if self.expires is None else self.expires.isoformat()
+        return {
+            "suppression": SimpleNamespace(
+                text=self.text, rule=self.rule, reason=self.reason, problem=self.problem, known=not self.problem,
+                used=self.used, expires=expires, expired=self.expired,
+            )
+        }  # fmt: skip
+
+
+def silence_by_comments(
+    result: NetworkResult, rulebook: Rulebook, codes: set[str], today: date
+) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...], tuple[Mention, ...]]:
+    """(findings left, findings silenced, every rule that a comment names); `codes` are the rules that count."""
+    comments = find_comments("\n".join(result.source_lines)) if result.source_lines else ()
+    if not comments:
+        return result.findings, (), ()
+    sheet = _Sheet(result, rulebook, codes, today)
+    entries = [entry for comment in comments for entry in sheet.entries(comment)]
+    index = _Index(entries)
+    left, silenced = [], []
+    for finding in result.findings:
+        entry = sheet.silencing(finding, index)
+        if entry is None:
+            left.append(finding)
+        else:
+            silenced.append(Suppressed(finding=finding, reason=entry.comment.reason, by="comment"))
+    return tuple(left), tuple(silenced), tuple(sheet.mention(entry) for entry in entries)
+
+
+class _Entry:
+    """One rule of one comment."""
+
+    def __init__(self, comment: Comment, key: RuleKey | None, codes: set[str], problem: str, layers: set[str]) -> None:
+        self.comment, self.key, self.codes, self.problem, self.layers = comment, key, codes, problem, layers
+        self.expired = self.used = False
+
+
+class _Index:
+    """Entries by what they can apply to, so that a thousand comments on ten thousand layers take no time."""
+
+    def __init__(self, entries: Iterable[_Entry]) -> None:
+        self.of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
+        self.of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
+        self.of_code: defaultdict[str, list[_Entry]] = defaultdict(list)  # of comments on lines
+        for entry in entries:
+            for code in () if entry.expired else entry.codes:
+                if entry.comment.whole_file:
+                    self.of_file[code].append(entry)
+                    continue
+                self.of_code[code].append(entry)
+                for layer in entry.layers:
+                    self.of_layer[code, layer].append(entry)
+
+
+class _Sheet:
+    """One spec: which lines are whose, and which comment applies to what."""
+
+    def __init__(self, result: NetworkResult, rulebook: Rulebook, codes: set[str], today: date) -> None:
+        self.result, self.rulebook, self.codes, self.today = result, rulebook, codes, today
+        self.lines = result.source_lines or ()
+        self.starting: defaultdict[int, set[str]] = defaultdict(set)  # first line -> layers
+        self.standing: defaultdict[int, set[str]] = defaultdict(set)  # any line -> layers
+        for entry in result.layers:
+            first, last = self._extent(entry.layer)
+            self.starting[first].add(entry.layer.name)
+            for line in range(first, last + 1):
+                self.standing[line].add(entry.layer.name)
+        self.keys: dict[str, tuple[set[str], str]] = {}
+        self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
+        self.skipped = {(skip.code, skip.layer) for skip in result.skipped}
+        self.skipped_anywhere = {skip.code for skip in result.skipped}
+
+    def entries(self, comment: Comment) -> Iterator[_Entry]:
+        """The rules that a comment names; one without a rule where it cannot be read."""
+        layers = set() if comment.whole_file else self._layers_at(comment)
+        if comment.problem:
+            yield _Entry(comment, None, set(), comment.problem, layers)
+        for key in comment.rules:
+            codes, problem = self._matching(key.text)
+            entry = _Entry(comment, key, codes, problem, layers)
+            entry.expired = comment.expires is not None and comment.expires < self.today
+            yield entry
+
+    def _matching(self, key: str) -> tuple[set[str], str]:
+        """The codes of the rules that `key` names, or why there are none; worked out once for each key."""
+        if key not in self.keys:
+            try:
+                self.keys[key] = matching(key, self.rulebook), ""
+            except UsageError as error:
+                self.keys[key] = set(), str(error)
+        return self.keys[key]
+
+    def silencing(self, finding: Finding, index: _Index) -> _Entry | None:
+        """The entry that silences `finding`; all that apply are marked as used.
+
+        A finding that joins many layers is silenced once all of them are.
+        """
+        code = finding.rule.code
+        applying = list(index.of_file[code])
+        if finding.layer is None:
+            applying += [entry for entry in index.of_code[code] if self._at(entry.comment, finding)]
+        else:
+            applying += index.of_layer[code, finding.layer]
+        sharing = [index.of_layer[code, layer] for layer in finding.layers]
+        if sharing and all(sharing):
+            applying += sharing[0]
+        for entry in (*applying, *(entry for entries in sharing for entry in entries)):
+            entry.used = True
+        return applying[0] if applying else None
+
+    def mention(self, entry: _Entry) -> Mention:
+        """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
+        comment, key = entry.comment, entry.key
+        span = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
+        checked = entry.codes & self.codes
+        unsure = not checked or any(
+            code in self.skipped_anywhere
+            and (comment.whole_file or any((code, layer) in self.skipped for layer in (None, *entry.layers)))
+            for code in checked
+        )
+        return Mention(
+            text=comment.text,
+            rule="" if key is None else key.text,
+            location=Location(
+                path=self.result.path, line=comment.line, column=span[0], end_line=comment.line, end_column=span[1]
+            ),
+            layer=next(iter(entry.layers)) if len(entry.layers) == 1 else None,
+            reason=comment.reason,
+            problem=entry.problem,
+            used=entry.used or unsure,
+            expires=comment.expires,
+            expired=entry.expired,
+        )
+
+    def _at(self, comment: Comment, finding: Finding) -> bool:
+        """Whether the finding points at the comment's line or, where the comment stands alone, at the one below."""
+        return finding.location.path == self.result.path and finding.location.line in (
+            comment.line,
+            self._below(comment),
+        )
+
+    def _layers_at(self, comment: Comment) -> set[str]:
+        below = self._below(comment)
+        starting = self.starting.get(below) if below is not None else None
+        return starting or self.standing.get(comment.line, set())
+
+    def _below(self, comment: Comment) -> int | None:
+        """The line that a comment on a line of its own stands above, other comments between them passed over."""
+        if not comment.alone:
+            return None
+        first, line = self.above
+        if not first <= comment.line < line:
+            line = comment.line + 1
+            while line <= len(self.lines) and self.lines[line - 1].lstrip().startswith("#"):
+                line += 1
+            self.above = comment.line, line
+        return line
+
+    def _extent(self, layer: ConvLayer) -> tuple[int, int]:
+        """First and last line of a layer; a block's end is the next token, so lines without content are taken off."""
+        first, _, last, end_column = layer.spans.get("layer", (0, 0, -1, 0))
+        if last > first and not self._line(last)[: end_column - 1].strip():
+            last -= 1
+        while last > first and (not self._line(last).strip() or self._line(last).lstrip().startswith("#")):
+            last -= 1
+        return first, last
+
+    def _line(self, number: int) -> str:
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Finding]:
+    """What the rules of scope `suppression` find in `mentions`. Raises RuleError where one cannot be evaluated."""
+    rules = [rule for rule in rulebook.rules if rule.scope == "suppression"]
+    ordinals: Counter[tuple[str, ...]] = Counter()
+    findings = []
+    for mention in mentions:
+        values = mention.values()
+        for rule in rules:
+            try:
+                finding = _judge(rule, values, mention)
+            except ExprError as error:
+                raise RuleError(error.message, path=rule.path) from error
+            if finding is not None:
+                key = (rule.info.code, mention.location.path, mention.layer or "", mention.rule)
+                ordinals[key] += 1
+                identity = "\0".join((*key, str(ordinals[key]))).encode("utf-8", "replace")
+                findings.append(replace(finding, fingerprint=blake2b(identity, digest_size=8).hexdigest()))
+    return findings
+
+
+def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | None:
+    if rule.when is not None and not rule.when.evaluate(values):
+        return None
+    values = {**values, **{name: expr.evaluate(values) for name, expr in rule.let}}
+    if rule.check.evaluate(values):
+        return None
+    case = next((case for case in rule.cases[:-1] if case.when and case.when.evaluate(values)), rule.cases[-1])
+    fix = case.fix
+    return Finding(
+        rule=rule.info,
+        severity=case.severity,
+        message=case.message.render(values),
+        location=mention.location,
+        layer=mention.layer,
+        fix=None if fix is None else Fix(describe=fix.describe.render(values), safety=fix.safety, set={}),
+    )
