@@ -12,6 +12,7 @@ from convlint.readers.onnx_file import load, refuse_outside_data, text
 from convlint.readers.onnx_graph import Scope, Walk
 from convlint.readers.onnx_layer import build_layer
 from convlint.readers.onnx_shapes import infer, out_of_order, real_inputs, set_input_sizes
+from convlint.readers.untrusted.limits import TOO_MUCH_MEMORY
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         return None, (InputError(path=path, message=fault.message),)
     except (ProtobufError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         return None, (InputError(path=path, message=f"not a sound ONNX model: {error}"),)
+    except MemoryError:  # where something bounds it, as the child that reads for `check` does
+        return None, (InputError(path=path, message=TOO_MUCH_MEMORY),)
     return network, tuple(InputError(path=path, message=message) for message in messages)
 
 
