@@ -46,7 +46,7 @@ def _outcome(arguments: list[str]) -> int:
     import typer
 
     from convlint.cli.app import app
-    from convlint.errors import ConvlintError
+    from convlint.errors import ConvlintError, defect
 
     # Typer's own errors share click's base class, under whatever name the installed version keeps it.
     wrong_usage: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -66,10 +66,9 @@ def _outcome(arguments: list[str]) -> int:
         _say(f"error: output failed: {error.strerror or error}")
         return 2
     except Exception as error:  # the last resort; inputs have one of their own, so that the others go on
-        import traceback
-
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        _say(f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it")
+        if "_CONVLINT_COMPLETE" in os.environ:  # a shell asks what comes next, in words that make no sense
+            return 2
+        _say(defect(error))
         return 4
 
 

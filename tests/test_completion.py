@@ -82,3 +82,13 @@ def test_did_you_mean(arguments: list[str], meant: str) -> None:
     assert ran.code == 2
     assert "id you mean" in ran.err or "Possible options" in ran.err  # the second: click, where several may be meant
     assert meant in ran.err
+
+
+@pytest.mark.parametrize("words", [{"COMP_CWORD": "x"}, {"COMP_CWORD": "99", "COMP_WORDS": "'"}, {}])
+def test_a_shell_that_asks_nonsense_is_told_nothing(words: dict[str, str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint"], capture_output=True, text=True, check=False,
+        env={**os.environ, "_CONVLINT_COMPLETE": "complete_bash", **words},
+    )  # fmt: skip
+    assert ran.returncode in (0, 1, 2)
+    assert "error" not in ran.stdout + ran.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from io import BufferedReader
@@ -12,7 +13,17 @@ from convlint.errors import InputFault
 
 def open_regular(path: str) -> BufferedReader:
     """Opens a regular file for reading; never waits on a FIFO or a device. Raises InputFault."""
-    return os.fdopen(regular_descriptor(path), "rb")
+    return _Faulting(io.FileIO(regular_descriptor(path)))
+
+
+class _Faulting(io.BufferedReader):
+    """Reading may fail although opening did not, as for what only looks like a file. Raises InputFault then."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            return super().read(size)
+        except OSError as error:
+            raise InputFault(f"cannot read the file: {error.strerror}") from None
 
 
 def regular_descriptor(path: str) -> int:

@@ -36,7 +36,7 @@ SHORT: Mapping[str, str] = {
     r"|env_(columns_huge|lang_c|no_home|home_here|completing|ascii)|shadowed_(jobs|check|packages_jobs|jobs_onnx|onnx)"
     r"|sig(int|term)_(reading_0.0|jobs_0.15)|limit_(files_12|no_output|memory)",
     "modules": r"(keyboard_interrupt|os_exit_by_ctypes|kill|chdir|prints|replaces_stdout|closes_everything|forks"
-    r"|fork_escapes|atexit_zero|atexit_raises|thread_stays|signal_handlers|patches_json)_import|(loops_deaf|allocates)_init"
+    r"|fork_escapes|atexit_zero|atexit_raises|thread_stays|signal_handlers|patches_json)_import|loops_deaf_init"
     r"|result_hostile_name"
     r"|signal_2_one",
 }

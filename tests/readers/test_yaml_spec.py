@@ -738,3 +738,9 @@ def test_any_mix_of_keys_and_values_is_read_or_refused(entries: list[dict[str, s
     for layer in found.layers if found else ():
         values = sizes(layer, "N C D H W K Z P Q T R S")
         assert all(value is None or value <= 2**31 for value in values)
+
+
+def test_a_spec_names_at_most_as_many_gpus_as_anyone_could_want() -> None:
+    text = "version: 1\ntarget: [" + ", ".join(f"gpu{n}" for n in range(101)) + "]\nlayers: []\n"
+    _, errors = read_spec(text, "many.yaml")
+    assert [error.message for error in errors][:1] == ["target: more than 100 GPUs"]

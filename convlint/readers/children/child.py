@@ -23,7 +23,8 @@ FRAME = struct.Struct(">Q")
 LARGEST_ANSWER = 1 << 28  # bytes
 _TAIL = 4096  # characters of what it printed last that are kept
 _ROOT = str(Path(__file__).parents[3])  # the folder that holds the package, for runs from a checkout
-_GRACE_S = 2.0
+_GRACE_S = 2.0  # for a process to end that has closed its pipe
+_REST_S = 0.5  # for what it printed last to arrive
 
 
 class ChildDied(Exception):
@@ -36,20 +37,29 @@ class ChildDied(Exception):
 
 def write_frame(stream: IO[bytes], content: bytes) -> None:
     """One message. Raises OSError where nobody reads any more."""
-    stream.write(FRAME.pack(len(content)) + content)
+    rest = memoryview(FRAME.pack(len(content)) + content)
+    while rest:
+        rest = rest[stream.write(rest) :]
     stream.flush()
 
 
 def read_frame(stream: BinaryIO | IO[bytes]) -> bytes | None:
     """The next message; None at the end of the stream, also in the middle of a message or where one is too large."""
-    head = stream.read(FRAME.size)
-    if len(head) < FRAME.size:
+    head = _read_all(stream, FRAME.size)
+    if head is None:
         return None
     (length,) = FRAME.unpack(head)
-    if length > LARGEST_ANSWER:
-        return None
-    content = stream.read(length)
-    return content if len(content) == length else None
+    return None if length > LARGEST_ANSWER else _read_all(stream, length)
+
+
+def _read_all(stream: BinaryIO | IO[bytes], size: int) -> bytes | None:
+    content = bytearray()
+    while len(content) < size:
+        piece = stream.read(min(size - len(content), 1 << 20))
+        if not piece:
+            return None
+        content += piece
+    return bytes(content)
 
 
 class Child:
@@ -69,6 +79,7 @@ class Child:
         self._process = subprocess.Popen(
             [sys.executable, *_flags(), "-c", code],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            bufsize=0,  # a buffer has a lock, which a thread that waits for a child would keep for ever
         )  # fmt: skip
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._collect, self._listen)]
         for thread in self._threads:
@@ -107,7 +118,7 @@ class Child:
                 process.kill()
         process.wait()
         for thread in self._threads:
-            thread.join(_GRACE_S)  # a process that left the group may keep a pipe open for ever
+            thread.join(_REST_S)  # a process that left the group may keep a pipe open for ever
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 with suppress(OSError):

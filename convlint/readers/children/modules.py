@@ -24,6 +24,7 @@ from convlint.report import InputError
 # macOS has fork, but its frameworks, which torch loads, do not survive it
 FORKS = sys.platform.startswith("linux")
 READY = b"ready"
+MEMORY_BYTES = 8 << 30  # models are built without their weights
 _TICK_S = 0.2
 
 
@@ -45,6 +46,8 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     pid = os.fork()
     if pid == 0:
         os.close(readable)
+        channel.close()
+        _bound_memory()
         _read_and_leave(reference, options, writable)
     os.close(writable)
     received = bytearray()
@@ -71,6 +74,15 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     if _complete(received):
         return bytes(received[FRAME.size :])
     return encode((None, (InputError(path=reference, message=_ending(os.waitstatus_to_exitcode(status or 0))),)))
+
+
+def _bound_memory() -> None:
+    """What a model's code may allocate: an error of that model, before the machine is out of memory."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(MEMORY_BYTES, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
 
 
 def _complete(received: bytearray) -> bool:

@@ -27,6 +27,11 @@ class Channel:
         """Answers. Raises BrokenPipeError where the parent is gone."""
         write_frame(self._answers, content)
 
+    def close(self) -> None:
+        """For a fork that is not to speak here."""
+        self._requests.close()
+        self._answers.close()
+
     def parent_is_gone(self) -> bool:
         """While an answer is due: the parent asks one thing at a time, so that only the end of its pipe can come."""
         return bool(select.select([self._requests], [], [], 0)[0])

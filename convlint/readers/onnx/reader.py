@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network
+from convlint.readers.children.limits import TOO_MUCH_MEMORY
 from convlint.readers.dataflow import is_first
 from convlint.readers.onnx.file import load, refuse_outside_data, text
 from convlint.readers.onnx.graph import Scope, Walk
@@ -39,6 +40,8 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         return None, (InputError(path=path, message=fault.message),)
     except (ProtobufError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         return None, (InputError(path=path, message=f"not a sound ONNX model: {error}"),)
+    except MemoryError:  # where something bounds it, as the child that reads for `check` does
+        return None, (InputError(path=path, message=TOO_MUCH_MEMORY),)
     return network, tuple(InputError(path=path, message=message) for message in messages)
 
 

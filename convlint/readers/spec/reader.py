@@ -18,6 +18,7 @@ from convlint.report import InputError
 
 TOP_KEYS = ("version", "target", "mode", "runtime", "defaults", "layers", "name", "description")
 TOP_ALIASES: Mapping[str, str] = {"targets": "target", "gpu": "target"}
+MOST_TARGETS = 100  # there are some sixty GPUs
 MODES: Mapping[str, str] = {
     "training": "training", "train": "training",
     "inference": "inference", "infer": "inference", "eval": "inference",
@@ -119,4 +120,6 @@ def _targets(value: Value | None) -> tuple[str, ...]:
     if value is None:
         return ()
     items = value.data if isinstance(value.data, list) else [value]
+    if len(items) > MOST_TARGETS:
+        raise fault(f"target: more than {MOST_TARGETS} GPUs", value.span)
     return tuple(dict.fromkeys(word("target", item) for item in items))

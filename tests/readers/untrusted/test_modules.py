@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -165,3 +166,16 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_module_that_wants_all_memory_is_an_error(folder: Path) -> None:
+    (folder / "swells.py").write_text("x = [bytearray(1 << 20) for _ in range(10**6)]\n" + GOOD)
+    most = 2 << 30
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint", "check", "swells:Net", "good:Net", "--input", "2x3x8x8", "-o", "concise"],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=200, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (most, most)),
+    )  # fmt: skip
+    assert ran.returncode == 3
+    assert "swells:Net: error: importing swells raises MemoryError at swells.py:1" in ran.stdout
+    assert "1 layer in 2 files" in ran.stdout
