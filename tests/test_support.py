@@ -12,7 +12,7 @@ from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.gpus.support import dropped, first_version, last_version, parse_support, supported, too_old
 from convlint.model.version import Version
 
-FILE = Path(__file__).parent.parent / "convlint" / "support.yaml"
+FILE = Path(__file__).parent.parent / "convlint" / "gpus" / "support.yaml"
 
 
 @pytest.mark.parametrize(
