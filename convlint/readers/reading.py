@@ -95,7 +95,8 @@ class Reading:
 
         if name not in self._children:
             entry = "modules" if name == MODULE_READER else "parser"
-            self._children[name] = Child(f"convlint.readers.children.{entry}:work", on_output=self._on_output)
+            heard = self._on_output if name == MODULE_READER else None  # what a parser mutters is no message
+            self._children[name] = Child(f"convlint.readers.children.{entry}:work", on_output=heard)
         return self._children[name]
 
     def _end(self, name: str) -> None:

@@ -441,3 +441,13 @@ def test_large_weights_inside_the_file_are_not_loaded(tmp_path: Path) -> None:
 
 def test_the_registry_knows_onnx() -> None:
     assert find_reader("a/b/Model.ONNX") == "onnx.reader"
+
+
+def test_two_local_functions_of_one_name(tmp_path: Path) -> None:
+    relu = helper.make_node("Relu", ["a"], ["b"])
+    body = helper.make_function("local", "Block", ["a"], ["b"], [relu], [helper.make_opsetid("", 19)])
+    proto = model([helper.make_node("Block", ["x"], ["y"], domain="local")], [value("x", [1, 3])], ["y"],
+                  functions=[body, body], domains=["local"])  # fmt: skip
+    network, errors = read(save(tmp_path, proto), ReadOptions())
+    assert network is None
+    assert "local functions cannot be inlined" in errors[0].message

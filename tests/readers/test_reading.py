@@ -31,6 +31,8 @@ class ModelProto:
         elif how == "throws bad_alloc":
             sys.stderr.write("terminate called after throwing an instance of 'std::bad_alloc'"); sys.stderr.flush()
             os.abort()
+        elif how == "surprises":
+            raise LookupError("odd")
         elif how.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, how))
         elif how == "leaves":
@@ -76,6 +78,19 @@ def test_every_death_has_its_message() -> None:
             assert [error.path for error in errors] == [f"{number}.onnx"]
             assert message in errors[0].message
             assert not errors[0].internal
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_nobody_expected_is_a_defect_and_what_a_parser_mutters_is_not_heard() -> None:
+    Path("odd.onnx").write_text("surprises")
+    Path("loud.onnx").write_text("prints")
+    heard: list[str] = []
+    with Reading(on_output=heard.append) as reading:
+        _, errors = reading.read(file_input("odd.onnx"), ReadOptions())
+        assert [error.internal for error in errors] == [True]
+        assert errors[0].message.startswith("internal error: LookupError: odd")
+        reading.read(file_input("loud.onnx"), ReadOptions())
+    assert heard == []
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])

@@ -14,11 +14,10 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from convlint.errors import defect
 from convlint.readers import MODULE_READER, ReadOptions
 from convlint.readers.children.child import FRAME
 from convlint.readers.children.serve import Channel, leave
-from convlint.readers.children.wire import decode_request, encode
+from convlint.readers.children.wire import decode_request, encode, encode_defect
 from convlint.report import InputError
 
 # macOS has fork, but its frameworks, which torch loads, do not survive it
@@ -111,4 +110,4 @@ def _outcome(reference: str, options: ReadOptions) -> bytes:
     try:
         return encode(import_module(f"convlint.readers.{MODULE_READER}").read(reference, options))
     except BaseException as error:  # the end of foreign code's reach: it may raise what it likes, wherever it likes
-        return encode((None, (InputError(path=reference, message=defect(error)[:500], internal=True),)))
+        return encode_defect(reference, error)

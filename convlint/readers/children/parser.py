@@ -6,7 +6,7 @@ from importlib import import_module
 
 from convlint.readers.children.limits import TOO_MUCH_MEMORY, limited
 from convlint.readers.children.serve import Channel
-from convlint.readers.children.wire import decode_request, encode
+from convlint.readers.children.wire import decode_request, encode, encode_defect
 from convlint.report import InputError
 
 
@@ -21,4 +21,6 @@ def work(channel: Channel) -> None:
                 answer = encode(reader.read(path, options))
         except MemoryError:
             answer = encode((None, (InputError(path=path, message=TOO_MUCH_MEMORY),)))
+        except Exception as error:  # this process's last resort: the files after this one are still to be read
+            answer = encode_defect(path, error)
         channel.send(answer)

@@ -9,6 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from convlint.errors import defect
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.version import Version
@@ -28,6 +29,11 @@ def encode(outcome: Outcome) -> bytes:
     """The outcome of reading one input, as UTF-8 JSON."""
     network, errors = outcome
     return json.dumps({"network": _plain(network), "errors": _plain(errors)}).encode()
+
+
+def encode_defect(path: str, error: BaseException) -> bytes:
+    """The outcome where reading ended in an error that nobody expected: a defect of convlint (exit code 4)."""
+    return encode((None, (InputError(path=path, message=defect(error)[:500], internal=True),)))
 
 
 def decode(content: bytes) -> Outcome:

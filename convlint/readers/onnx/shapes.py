@@ -91,6 +91,7 @@ def _set_sizes(value: onnx.ValueInfoProto, text: str, batch: int | None, symbols
 def infer(model: onnx.ModelProto) -> Inferred:
     """All shapes that onnx can infer, local functions inlined first. Raises InputFault."""
     from onnx import inliner
+    from onnx.checker import ValidationError
     from onnx.onnx_cpp2py_export.shape_inference import InferenceError
     from onnx.shape_inference import infer_shapes
 
@@ -98,7 +99,7 @@ def infer(model: onnx.ModelProto) -> Inferred:
         _refuse_runaway_functions(model)
         try:
             model = inliner.inline_local_functions(model)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, ValidationError) as error:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
     try:
         return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
