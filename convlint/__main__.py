@@ -73,7 +73,7 @@ def _outcome(arguments: list[str]) -> int:
 
 
 def _say(message: str) -> None:
-    from convlint.reporters.safe import clean
+    from convlint.files.safe import clean
 
     print(f"convlint: {clean(message)}", file=sys.stderr)
 

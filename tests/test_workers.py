@@ -13,7 +13,8 @@ import pytest
 from command_line import default_interrupt
 
 import convlint
-from convlint.lint.run import Job, check_tasks
+from convlint.lint.one_input import Job
+from convlint.lint.run import check_tasks
 from convlint.lint.workers import check_in_workers
 from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input

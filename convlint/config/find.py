@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from convlint.config.settings_file import MAX_BYTES, is_there, read_settings
 from convlint.errors import UsageError, suggestion
+from convlint.files.settings_file import MAX_BYTES, is_there, read_settings
 
 if TYPE_CHECKING:
     from convlint.config.keys import FileIgnore, LayerIgnore, Word

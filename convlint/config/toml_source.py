@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from convlint.config.settings_file import MAX_BYTES, read_settings
 from convlint.config.toml_tokens import problem, tokens
 from convlint.errors import UsageError
+from convlint.files.settings_file import MAX_BYTES, read_settings
 
 _COUNTED = ", counting the configs that extend it"
 _MOST_PATH = 32  # names that lead to a key whose place is kept; ours take six

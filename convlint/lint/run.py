@@ -1,107 +1,15 @@
-"""One run from paths to a report: read each input, resolve its targets and mode, check it, put the results together."""
+"""Checking all inputs, in this process or in several, and one report on them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 
-from convlint.engine.check import Target, check_network
-from convlint.engine.results import NetworkResult, assemble
-from convlint.errors import ConvlintError, InputFault, UsageError, defect
-from convlint.files.located_yaml import read_text
-from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import Mode
-from convlint.model.location import Location
-from convlint.model.network import Network
-from convlint.readers import ReadOptions
+from convlint.engine.results import assemble
+from convlint.lint.one_input import Job, Outcome, Task, check_input, resolve_targets, say
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import InputError, Report
+from convlint.report import Report
 from convlint.rulebook.book import Rulebook
-
-DEFAULT_TARGET = "a100"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults."""
-
-    gpus: tuple[str, ...] = ()
-    mode: Mode | None = None
-    default_gpus: tuple[str, ...] = (DEFAULT_TARGET,)
-    default_mode: Mode = "training"
-    reading: ReadOptions = field(default_factory=ReadOptions)
-
-
-Task = tuple[Input, Rulebook, Job]
-Outcome = tuple[NetworkResult | None, list[InputError]]
-
-
-@contextmanager
-def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
-    """A defect of convlint itself becomes an error of the input at hand, and the other inputs go on."""
-    try:
-        yield
-    except ConvlintError:
-        raise
-    except Exception as error:
-        errors.append(InputError(path=path, message=defect(error), internal=True))
-
-
-def resolve_targets(names: Sequence[str]) -> list[Target]:
-    """GPUs under the names given. Raises UsageError with the nearest names for an unknown one."""
-    return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
-
-
-def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Outcome:
-    """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
-    errors: list[InputError] = []
-    result = None
-    with last_resort(errors, source.name):
-        network, read_errors = reading.read(source, job.reading)
-        errors += read_errors
-        if network is not None:
-            result = _check(network, rulebook, job, errors)
-    return result, errors
-
-
-def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputError]) -> NetworkResult | None:
-    targets = []
-    if job.gpus:
-        targets = resolve_targets(job.gpus)
-    else:
-        for name in network.targets or job.default_gpus:
-            try:
-                targets += resolve_targets([name])
-            except UsageError as error:
-                place = _target_place(network)
-                errors.append(
-                    InputError(path=network.path, message=f"target: {error}", line=place.line, column=place.column)
-                )
-    if not network.layers and not errors:
-        errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
-    mode = job.mode or network.mode or job.default_mode
-    if not targets:
-        return None
-    result = check_network(network, rulebook, targets, mode)
-    return replace(result, code_lines=_code_lines(result))
-
-
-def _code_lines(result: NetworkResult) -> dict[str, tuple[str, ...]]:
-    """The lines of the user's modules that findings point into; one that cannot be read is shown without them."""
-    lines = {}
-    for path in {finding.location.path for finding in result.findings} - {result.path}:
-        if path.endswith(".py"):
-            with suppress(InputFault):
-                lines[path] = tuple(read_text(path).split("\n"))
-    return lines
-
-
-def _target_place(network: Network) -> Location:
-    span = network.spans.get("target")
-    return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
 
 
 def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
@@ -125,13 +33,6 @@ def check_tasks(
     with Reading(on_output=say) as reading:
         reading.expect(source for source, _, _ in tasks)
         return [_told(check_input(*task, reading), task[0].name, on_done) for task in tasks]
-
-
-def say(text: str) -> None:
-    """Passes on what the code of a module prints; never to standard output, where a report may go."""
-    if sys.stderr is not None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:

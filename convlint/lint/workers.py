@@ -9,7 +9,7 @@ from functools import cache
 from threading import Lock, local
 
 from convlint.errors import UsageError
-from convlint.lint.run import Outcome, Task, check_input, say
+from convlint.lint.one_input import Outcome, Task, check_input, say
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading

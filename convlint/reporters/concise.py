@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Style
-from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.words import coverage, headline, place
 
 

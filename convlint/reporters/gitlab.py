@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from convlint.files.safe import clean, clean_path
 from convlint.report import Report, Severity
 from convlint.reporters import Style
-from convlint.reporters.safe import clean, clean_path
 from convlint.reporters.words import advice
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "critical", "warning": "major", "info": "minor"}

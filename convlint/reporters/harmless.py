@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from convlint.files.safe import break_up_commands, printable
 from convlint.reporters.ink import INK_CODES
-from convlint.reporters.safe import break_up_commands, printable
 
 # What a runner skips before it looks for a command: white space, and to be safe the colours too.
 _BEFORE = r"(?:[^\S\n]|\x1b\[[0-9;]*m)*"

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from convlint.files.safe import clean, clean_path, number
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.report import Finding, Fix, LayerReport, Report, Scalar, Skipped, Suppressed
 from convlint.reporters import Style
-from convlint.reporters.safe import clean, clean_path, number
 
 if TYPE_CHECKING:
     from convlint.estimate import LayerEstimate

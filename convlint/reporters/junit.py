@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree as Xml
 
+from convlint.files.safe import clean, clean_path
 from convlint.report import Finding, Report
 from convlint.reporters import Style
-from convlint.reporters.safe import clean, clean_path
 from convlint.reporters.words import advice, lost, place, plural
 
 _NETWORK = "(network)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Style
-from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.words import (
     advice,
     coverage,

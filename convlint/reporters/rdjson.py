@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from convlint.files.safe import clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Report, Severity
 from convlint.reporters import Style
-from convlint.reporters.safe import clean, clean_path
 from convlint.reporters.words import DOCUMENT_URLS, advice, lost
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from convlint.files.safe import clean, clean_path, number
 from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Style
-from convlint.reporters.safe import clean, clean_path, number
 from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, lost, origin, plural
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

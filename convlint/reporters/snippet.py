@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from convlint.reporters.safe import ascii_only, clean
+from convlint.files.safe import ascii_only, clean
 
 _TAB = 4  # columns a tab advances to
 _LEAD = 3  # a window opens a third of its width before the value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
-from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.snippet import columns
 from convlint.reporters.words import costs_nothing, duration, plural, time_and_loss, totals
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.report import Finding, InputError, LayerReport, Report
 from convlint.reporters import Style
 from convlint.reporters.concise import finding_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
-from convlint.reporters.safe import ascii_only, clean, clean_path
 from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
 from convlint.reporters.words import advice, costs_nothing, coverage, duration, lost, origin, partly_read, place, shape

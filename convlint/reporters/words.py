@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from convlint.files.safe import clean, clean_path
 from convlint.model.layer import ConvLayer
 from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
-from convlint.reporters.safe import clean, clean_path
 
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from convlint.config.settings_file import read_settings
 from convlint.errors import UsageError
+from convlint.files.safe import clean, clean_path
+from convlint.files.settings_file import read_settings
 from convlint.report import Finding, Report
-from convlint.reporters.safe import clean, clean_path
 
 VERSION = 1
 MAX_BYTES = 8 * 2**20

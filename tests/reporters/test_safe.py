@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.reporters.safe import ascii_only, clean, clean_path, number
+from convlint.files.safe import ascii_only, clean, clean_path, number
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from convlint.cli.streams.progress import Progress
 from convlint.engine.check import check_network
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
+from convlint.files.safe import clean
 from convlint.lint.lint import Verdict, conclude, lint_paths
+from convlint.lint.one_input import resolve_targets
 from convlint.lint.plan import Options, Planner
-from convlint.lint.run import resolve_targets
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
@@ -29,7 +30,6 @@ from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import REPORTERS
 from convlint.reporters.harmless import harmless
-from convlint.reporters.safe import clean
 from convlint.reporters.words import plural
 from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render

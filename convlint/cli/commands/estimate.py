@@ -12,7 +12,8 @@ from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError
 from convlint.gpus.gpu import load_gpu
-from convlint.lint.run import Job, check_inputs
+from convlint.lint.one_input import Job
+from convlint.lint.run import check_inputs
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from convlint.cli.commands.estimate_csv import passes_run
 from convlint.cli.commands.estimate_totals import Total, clock, closing_lines, figures, total_of
 from convlint.estimate import LayerEstimate, PassEstimate
+from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.gemm import gemm
 from convlint.model.layer import ConvLayer, Pass
 from convlint.report import LayerReport, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
-from convlint.reporters.safe import ascii_only, clean, clean_path
 from convlint.reporters.snippet import columns
 from convlint.reporters.words import shape
 

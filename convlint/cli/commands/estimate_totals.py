@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from convlint.estimate import grade
+from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
-from convlint.reporters.safe import ascii_only, clean
 from convlint.reporters.words import place, plural
 
 

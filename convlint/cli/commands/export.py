@@ -7,13 +7,13 @@ import sys
 from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
-from convlint.lint.run import last_resort, say
+from convlint.files.safe import clean, clean_path
+from convlint.lint.one_input import last_resort, say
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.readers.spec.writing import spec_text
 from convlint.report import InputError
-from convlint.reporters.safe import clean, clean_path
 from convlint.reporters.words import place
 
 

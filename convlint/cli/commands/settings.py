@@ -11,8 +11,8 @@ from convlint.cli.streams.output import write
 from convlint.config.find import Config, Configs
 from convlint.config.keys import KEYS, FileIgnore, LayerIgnore, Word
 from convlint.config.path_patterns import PathPattern
+from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide
-from convlint.reporters.safe import clean, clean_path
 
 DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
 

@@ -14,7 +14,8 @@ from convlint.cli.streams.destinations import files_of, parse_destinations
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError, suggestion
-from convlint.lint.run import DEFAULT_TARGET, Job, resolve_targets, say
+from convlint.files.safe import clean
+from convlint.lint.one_input import DEFAULT_TARGET, Job, resolve_targets, say
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.inputs import decide
@@ -22,7 +23,6 @@ from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import shorten
-from convlint.reporters.safe import clean
 from convlint.reporters.words import place
 from convlint.sweep.sweep import (
     METRICS,

@@ -59,7 +59,7 @@ class Progress:
             return
         with self._lock:
             if self._bar is not None:
-                from convlint.reporters.safe import clean_path
+                from convlint.files.safe import clean_path
 
                 self._bar.update(self._task, completed=self._finished, path=clean_path(path))
 

@@ -11,11 +11,11 @@ from dataclasses import fields
 from typing import Any
 
 from convlint.files.flow_yaml import flow
+from convlint.files.safe import clean_path
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.model.version import Version
-from convlint.reporters.safe import clean_path
 
 _UNKNOWN = "input of unknown size"
 _NORMALISED = "read by batch normalisation alone"
