@@ -16,7 +16,7 @@ from convlint.model.layer import Mode
 from convlint.readers.inputs import file_input
 from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding, Report
-from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 
 BUILTIN = load_rulebook()
@@ -35,15 +35,15 @@ examples: {{ pass: [ {{ C: 1 }} ], fail: [ {{ given: {{ C: 2 }} }} ] }}
 
 
 def rulebook(folder: Path, *rules: dict[str, str]) -> Rulebook:
-    plain = []
+    made = []
     for number, parts in enumerate(rules):
         known = {"code": f"XY{number:03}", "name": f"rule-{number}", "severity": "warning", "message": "m"}
         known |= {"check": "C == 1"} | {key: value for key, value in parts.items() if key in (*known, "check")}
         extra = "".join(f"{key}: {value}\n" for key, value in parts.items() if key not in known)
         path = folder / f"{number}.yaml"
         path.write_text(TEMPLATE.format(**known) + extra)
-        plain.append(read_rule(str(path)))
-    return Rulebook(rule_from_plain(data) for data in linked(plain))
+        made.append(read_rule(str(path)))
+    return Rulebook(linked(made))
 
 
 def checked(

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from checkout import ROOT
 
 from convlint.files import private_folder
 from convlint.rulebook import cache as rule_cache
-from convlint.rulebook.cache import cached_plain_rules, packed, unpacked
+from convlint.rulebook.cache import cached_rules, packed, unpacked
 from convlint.rulebook.folders import builtin_folder, rule_files
 
 PATHS = rule_files(builtin_folder())[:2]
@@ -58,20 +59,20 @@ def files_read() -> int:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("convlint.rulebook.file.read_rule", counted)
-        assert cached_plain_rules(PATHS) == whole
+        assert cached_rules(PATHS) == whole
     return len(read)
 
 
 def forge(file: Path) -> None:
     """Puts rules that would silence everything into the cache, with the right key and checksum."""
-    rules = [{**rule, "title": "forged"} for rule in cached_plain_rules(PATHS)]
+    rules = [replace(rule, info=replace(rule.info, title="forged")) for rule in cached_rules(PATHS)]
     file.write_bytes(packed(rules, rule_cache._key(PATHS)))
 
 
 def test_a_forged_file_would_be_believed_where_all_is_in_order(filled: Path) -> None:
     """What the tests below rest on: only the checks of owner and mode stand between such a file and its use."""
     forge(filled)
-    assert [rule["title"] for rule in cached_plain_rules(PATHS)] == ["forged"] * 2
+    assert [rule.info.title for rule in cached_rules(PATHS)] == ["forged"] * 2
 
 
 def _link_folder(file: Path) -> None:
@@ -163,13 +164,14 @@ def test_only_rules_come_out_of_a_file_with_the_right_checksum(stored: object) -
 
 
 def test_a_rule_with_a_field_of_another_kind_is_none() -> None:
-    rules = cached_plain_rules(PATHS)
+    rules = cached_rules(PATHS)
     assert unpacked(packed(rules, "KEY"), "KEY", PATHS) == rules
     assert unpacked(packed(rules, "KEY"), "OTHER", PATHS) is None
     assert unpacked(packed(rules, "KEY"), "KEY", [PATHS[1], PATHS[0]]) is None
-    for name in rules[0]:
-        broken = [{**rules[0], name: b"bytes"}, rules[1]]
-        assert unpacked(packed(broken, "KEY"), "KEY", PATHS) is None
+    plain = [rule_cache._plain(rule) for rule in rules]
+    for name in plain[0]:
+        data = marshal.dumps(("KEY", [{**plain[0], name: b"bytes"}, plain[1]]))
+        assert unpacked(rule_cache._checksum(data) + data, "KEY", PATHS) is None
 
 
 @pytest.mark.parametrize("call", ["makedirs", "open", "fstat", "replace", "stat", "getcwd"])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from convlint.errors import RuleError
 from convlint.lint.rule_examples import run_examples
 from convlint.rulebook import cache as rule_cache
-from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import builtin_folder, rule_files
 
@@ -65,7 +65,7 @@ def edited(old: str, new: str) -> str:
 
 
 def test_the_rule_that_the_defects_start_from(tmp_path: Path) -> None:
-    rule = rule_from_plain(read_rule(written(tmp_path, RULE)))
+    rule = read_rule(written(tmp_path, RULE))
     assert [outcome.problem for outcome in run_examples(rule)] == [None, None]
 
 
@@ -208,9 +208,9 @@ def test_adding_a_rule_touches_one_file(tmp_path: Path) -> None:
     """A copy of the built-in folder with one more file in it holds one more rule, and no code names any rule."""
     folder = tmp_path / "rules"
     shutil.copytree(ROOT / "rules", folder)
-    before = Rulebook(rule_from_plain(data) for data in linked(map(read_rule, rule_files(str(folder)))))
+    before = Rulebook(linked(map(read_rule, rule_files(str(folder)))))
     written(folder / "channels", RULE)
-    after = Rulebook(rule_from_plain(data) for data in linked(map(read_rule, rule_files(str(folder)))))
+    after = Rulebook(linked(map(read_rule, rule_files(str(folder)))))
     assert [rule.info.code for rule in after.rules] == [*(rule.info.code for rule in before.rules), "XY100"]
     codes = {rule.info.code for rule in before.rules}
     for path in (ROOT / "convlint").rglob("*.py"):
@@ -247,13 +247,13 @@ def test_rules_are_found_by_code_and_name() -> None:
     ],
 )
 def test_examples_that_do_not_hold(old: str, new: str, problems: list[str | None], tmp_path: Path) -> None:
-    rule = rule_from_plain(read_rule(written(tmp_path, edited(old, new))))
+    rule = read_rule(written(tmp_path, edited(old, new)))
     assert [outcome.problem for outcome in run_examples(rule)] == problems
 
 
 def test_a_fix_must_mend(tmp_path: Path) -> None:
     text = edited("set: { C: even }", 'set: { C: "C + 2" }').replace("fixed: { C: 4 }", "fixed: { C: 5 }")
-    rule = rule_from_plain(read_rule(written(tmp_path, text)))
+    rule = read_rule(written(tmp_path, text))
     assert [outcome.problem for outcome in run_examples(rule)] == [None, "still fails once fixed: C=5 should be 6"]
 
 
@@ -271,7 +271,7 @@ def test_a_fix_must_mend(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_examples_that_cannot_be_run(old: str, new: str, line: int | None, message: str, tmp_path: Path) -> None:
     path = written(tmp_path, edited(old, new))
-    rule = rule_from_plain(read_rule(path))
+    rule = read_rule(path)
     with pytest.raises(RuleError) as caught:
         list(run_examples(rule))
     assert message in caught.value.message
@@ -298,7 +298,7 @@ def test_any_rule_text_is_read_or_refused(changes: dict[str, Any], cut: int, tmp
         path = written(tmp_path, text)
         refused = None
         try:
-            made = rule_from_plain(linked([read_rule(path)], load_rulebook().rules)[0])
+            made = linked([read_rule(path)], load_rulebook().rules)[0]
             list(run_examples(made))
         except RuleError as error:
             refused = error
@@ -325,9 +325,9 @@ def reads(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> int:
         return read_rule(path)
 
     monkeypatch.setattr("convlint.rulebook.file.read_rule", counted)
-    rules = rule_cache.cached_plain_rules(paths)
+    rules = rule_cache.cached_rules(paths)
     monkeypatch.undo()
-    assert [rule["path"] for rule in rules] == paths
+    assert [rule.path for rule in rules] == paths
     return len(read)
 
 

@@ -1,4 +1,4 @@
-"""Checking one input: read it, resolve its targets and mode, check its network; whatever is wrong with it is a value."""
+"""Checking one input: read it, resolve its targets and mode, check its network; whatever is wrong is a value."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from zlib import crc32
 
 from convlint import __version__
 from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
-from convlint.rulebook.book import Plain
+from convlint.report import RuleInfo, Source
+from convlint.rulebook.expr import Expr
+from convlint.rulebook.rule import Case, FixSpec, Join, Rule, Template
 
 # what the compiled form depends on beside the rule files
 _COMPILERS = ("../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "vocabulary.py")
@@ -27,8 +29,8 @@ _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
 
 
-def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
-    """The plain form of the rules in `paths`. Raises RuleError at the first defect."""
+def cached_rules(paths: Sequence[str]) -> list[Rule]:
+    """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
     from convlint.rulebook.file import read_rule
 
     read = partial(_read_all, read_rule, paths)
@@ -56,13 +58,13 @@ def cached_plain_rules(paths: Sequence[str]) -> list[Plain]:
         os.close(folder)
 
 
-def packed(rules: Sequence[Plain], key: str) -> bytes:
+def packed(rules: Sequence[Rule], key: str) -> bytes:
     """The content of a cache file: a checksum, then the key and the rules."""
-    data = marshal.dumps((key, list(rules)))
+    data = marshal.dumps((key, [_plain(rule) for rule in rules]))
     return _checksum(data) + data
 
 
-def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Plain] | None:
+def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Rule] | None:
     """The rules in a cache file's content; None where it is damaged, of another key, or holds anything else."""
     data = raw[_CHECKSUM_BYTES:]
     if raw[:_CHECKSUM_BYTES] != _checksum(data):  # what is damaged could bring the interpreter down
@@ -73,7 +75,8 @@ def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Plain] | None:
         return None
     match stored:
         case (str() as stored_key, list() as rules) if stored_key == key:
-            return rules if len(rules) == len(paths) and all(map(_is_plain, rules, paths)) else None
+            sound = len(rules) == len(paths) and all(map(_is_plain, rules, paths))
+            return [_rule(rule) for rule in rules] if sound else None
     return None
 
 
@@ -92,7 +95,7 @@ def _is_plain(rule: Any, path: str) -> bool:
     return all(isinstance(rule[name], kind) for name, kind in _SHAPE.items())
 
 
-def _read_all(read_rule: Callable[[str], Plain], paths: Sequence[str]) -> list[Plain]:
+def _read_all(read_rule: Callable[[str], Rule], paths: Sequence[str]) -> list[Rule]:
     return [read_rule(path) for path in paths]
 
 
@@ -112,3 +115,87 @@ def _stamp(path: str) -> tuple[int, int]:
     except OSError:  # Python can run without the sources
         return 0, 0
     return status.st_mtime_ns, status.st_size
+
+
+def _plain(rule: Rule) -> dict[str, Any]:
+    """The rule in types that marshal knows: it alone keeps compiled code, so dataclasses are taken apart."""
+    info, join = rule.info, rule.join
+    return {
+        "path": rule.path, "lines": dict(rule.lines), "code": info.code, "name": info.name, "title": info.title,
+        "severity": info.severity, "scope": rule.scope, "opt_in": rule.opt_in, "yields_to": tuple(rule.yields_to),
+        "when": _plain_expr(rule.when), "let": tuple((name, _plain_expr(expr)) for name, expr in rule.let),
+        "check": _plain_expr(rule.check), "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
+        "loss_passes": rule.loss_passes,
+        "join": None if join is None else (join.share, _plain_expr(join.when), join.message.parts),
+        "rationale": info.rationale, "source": (info.source.document, info.source.section),
+        "needs_gpu": rule.needs_gpu,
+    }  # fmt: skip
+
+
+def _plain_expr(expr: Expr | None) -> tuple[Any, ...] | None:
+    return None if expr is None else (expr.text, tuple(sorted(expr.names)), expr.type, expr.code)
+
+
+def _plain_case(case: Case) -> tuple[Any, ...]:
+    fix = case.fix
+    plain_fix = None if fix is None else (
+        fix.describe.parts, fix.safety, tuple((name, _plain_expr(expr)) for name, expr in fix.set),
+        tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced,
+    )  # fmt: skip
+    at = tuple((name, _plain_expr(expr)) for name, expr in case.at)
+    return _plain_expr(case.when), case.severity, case.message.parts, at, plain_fix
+
+
+def _rule(data: Mapping[str, Any]) -> Rule:
+    info = RuleInfo(
+        code=data["code"],
+        name=data["name"],
+        title=data["title"],
+        severity=data["severity"],
+        rationale=data["rationale"],
+        source=Source(document=data["source"][0], section=data["source"][1]),
+    )
+    join = data["join"]
+    return Rule(
+        info=info,
+        scope=data["scope"],
+        opt_in=data["opt_in"],
+        yields_to=frozenset(data["yields_to"]),
+        when=_expr(data["when"]),
+        let=tuple((name, _sure(plain)) for name, plain in data["let"]),
+        check=_sure(data["check"]),
+        cases=tuple(_case(case) for case in data["cases"]),
+        loss=data["loss"],
+        loss_passes=tuple(data["loss_passes"]),
+        join=None if join is None else Join(share=join[0], when=_expr(join[1]), message=Template(join[2])),
+        needs_gpu=data["needs_gpu"],
+        path=data["path"],
+        lines=data["lines"],
+    )
+
+
+def _sure(plain: tuple[Any, ...]) -> Expr:
+    return Expr(text=plain[0], names=frozenset(plain[1]), type=plain[2], code=plain[3])
+
+
+def _expr(plain: tuple[Any, ...] | None) -> Expr | None:
+    return None if plain is None else _sure(plain)
+
+
+def _case(data: tuple[Any, ...]) -> Case:
+    when, severity, message, at, fix = data
+    return Case(
+        when=_expr(when),
+        severity=severity,
+        message=Template(message),
+        at=tuple((name, _expr(plain)) for name, plain in at),
+        fix=None
+        if fix is None
+        else FixSpec(
+            describe=Template(fix[0]),
+            safety=fix[1],
+            set=tuple((name, _sure(plain)) for name, plain in fix[2]),
+            other=tuple((name, _sure(plain)) for name, plain in fix[3]),
+            priced=fix[4],
+        ),
+    )

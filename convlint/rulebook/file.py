@@ -1,4 +1,4 @@
-"""One rule file to the rule's plain form: every key, name and expression in it is checked here."""
+"""One rule file to a rule: every key, name and expression in it is checked here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from convlint.errors import InputFault, RuleError, shown, suggestion
 from convlint.files.located_yaml import Value, parse, read_text
-from convlint.rulebook.book import Plain
-from convlint.rulebook.expr import FUNCTIONS, Type
+from convlint.report import RuleInfo, Source
+from convlint.rulebook.expr import FUNCTIONS, Expr, Type
 from convlint.rulebook.pieces import Pieces
+from convlint.rulebook.rule import Case, FixSpec, Join, Rule
 from convlint.rulebook.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSION, VOCABULARY
 
 REQUIRED = ("code", "name", "title", "severity", "check", "message", "rationale", "source", "examples")
@@ -29,7 +30,7 @@ _RESERVED = frozenset(
 )
 
 
-def read_rule(path: str) -> Plain:
+def read_rule(path: str) -> Rule:
     """The rule in the file at `path`. Raises RuleError at the first defect, with line and column."""
     try:
         document = parse(read_text(path))
@@ -37,10 +38,10 @@ def read_rule(path: str) -> Plain:
         raise RuleError(error.message, path=path, line=error.line, column=error.column) from error
     if document is None or not isinstance(document.data, dict):
         raise RuleError("a rule is a mapping", path=path, line=1, column=1)
-    return _plain(Pieces(path, document))
+    return _rule(Pieces(path, document))
 
 
-def _plain(rule: Pieces) -> Plain:
+def _rule(rule: Pieces) -> Rule:
     rule.keys(rule.top, KEYS, "a rule")
     for key in REQUIRED:
         if key not in rule.top:
@@ -66,41 +67,44 @@ def _plain(rule: Pieces) -> Plain:
     join = _join(rule)
     source = rule.mapping("source", ("document", "section"))
     _examples(rule)
-    return {
-        "path": rule.path,
-        "lines": {key: rule.top[key].span[:2] for key in ("code", "name", "yields_to") if key in rule.top},
-        "code": code,
-        "name": name,
-        "title": rule.text("title"),
-        "severity": rule.choice("severity", SEVERITIES),
-        "scope": scope,
-        "opt_in": rule.choice("opt_in", ("true", "false"), "false") == "true",
-        "yields_to": tuple(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
-        "when": when,
-        "let": let,
-        "check": check,
-        "cases": tuple(cases),
-        "loss": loss,
-        "loss_passes": loss_passes,
-        "join": join,
-        "rationale": rule.text("rationale"),
-        "source": tuple(rule.text_of(source[key], f"source: {key}") for key in ("document", "section")),
-        "needs_gpu": loss != "none" or any(n.startswith("gpu.") or n in GPU_NAMES for n in rule.read),
-    }
+    info = RuleInfo(
+        code=code,
+        name=name,
+        title=rule.text("title"),
+        severity=rule.choice("severity", SEVERITIES),  # type: ignore[arg-type]
+        rationale=rule.text("rationale"),
+        source=Source(**{key: rule.text_of(source[key], f"source: {key}") for key in ("document", "section")}),
+    )
+    return Rule(
+        info=info,
+        scope=scope,  # type: ignore[arg-type]
+        opt_in=rule.choice("opt_in", ("true", "false"), "false") == "true",
+        yields_to=frozenset(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
+        when=when,
+        let=let,
+        check=check,
+        cases=tuple(cases),
+        loss=loss,  # type: ignore[arg-type]
+        loss_passes=loss_passes,
+        join=join,
+        needs_gpu=loss != "none" or any(n.startswith("gpu.") or n in GPU_NAMES for n in rule.read),
+        path=rule.path,
+        lines={key: rule.top[key].span[:2] for key in ("code", "name", "yields_to") if key in rule.top},
+    )
 
 
-def _let(rule: Pieces) -> tuple[tuple[str, Any], ...]:
+def _let(rule: Pieces) -> tuple[tuple[str, Expr], ...]:
     result = []
     for name, item in rule.entries("let", "names to expressions").items():
         if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
             rule.fail(f"let: {shown(name)!r} cannot be a name here", item)
-        plain = rule.expr(item, None, f"let: {name}")
-        rule.names[name] = plain[2]
-        result.append((name, plain))
+        expr = rule.expr(item, None, f"let: {name}")
+        rule.names[name] = expr.type
+        result.append((name, expr))
     return tuple(result)
 
 
-def _variant(rule: Pieces, item: Value, default: tuple[Any, ...]) -> tuple[Any, ...]:
+def _variant(rule: Pieces, item: Value, default: Case) -> Case:
     if not isinstance(item.data, dict):
         rule.fail("a variant is a mapping", item)
     rule.keys(item.data, ("when", "severity", "message", "at", "fix"), "a variant")
@@ -109,25 +113,25 @@ def _variant(rule: Pieces, item: Value, default: tuple[Any, ...]) -> tuple[Any, 
     return _case(rule, item.data, default)
 
 
-def _case(rule: Pieces, mapping: Mapping[str, Value], default: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """(when, severity, message, at, fix); what a variant leaves out is the default's."""
-    when = None if default is None else rule.expr(mapping["when"], "truth", "when")
-    severity = message = at = fix = None
+def _case(rule: Pieces, mapping: Mapping[str, Value], default: Case | None) -> Case:
+    """The rule's own case, or a variant of it; what a variant leaves out is the default's."""
+    parts: dict[str, Any] = {"when": None, "at": (), "fix": None}
     if default is not None:
-        _, severity, message, at, fix = default
+        parts = {name: getattr(default, name) for name in ("severity", "message", "at", "fix")}
+        parts["when"] = rule.expr(mapping["when"], "truth", "when")
     if "severity" in mapping:
-        severity = rule.choice("severity", SEVERITIES, mapping=mapping)
+        parts["severity"] = rule.choice("severity", SEVERITIES, mapping=mapping)
     if "message" in mapping:
-        message = rule.template(mapping["message"], rule.names, "message")
+        parts["message"] = rule.template(mapping["message"], rule.names, "message")
     if "at" in mapping:
-        at = _at(rule, mapping["at"])
+        parts["at"] = _at(rule, mapping["at"])
     if "fix" in mapping:
-        fix = _fix(rule, mapping["fix"])
-    return when, severity, message, at or (), fix
+        parts["fix"] = _fix(rule, mapping["fix"])
+    return Case(**parts)
 
 
-def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Any], ...]:
-    entries: list[tuple[str, Any, Value]]
+def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Expr | None], ...]:
+    entries: list[tuple[str, Expr | None, Value]]
     if isinstance(value.data, dict):
         entries = [(name, rule.expr(item, "truth", "at"), item) for name, item in value.data.items()]
     else:
@@ -136,10 +140,10 @@ def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Any], ...]:
     for name, _, item in entries:
         if name not in PLACES:
             rule.fail(f"at: unknown place {shown(name)!r}{suggestion(name, PLACES)}", item)
-    return tuple((name, plain) for name, plain, _ in entries)
+    return tuple((name, expr) for name, expr, _ in entries)
 
 
-def _fix(rule: Pieces, value: Value) -> Any:
+def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     if value.is_null:
         return None
     if not isinstance(value.data, dict):
@@ -150,14 +154,14 @@ def _fix(rule: Pieces, value: Value) -> Any:
         rule.fail("fix needs describe", value)
     new = _set(rule, value.data.get("set"))
     other = _set(rule, value.data.get("or"))
-    names = {**rule.names, **{name: plain[2] for name, plain in new}}
+    names = {**rule.names, **{name: expr.type for name, expr in new}}
     describe = rule.template(value.data["describe"], names, "describe")
     safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data)
     priced = rule.choice("priced", ("true", "false"), "true", mapping=value.data) == "true"
-    return describe, safety, new, other, priced
+    return FixSpec(describe=describe, safety=safety, set=new, other=other, priced=priced)  # type: ignore[arg-type]
 
 
-def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Any], ...]:
+def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Expr], ...]:
     if value is None:
         return ()
     if not isinstance(value.data, dict):
@@ -185,7 +189,7 @@ def _loss(rule: Pieces) -> tuple[str, tuple[str, ...]]:
     return rule.choice("kind", LOSSES, mapping=mapping), names
 
 
-def _join(rule: Pieces) -> Any:
+def _join(rule: Pieces) -> Join | None:
     value = rule.top.get("join")
     if value is None:
         return None
@@ -196,10 +200,10 @@ def _join(rule: Pieces) -> Any:
         rule.fail("join needs message", value)
     when = value.data.get("when")
     names: dict[str, Type] = {**rule.names, "count": "number", "layers": "text"}
-    return (
-        rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),
-        None if when is None else rule.expr(when, "truth", "join: when"),
-        rule.template(value.data["message"], names, "join: message"),
+    return Join(
+        share=rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),  # type: ignore[arg-type]
+        when=None if when is None else rule.expr(when, "truth", "join: when"),
+        message=rule.template(value.data["message"], names, "join: message"),
     )
 
 

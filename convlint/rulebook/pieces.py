@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from convlint.errors import RuleError, shown, suggestion
 from convlint.files.located_yaml import Value
-from convlint.rulebook.expr import ExprError, Type, compile_expr
+from convlint.rulebook.expr import Expr, ExprError, Type, compile_expr
+from convlint.rulebook.rule import Template
 from convlint.rulebook.vocabulary import VOCABULARY
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)(?::([,.0-9]{0,4}[fd%]?))?\}")
@@ -99,12 +101,12 @@ class Pieces:
             self.fail(f"{key}: {shown(text)!r} is not one of {', '.join(options)}{suggestion(text, options)}", value)
         return text
 
-    def optional_expr(self, key: str, wanted: Type) -> Any:
+    def optional_expr(self, key: str, wanted: Type) -> Expr | None:
         """The compiled expression under `key`, or None."""
         return self.expr(self.top[key], wanted, key) if key in self.top else None
 
-    def expr(self, value: Value, wanted: Type | None, what: str) -> tuple[Any, ...]:
-        """(text, names of the vocabulary, type, code) of an expression of the type wanted."""
+    def expr(self, value: Value, wanted: Type | None, what: str) -> Expr:
+        """The compiled expression of the type wanted; of its names, those of the vocabulary."""
         text = self.text_of(value, what)
         try:
             compiled = compile_expr(text, self.names)
@@ -112,12 +114,12 @@ class Pieces:
             self.fail(f"{what}: {error.message}", value)
         if wanted is not None and compiled.type != wanted:
             self.fail(f"{what}: {shown(text)} is a {compiled.type}, a {wanted} belongs here", value)
-        names = tuple(sorted(name for name in compiled.names if name in VOCABULARY))
+        names = frozenset(name for name in compiled.names if name in VOCABULARY)
         self.read.update(names)
-        return compiled.text, names, compiled.type, compiled.code
+        return replace(compiled, names=names)
 
-    def template(self, value: Value, names: Mapping[str, Type], what: str) -> tuple[Any, ...]:
-        """A message's parts: text, or (name, format)."""
+    def template(self, value: Value, names: Mapping[str, Type], what: str) -> Template:
+        """A message: its parts are text, or (name, format)."""
         text = self.text_of(value, what)
         parts: list[Any] = []
         end = 0
@@ -137,7 +139,7 @@ class Pieces:
         parts.append(text[end:])
         if any("{" in part or "}" in part for part in parts if isinstance(part, str)):
             self.fail(f"{what}: a message holds {{names}} only", value)
-        return tuple(part for part in parts if part)
+        return Template(tuple(part for part in parts if part))
 
 
 def _formats(form: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from convlint.report import RuleInfo, Severity
@@ -18,6 +18,12 @@ class Template:
     def __init__(self, parts: tuple[str | tuple[str, str], ...]) -> None:
         self.parts = parts
         self.names = frozenset(part[0] for part in parts if isinstance(part, tuple))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The text under `values`; what is unknown shows as "?"."""
@@ -95,6 +101,7 @@ class Rule:
     join: Join | None
     needs_gpu: bool
     path: str
+    lines: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)  # of some keys in the file
 
     def names(self) -> frozenset[str]:
         """Every name of the vocabulary that decides whether the rule fires."""

@@ -12,7 +12,7 @@ from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import clean
 from convlint.lint.rule_examples import run_examples
-from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_from_plain
+from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import rule_files
 from convlint.rulebook.rule import Rule
@@ -50,15 +50,15 @@ def _test(folder: str) -> int:
     paths = rule_files(folder)
     if not paths:
         raise RuleError("holds no rule (*.yaml)", path=folder)
-    plain = linked([read_rule(path) for path in paths], load_rulebook().rules)
+    rules = linked([read_rule(path) for path in paths], load_rulebook().rules)
     total = failed = 0
-    for data in plain:
-        for outcome in run_examples(rule_from_plain(data)):
+    for rule in rules:
+        for outcome in run_examples(rule):
             total += 1
             if outcome.problem is not None:
                 failed += 1
                 write(sys.stdout, clean(f"{outcome.path}:{outcome.line}: {outcome.code} {outcome.problem}"))
-    write(sys.stdout, f"{len(plain)} rules, {total} examples: {failed} failed")
+    write(sys.stdout, f"{len(rules)} rules, {total} examples: {failed} failed")
     return 1 if failed else 0
 
 
