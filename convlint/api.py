@@ -8,8 +8,8 @@ from os.path import join
 from typing import Literal
 
 from convlint.errors import UsageError, suggestion
-from convlint.lint.lint import lint_paths
-from convlint.lint.plan import Options
+from convlint.linting.paths import lint_paths
+from convlint.linting.plan import Options
 from convlint.readers import ReadOptions
 from convlint.report import Report
 from convlint.verdict.baseline import read_baseline

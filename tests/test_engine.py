@@ -10,8 +10,8 @@ from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult, assemble
 from convlint.errors import RuleError
 from convlint.gpus.gpu import load_gpu
-from convlint.lint.one_input import Job
-from convlint.lint.run import check_inputs
+from convlint.linting.one_input import Job
+from convlint.linting.run import check_inputs
 from convlint.model.layer import Mode
 from convlint.readers.inputs import file_input
 from convlint.readers.spec.reader import read_spec

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,9 +167,19 @@ def test_merges_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(f"b: &b {base}\nx: [" + "{<<: *b}, " * 3 + "]") is not None
     with pytest.raises(InputFault, match="merges more than 100 values in all"):
         parse(f"b: &b {base}\nx: [" + "{<<: *b}, " * 4 + "]")
+    monkeypatch.undo()
     wide = "{" + ", ".join(f"k{i}: 0" for i in range(201)) + "}"
     with pytest.raises(InputFault, match="merges more than 200 keys"):
         parse(f"b: &b {wide}\nx: {{<<: *b}}")
+
+
+def test_merges_that_add_nothing_are_counted_too() -> None:
+    base = "{" + ", ".join(f"k{i}: 0" for i in range(199)) + "}"
+    text = f"b: &b {base}\nl: &l [" + "*b, " * 20_000 + "]\n" + "".join(f"x{i}: {{<<: *l}}\n" for i in range(500))
+    before = time.process_time()
+    with pytest.raises(InputFault, match="values in all"):
+        parse(text)
+    assert time.process_time() - before < 5
 
 
 def test_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from convlint.errors import RuleError
-from convlint.lint.rule_examples import run_examples
+from convlint.linting.rule_examples import run_examples
 from convlint.rulebook import cache as rule_cache
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from convlint.files.located_yaml import parse, read_text
-from convlint.lint.rule_examples import Outcome, run_examples
+from convlint.linting.rule_examples import Outcome, run_examples
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.folders import builtin_folder, rule_files
 from convlint.rulebook.rule import Rule

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from convlint.__main__ import _run
-from convlint.lint.one_input import Job
-from convlint.lint.run import check_inputs
+from convlint.linting.one_input import Job
+from convlint.linting.run import check_inputs
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 

@@ -13,9 +13,9 @@ import pytest
 from command_line import default_interrupt
 
 import convlint
-from convlint.lint.one_input import Job
-from convlint.lint.run import check_tasks
-from convlint.lint.workers import check_in_workers
+from convlint.linting.one_input import Job
+from convlint.linting.run import check_tasks
+from convlint.linting.workers import check_in_workers
 from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
@@ -52,7 +52,7 @@ def test_a_worker_that_dies_takes_one_input_with_it(specs: list[str], monkeypatc
     tasks = [(file_input(name), load_rulebook(), Job()) for name in specs]
     outcomes = check_in_workers(tasks, 2, lambda _: None)
     assert [result is not None for result, _ in outcomes] == [True, True, False, False, True, True]
-    assert [error.message for error in outcomes[2][1]] == ["the process that checked it died (SIGKILL)"]
+    assert [error.message for error in outcomes[2][1]] == ["the process that checks it died (SIGKILL)"]
 
 
 def test_wrong_rules_end_the_run_as_without_workers(specs: list[str]) -> None:

@@ -40,7 +40,7 @@ def _job(
     timeout: float | None,
 ) -> Any:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
-    from convlint.lint.one_input import Job
+    from convlint.linting.one_input import Job
 
     one_of("--mode", mode, ("training", "inference"))
     one_of("--color", color, ("auto", "always", "never"))

@@ -145,7 +145,7 @@ def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> A
 def common_options(**given: Any) -> tuple[Any, Any]:
     """(Options, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
     from convlint.cli.commands.check import Presentation
-    from convlint.lint.plan import Options
+    from convlint.linting.plan import Options
 
     one_of("--mode", given["mode"], ("training", "inference"))
     one_of("--fail-on", given["fail_on"], ("error", "warning", "info", "never"))

@@ -110,6 +110,8 @@ def text_of(value: Any, at: Spot, _folder: str = "") -> str:
         at.fail(f"must be text, not {_kind(value)}")
     if not value.strip() or len(value) > MOST_TEXT:
         at.fail(f"must be 1 to {MOST_TEXT} characters long")
+    if any(char < " " and char not in "\t\n" for char in value):
+        at.fail("must hold no control characters")
     return value
 
 
@@ -146,7 +148,16 @@ def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
     from convlint.config.path_patterns import PathPattern
 
-    return tuple(PathPattern(folder, word.text) for word in _texts(value, at, folder))
+    return tuple(PathPattern(folder, _pattern(word.text, word.at)) for word in _texts(value, at, folder))
+
+
+def _pattern(text: str, at: Spot) -> str:
+    from convlint.files.globs import refusal
+
+    reason = refusal(text)
+    if reason is not None:
+        at.fail(reason)
+    return text
 
 
 def _severities(value: Any, at: Spot, folder: str) -> tuple[tuple[Word, Severity], ...]:
@@ -159,7 +170,10 @@ def _file_ignores(value: Any, at: Spot, folder: str) -> tuple[FileIgnore, ...]:
     from convlint.config.path_patterns import PathPattern
 
     return tuple(
-        FileIgnore(pattern=PathPattern(folder, text_of(key, at.below(key))), rules=_texts(item, at.below(key), folder))
+        FileIgnore(
+            pattern=PathPattern(folder, _pattern(text_of(key, at.below(key)), at.below(key))),
+            rules=_texts(item, at.below(key), folder),
+        )
         for key, item in _table(value, at).items()
     )
 
@@ -180,7 +194,7 @@ def _layer_ignore(table: Mapping[str, Any], at: Spot, folder: str) -> LayerIgnor
     if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
         at.below("expires").fail("must be a date without quotes, such as 2026-12-31")
     return LayerIgnore(
-        layers=text_of(table["layers"], at.below("layers")),
+        layers=_pattern(text_of(table["layers"], at.below("layers")), at.below("layers")),
         rules=_texts(table["rules"], at.below("rules"), folder),
         reason=text_of(table["reason"], at.below("reason")).strip(),
         expires=expires,

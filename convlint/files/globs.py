@@ -10,8 +10,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST_CHARACTERS = 500  # of one pattern
+MOST_CHARACTERS = 200  # of one pattern
 _END = r"(?=/|\Z)"  # of a part of a path
+
+
+def refusal(pattern: str) -> str | None:
+    """Why a pattern is not matched; None where it is."""
+    return f"the pattern is longer than {MOST_CHARACTERS} characters" if len(pattern) > MOST_CHARACTERS else None
 
 
 @lru_cache(maxsize=1024)

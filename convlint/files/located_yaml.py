@@ -191,11 +191,10 @@ def _build(text: str) -> Value | None:
             stack[-1].data.append(value)
         else:
             mapping = stack[-1].data
-            size = len(mapping)
-            keys[-1] = _into_mapping(mapping, keys[-1], value)
-            merged += max(0, len(mapping) - size - 1)
+            merged += _merged_keys(keys[-1], value)
             if merged > MAX_MERGED_VALUES:
                 raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
+            keys[-1] = _into_mapping(mapping, keys[-1], value)
     return None if root is None or root.is_null else root
 
 
@@ -219,6 +218,14 @@ def _into_mapping(mapping: dict[str, Value], key: Value | None, value: Value) ->
     value.key_span = key.span
     mapping[name] = value
     return None
+
+
+def _merged_keys(key: Value | None, value: Value) -> int:
+    """How many keys a merge looks at, new or not: few bytes can name the same mapping a hundred thousand times."""
+    if key is None or key.data != "<<" or not key.plain:
+        return 0
+    sources = value.data if isinstance(value.data, list) else [value]
+    return sum(len(source.data) if isinstance(source.data, dict) else 1 for source in sources)
 
 
 def _merge(mapping: dict[str, Value], value: Value) -> None:

@@ -22,19 +22,31 @@ def cache_folder() -> str | None:
     XDG_CACHE_HOME is taken as it is or not at all; without it, it is ~/.cache.
     """
     here = os.path.realpath(os.getcwd())
+    checkout = checkout_of(here)
     base = os.environ.get("XDG_CACHE_HOME", "")
     if base:
-        if not os.path.isabs(base) or _is_below(os.path.realpath(base), here):
+        if not os.path.isabs(base) or is_below(os.path.realpath(base), checkout or here):
             return None
     else:
         if os.environ.get("HOME") == "":
             return None
         home = os.path.expanduser("~")
         real = os.path.realpath(home)
-        if not os.path.isabs(home) or (real != here and _is_below(real, here)):
+        brought = is_below(real, checkout) if checkout is not None else real != here and is_below(real, here)
+        if not os.path.isabs(home) or brought:
             return None
         base = os.path.join(home, ".cache")
     return os.path.join(base, "convlint")
+
+
+def checkout_of(folder: str) -> str | None:
+    """The work tree that `folder` lies in; None where it lies in none."""
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder
 
 
 def opened_private(folder: str | None) -> int | None:
@@ -97,5 +109,6 @@ def _cannot_be_swapped(folder: str) -> bool:
     return status.st_uid in (0, os.geteuid()) and not others
 
 
-def _is_below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """Whether an absolute path is that folder or lies in it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

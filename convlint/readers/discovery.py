@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from convlint.errors import UsageError, shown
-from convlint.files.globs import MOST_CHARACTERS, path_expression
+from convlint.files.globs import path_expression, refusal
 from convlint.readers import READERS, SPEC_READER, find_reader
 from convlint.readers.inputs import Input, decide, file_input
 from convlint.report import InputError
@@ -76,8 +76,9 @@ def _matching(pattern: str) -> Iterator[str]:
     """Files below the pattern's fixed part that it matches; unlike `glob`, links to folders are not followed."""
     parts = Path(pattern).parts
     fixed = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
-    if len("/".join(parts[fixed:])) > MOST_CHARACTERS:
-        raise UsageError(f"the pattern {shown(pattern)!r} is longer than {MOST_CHARACTERS} characters")
+    reason = refusal("/".join(parts[fixed:]))
+    if reason is not None:
+        raise UsageError(f"{shown(pattern)!r}: {reason}")
     root = Path(*parts[:fixed])
     wanted = path_expression(parts[fixed:], below=False)
     for path in _below(str(root)):

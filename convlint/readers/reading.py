@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from convlint.errors import shown
+from convlint.errors import InputFault, shown
 from convlint.readers import MODULE_READER, PARSERS_IN_C, READERS, SPEC_READER, ReadOptions, find_reader
 from convlint.readers.inputs import Input
+from convlint.readers.untrusted.limits import refuse_layers
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -44,20 +46,31 @@ class Reading:
 
     def expect(self, sources: Iterable[Input]) -> None:
         """Starts the children that these inputs will need, so that they load while other things are done."""
+        from convlint.readers.children.child import ChildDied
+
         for name in dict.fromkeys(map(reader_of, sources)):
             if name is not None and _contained(name):
-                self._child(name)
+                with suppress(ChildDied):  # where it cannot be started, the input that needs it says so
+                    self._child(name)
 
     def read(self, source: Input, options: ReadOptions) -> Outcome:
         """The network in `source`, or None, and everything that could not be read or resolved."""
+        network, errors = self._read(source, options)
+        if network is not None:
+            try:
+                refuse_layers(len(network.layers))
+            except InputFault as fault:
+                return None, (InputError(path=source.name, message=fault.message),)
+        return network, errors
+
+    def _read(self, source: Input, options: ReadOptions) -> Outcome:
         name = reader_of(source)
         if name is None:
             tail = source.name.rsplit("/", 1)[-1]
             message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
             return None, (InputError(path=source.name, message=message),)
         if not _contained(name):
-            outcome: Outcome = import_module(f"convlint.readers.{name}").read(source.name, options)
-            return outcome
+            return _watched(name, source.name, options)
         from convlint.readers.children.child import ChildDied
         from convlint.readers.children.wire import WireError, decode, encode_request
 
@@ -96,7 +109,9 @@ class Reading:
         if name not in self._children:
             entry = "modules" if name == MODULE_READER else "parser"
             heard = self._on_output if name == MODULE_READER else None  # what a parser mutters is no message
-            self._children[name] = Child(f"convlint.readers.children.{entry}:work", on_output=heard)
+            self._children[name] = Child(
+                f"convlint.readers.children.{entry}:work", on_output=heard, watched=name != MODULE_READER
+            )
         return self._children[name]
 
     def _end(self, name: str) -> None:
@@ -115,6 +130,21 @@ def reader_of(source: Input) -> str | None:
     return find_reader(source.name) or (None if "." in tail.lstrip(".") else SPEC_READER)
 
 
+def _watched(name: str, path: str, options: ReadOptions) -> Outcome:
+    """Reads in this process. What the readers' own bounds should ever miss ends here, rather than never."""
+    from convlint.readers.children.limits import TEXT_CPU_S, OutOfTime, time_bound
+
+    try:
+        with time_bound(TEXT_CPU_S):
+            outcome: Outcome = import_module(f"convlint.readers.{name}").read(path, options)
+            return outcome
+    except OutOfTime:
+        message = (
+            f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that convlint can judge does"
+        )
+        return None, (InputError(path=path, message=message),)
+
+
 def _contained(name: str) -> bool:
     return name == MODULE_READER or name in PARSERS_IN_C
 
@@ -122,6 +152,8 @@ def _contained(name: str) -> bool:
 def _death_of_parser(died: ChildDied) -> str:
     from convlint.readers.children import limits
 
+    if died.unstarted:
+        return f"the process that reads it could not be started: {died.tail}"
     if died.timed_out:
         return f"not read within {limits.WALL_S:g} s"
     if died.signal_name == "SIGPROF":
@@ -135,6 +167,8 @@ def _death_of_parser(died: ChildDied) -> str:
 
 
 def _death_of_module(died: ChildDied, options: ReadOptions) -> str:
+    if died.unstarted:
+        return f"the process that runs it could not be started: {died.tail}"
     if died.timed_out:
         return (
             f"building and tracing it takes more than {options.module_timeout_s:g} s; --module-timeout SECONDS allows "

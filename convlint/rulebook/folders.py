@@ -7,6 +7,8 @@ import os
 from convlint.errors import RuleError
 
 MOST_SEEN = 5_000  # files and folders below a folder of rules
+MOST_RULES = 200  # in one folder; convlint itself has some fifty
+MOST_BYTES = 2**20  # of all of them
 
 
 def builtin_folder() -> str:
@@ -28,4 +30,8 @@ def rule_files(folder: str) -> list[str]:
             )
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
         found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+    if len(found) > MOST_RULES:
+        raise RuleError(f"holds more than {MOST_RULES} rules", path=folder)
+    if sum(os.path.getsize(path) for path in found if os.path.isfile(path)) > MOST_BYTES:
+        raise RuleError(f"holds rules of more than {MOST_BYTES >> 20} MiB in all", path=folder)
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from convlint.errors import UsageError
-from convlint.report import SEVERITIES, Finding, Report, Severity, Suppressed
+from convlint.report import SEVERITIES, Finding, InputError, Report, Severity, Suppressed
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
@@ -122,8 +122,9 @@ def counts(finding: Finding, policy: Policy) -> bool:
 
 def verdict(report: Report, *, failing: bool) -> int:
     """0 clean, 1 findings (`failing`: one of them counts), 3 incomplete, 4 a defect of convlint; the worse wins."""
-    if any(error.internal for error in report.errors):
-        return 4
-    if report.errors:
-        return 3
-    return 1 if failing else 0
+    return incomplete(report.errors) or (1 if failing else 0)
+
+
+def incomplete(errors: Iterable[InputError]) -> int:
+    """4 for a defect of convlint, 3 where anything else could not be read or resolved, 0 for no error."""
+    return max((4 if error.internal else 3 for error in errors), default=0)

@@ -18,13 +18,13 @@ from convlint.engine.check import check_network
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.lint.lint import Verdict, conclude, lint_paths
-from convlint.lint.one_input import resolve_targets
-from convlint.lint.plan import Options, Planner
+from convlint.linting.one_input import resolve_targets
+from convlint.linting.paths import Verdict, conclude, lint_paths
+from convlint.linting.plan import Options, Planner
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
-from convlint.readers.inputs import Input, decide, file_input
+from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
@@ -34,6 +34,7 @@ from convlint.reporters.words import plural
 from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render
 
+_MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
 _MOST_NAMED = 5  # entries of a baseline
 FLAGS_PATH = "<flags>"
 
@@ -63,7 +64,7 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
     written, baselines = _written(outputs, files, summary)
-    refuse_clashes(written, [*inputs(map(decide, paths)), *baselines])
+    refuse_clashes(written, baselines)
     baseline = None if files.read is None else read_baseline(files.read)
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
@@ -89,10 +90,14 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
 def _with_sources(report: Report) -> Report:
     """The report with the lines of the files that could not be parsed, so that their errors can be shown in place."""
     sources = dict(report.sources)
+    left = _MOST_SOURCE
     for error in report.errors:
-        if error.line is not None and error.path not in sources and error.path != "<stdin>":
+        if error.line is not None and error.path not in sources and error.path != "<stdin>" and left > 0:
             with suppress(InputFault):  # what is no text is shown without it
-                sources[error.path] = tuple(LINE_BREAK.split(read_text(error.path)))
+                text = read_text(error.path)
+                left -= len(text)
+                if left > 0:
+                    sources[error.path] = tuple(LINE_BREAK.split(text))
     return replace(report, sources=sources)
 
 

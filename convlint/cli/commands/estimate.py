@@ -12,14 +12,15 @@ from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError
 from convlint.gpus.gpu import load_gpu
-from convlint.lint.one_input import Job
-from convlint.lint.run import check_inputs
+from convlint.linting.one_input import Job
+from convlint.linting.run import check_inputs
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
 from convlint.reporters.harmless import harmless
 from convlint.rulebook.book import Rulebook
 from convlint.sweep.sweep import unknown_time
+from convlint.verdict.select import incomplete
 
 FORMATS = ("text", "json", "csv")
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
@@ -44,9 +45,7 @@ def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> i
             write(sys.stdout, _render(name, report, style), style)
         else:
             replace_file(path, harmless(_render(name, report, Style(width=_PLAIN_WIDTH))))
-    if any(error.internal for error in report.errors):
-        return 4
-    return 0 if report.complete else 3
+    return incomplete(report.errors)
 
 
 def _terminal_style(color: str) -> Style:

@@ -8,22 +8,24 @@ from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
 from convlint.files.safe import clean, clean_path
-from convlint.lint.one_input import last_resort, say
+from convlint.linting.one_input import last_resort, say
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.readers.spec.writing import spec_text
 from convlint.report import InputError
 from convlint.reporters.words import place
+from convlint.verdict.select import incomplete
 
 
 def run(path: str, options: ReadOptions, file: str | None) -> int:
     """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
-    refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([decide(path)]))
+    source = decide(path)
+    refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([source]))
     errors: list[InputError] = []
     network = None
     with last_resort(errors, path), Reading(on_output=say) as reading:
-        network, read_errors = reading.read(decide(path), options)
+        network, read_errors = reading.read(source, options)
         errors += read_errors
     for error in errors:
         write(sys.stderr, f"{place(error.path, error.line, error.column)}: error: {clean(error.message)}")
@@ -36,4 +38,4 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
     elif not errors:
         write(sys.stderr, f"{clean_path(path)}: error: nothing to export: no convolution in it")
         return 3
-    return 4 if any(error.internal for error in errors) else 3 if errors else 0
+    return incomplete(errors)

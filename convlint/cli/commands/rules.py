@@ -11,7 +11,7 @@ from convlint.cli.streams.output import style_of, write
 from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import clean
-from convlint.lint.rule_examples import run_examples
+from convlint.linting.rule_examples import run_examples
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import rule_files

@@ -15,11 +15,12 @@ from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError, suggestion
 from convlint.files.safe import clean
-from convlint.lint.one_input import DEFAULT_TARGET, Job, resolve_targets, say
+from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets, say
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
+from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import shorten
@@ -37,6 +38,7 @@ from convlint.sweep.sweep import (
     varies,
     vary,
 )
+from convlint.verdict.select import incomplete
 
 FORMATS = ("text", "csv", "svg", "png")
 _MOST_LINES = 24  # GPUs times passes: more cannot be told apart
@@ -56,15 +58,16 @@ class Shown:
 def run(
     flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job, shown: Shown
 ) -> int:
-    """Writes the sweep and returns 0, or 3 where a point has no time. Raises UsageError."""
+    """Writes the sweep and returns 0, or 3 where a point has no time or PATH has errors. Raises UsageError."""
     if shown.metric is not None and shown.metric not in METRICS:
         near = suggestion(shown.metric, METRICS)
         raise UsageError(f"--metric: {shown.metric!r} is not one of {', '.join(METRICS)}{near}")
     places = parse_destinations(shown.outputs, FORMATS, files_only=("svg", "png"))
     refuse_clashes(files_of(places), inputs([decide(path)] if path is not None else []))
-    sweep = _sweep(flags, path, layer, figure, job)
+    errors: list[InputError] = []
+    sweep = _sweep(flags, path, layer, figure, job, errors)
     if sweep is None:
-        return 3
+        return incomplete(errors) or 3
     metric: Metric = shown.metric or sweep.metric
     for name, file in places:
         if name in ("svg", "png"):
@@ -80,7 +83,7 @@ def run(
     for reason, values in sweep.reasons.items():
         listed = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
         write(sys.stderr, f"convlint: no time at {sweep.parameter} = {listed}: {clean(reason)}")
-    return 3 if sweep.reasons else 0
+    return max(incomplete(errors), 3 if sweep.reasons else 0)
 
 
 def _deliver(file: str | None, text: str, style: Style | None = None) -> None:
@@ -90,7 +93,10 @@ def _deliver(file: str | None, text: str, style: Style | None = None) -> None:
         replace_file(file, harmless(text))
 
 
-def _sweep(flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job) -> Sweep | None:
+def _sweep(
+    flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job,
+    errors: list[InputError],
+) -> Sweep | None:  # fmt: skip
     if figure is not None:
         _refuse_with_figure(flags, path, layer, job)
         from convlint.sweep.figure_sweep import figure_sweep
@@ -101,7 +107,7 @@ def _sweep(flags: Mapping[str, str], path: str | None, layer: str | None, figure
         if layer is not None:
             raise UsageError("--layer names a layer of a file; give the file too: convlint sweep PATH --layer NAME")
         return _from_flags(flags, parameter, values, job)
-    return _from_file(flags, parameter, values, path, layer, job)
+    return _from_file(flags, parameter, values, path, layer, job, errors)
 
 
 def _refuse_with_figure(flags: Mapping[str, str], path: str | None, layer: str | None, job: Job) -> None:
@@ -164,15 +170,17 @@ def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...
 
 
 def _from_file(
-    flags: Mapping[str, str], parameter: str, values: tuple[int, ...], path: str, name: str | None, job: Job
-) -> Sweep | None:
+    flags: Mapping[str, str], parameter: str, values: tuple[int, ...], path: str, name: str | None, job: Job,
+    errors: list[InputError],
+) -> Sweep | None:  # fmt: skip
     others = [_flag(other) for other in flags if other != parameter]
     if others:
         raise UsageError(f"the layer's other values come from {path}; leave out {', '.join(others)}")
     if job.gpus:
         resolve_targets(job.gpus)
     with Reading(on_output=say) as reading:
-        network, errors = reading.read(decide(path), job.reading)
+        network, found = reading.read(decide(path), job.reading)
+    errors += found
     for error in errors:
         write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:

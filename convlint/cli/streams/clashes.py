@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from convlint.cli.streams.files import open_stream, unwritable
 from convlint.errors import UsageError
+from convlint.files.private_folder import checkout_of, is_below
 from convlint.readers.inputs import Input
 
 # What no report and no spec is written over, also where this run does not read it.
@@ -136,6 +137,9 @@ def _refuse_unwritable(path: str) -> None:
         pass
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
+    top = checkout_of(os.path.dirname(os.path.abspath(path)))
+    if top is not None and not is_below(real, os.path.realpath(top)):
+        raise UsageError(f"{path} leads out of the checkout, to {real}; name that file itself")
     folder = os.path.dirname(real)
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{path} is a folder, not a file to write")

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import TYPE_CHECKING, TextIO, cast
 
 from convlint.reporters.harmless import harmless
@@ -32,6 +33,7 @@ class Gate(io.TextIOBase):
 
     def __init__(self, stream: TextIO, *, expendable: bool = False) -> None:
         self.bare = stream  # what is written to it passes no gate
+        self._lock = Lock()  # threads pass on what child processes print, and the state below is of one line
         self._expendable = expendable
         self._gone = False
         self._blank = True  # the line at hand holds nothing yet that would keep a command from being one
@@ -45,6 +47,10 @@ class Gate(io.TextIOBase):
 
     def send(self, text: str, *, inks: bool = False, annotations: bool = False) -> None:
         """The same with what a report may hold beyond plain text; see `harmless`."""
+        with self._lock:
+            self._send(text, inks=inks, annotations=annotations)
+
+    def _send(self, text: str, *, inks: bool, annotations: bool) -> None:
         text = harmless(text, inks=inks, annotations=annotations, starts_line=self._blank)
         if not text:
             return

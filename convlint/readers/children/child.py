@@ -1,12 +1,13 @@
 """A child process of the same interpreter that answers requests; whatever becomes of it is an answer, too.
 
 Requests and answers are bytes in frames of their own pipes. What the child or the code it runs prints comes on a third
-pipe. The child leads a process group of its own, so that it is ended with everything that it started, and an
+pipe. The child leads a process group of its own, so that it is ended with what it started and left there, and an
 interrupt from the keyboard reaches the parent alone.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import queue
 import signal
@@ -28,11 +29,23 @@ _REST_S = 0.5  # for what it printed last to arrive
 
 
 class ChildDied(Exception):
-    """The child ended, or was ended, before it answered; `signal_name` is None where it exited by itself."""
+    """The child ended, or was ended, before it answered, or could not even be started.
 
-    def __init__(self, *, signal_name: str | None, status: int | None, timed_out: bool, tail: str) -> None:
-        self.signal_name, self.status, self.timed_out, self.tail = signal_name, status, timed_out, tail
-        super().__init__(signal_name or f"exit status {status}")
+    `signal_name` is None where it exited by itself; `tail` is what it printed last, or why it did not start.
+    """
+
+    def __init__(
+        self,
+        *,
+        signal_name: str | None,
+        status: int | None,
+        tail: str,
+        timed_out: bool = False,
+        unstarted: bool = False,
+    ) -> None:
+        self.signal_name, self.status, self.tail = signal_name, status, tail
+        self.timed_out, self.unstarted = timed_out, unstarted
+        super().__init__(signal_name or (tail if unstarted else f"exit status {status}"))
 
 
 def write_frame(stream: IO[bytes], content: bytes) -> None:
@@ -63,34 +76,35 @@ def _read_all(stream: BinaryIO | IO[bytes], size: int) -> bytes | None:
 
 
 class Child:
-    """One process that runs `module:function(receive, send)` of convlint until its requests end."""
+    """One process that runs `module:function(channel)` of convlint until its requests end."""
 
-    def __init__(self, entry: str, *, on_output: Callable[[str], None] | None = None) -> None:
-        """`on_output` hears what the child prints, in pieces; by default nobody does."""
+    def __init__(self, entry: str, *, on_output: Callable[[str], None] | None = None, watched: bool = True) -> None:
+        """`on_output` hears what the child prints, in whole lines; by default nobody does. Raises ChildDied."""
         module, _, function = entry.partition(":")
         code = (
             f"import sys; sys.path.append({_ROOT!r}); from convlint.readers.children.serve import serve; "
-            f"serve({module!r}, {function!r})"
+            f"serve({module!r}, {function!r}, watched={watched})"
         )
         self._on_output = on_output or (lambda _: None)
         self._tail = ""
         self._closed = False
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._process = subprocess.Popen(
-            [sys.executable, *_flags(), "-c", code],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            bufsize=0,  # a buffer has a lock, which a thread that waits for a child would keep for ever
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, *_flags(), "-c", code],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                bufsize=0,  # a buffer has a lock, which a thread that waits for a child would keep for ever
+            )  # fmt: skip
+        except OSError as error:
+            raise ChildDied(signal_name=None, status=None, tail=error.strerror or str(error), unstarted=True) from None
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._collect, self._listen)]
         for thread in self._threads:
             thread.start()
 
     def ask(self, request: bytes, timeout_s: float | None = None) -> bytes:
         """The answer to a request. Raises ChildDied; the child is ended then, and answers no more."""
-        requests = self._process.stdin
-        assert requests is not None
-        with suppress(OSError, ValueError):  # it is dead already: there will be no answer
-            write_frame(requests, request)
+        asking = threading.Thread(target=self._send, args=(request,), daemon=True)
+        asking.start()  # a child that does not read would keep us here for longer than the time that it has
         return self.answer(timeout_s)
 
     def answer(self, timeout_s: float | None = None) -> bytes:
@@ -104,11 +118,18 @@ class Child:
             return answer
         status = None if timed_out else self._ended()
         self.close()
-        name = signal.Signals(-status).name if status is not None and -status in _SIGNALS else None
-        raise ChildDied(signal_name=name, status=status, timed_out=timed_out, tail=self._tail)
+        raise ChildDied(signal_name=signal_name(status), status=status, timed_out=timed_out, tail=self._tail)
+
+    def finish(self) -> None:
+        """Tells the child that nothing more comes, gives it the time to end by itself, and closes."""
+        if not self._closed:
+            self._send(b"")
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE_S)
+        self.close()
 
     def close(self) -> None:
-        """Ends the child and all that it started. What it printed until then has been passed on."""
+        """Ends the child and all that stayed in its group. What it printed until then has been passed on."""
         self._closed = True
         process = self._process
         with suppress(OSError):
@@ -116,13 +137,20 @@ class Child:
                 os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel, as on a file system that does not answer
+            process.wait(_GRACE_S)
         for thread in self._threads:
             thread.join(_REST_S)  # a process that left the group may keep a pipe open for ever
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
+
+    def _send(self, request: bytes) -> None:
+        requests = self._process.stdin
+        assert requests is not None
+        with suppress(OSError, ValueError):  # it is dead already: there will be no answer
+            write_frame(requests, request)
 
     def _ended(self) -> int | None:
         try:
@@ -142,13 +170,26 @@ class Child:
         stream = self._process.stderr
         assert stream is not None
         with suppress(OSError, ValueError):
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            held = ""
             while piece := os.read(stream.fileno(), 1 << 16):
-                text = piece.decode("utf-8", "replace")
+                text = decoder.decode(piece)
                 self._tail = (self._tail + text)[-_TAIL:]
-                self._on_output(text)
+                whole, newline, held = (held + text).rpartition("\n")
+                if len(held) > _TAIL:
+                    whole, newline, held = whole + newline + held, "", ""
+                if whole or newline:
+                    self._on_output(whole + newline)
+            if held:
+                self._on_output(held)
 
 
-_SIGNALS = {int(known) for known in signal.Signals}
+_SIGNALS = {int(known): known.name for known in signal.Signals}
+
+
+def signal_name(status: int | None) -> str | None:
+    """Of the signal that ended a process with this exit status; None where none did."""
+    return None if status is None or status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
 
 
 def _flags() -> list[str]:

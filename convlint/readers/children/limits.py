@@ -5,15 +5,41 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 from collections.abc import Iterator
+from typing import NoReturn
 
 CPU_S = 1.5  # processor seconds for one input, beyond the import of the parser; ResNet-50 takes some 0.01
 MEMORY_BYTES = 180 << 20  # beyond the import of the parser
+TEXT_CPU_S = 10.0  # for what is read in the process itself; the largest sound spec takes 1 to 2
 WALL_S = 60.0  # for a child that waits rather than works, as on a file system that does not answer
 TOO_MUCH_MEMORY = (
     f"reading it takes more than {MEMORY_BYTES >> 20} MiB of memory, weights not counted; no network that convlint "
     "can judge does"
 )
+
+
+class OutOfTime(BaseException):
+    """The processor time is up; no reader catches it, as it might catch a fault in what it reads."""
+
+
+@contextlib.contextmanager
+def time_bound(seconds: float) -> Iterator[None]:
+    """Raises OutOfTime where what is inside takes more processor time, in the main thread of a platform with timers."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def over(_signal: int, _frame: object) -> NoReturn:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from convlint.readers import MODULE_READER, ReadOptions
-from convlint.readers.children.child import FRAME
+from convlint.readers.children.child import FRAME, signal_name
 from convlint.readers.children.serve import Channel, leave
 from convlint.readers.children.wire import decode_request, encode, encode_defect
 from convlint.report import InputError
@@ -35,7 +35,10 @@ def work(channel: Channel) -> None:
     while (request := channel.receive()) is not None:
         _, reference, options = decode_request(request)
         if not FORKS:
-            channel.send(_outcome(reference, options))
+            me = os.getpid()
+            answer = _outcome(reference, options)
+            if os.getpid() == me:  # else it is a fork of the model's own code
+                channel.send(answer)
             return
         channel.send(_in_a_fork(reference, options, channel))
 
@@ -44,10 +47,13 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     readable, writable = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(readable)
-        channel.close()
-        _bound_memory()
-        _read_and_leave(reference, options, writable)
+        try:
+            os.close(readable)
+            channel.close()
+            _bound_memory()
+            _read_and_leave(reference, options, writable)
+        finally:  # whatever the model's code did to this process, it goes no further
+            os._exit(1)
     os.close(writable)
     received = bytearray()
     status: int | None = None
@@ -91,7 +97,7 @@ def _complete(received: bytearray) -> bool:
 def _ending(code: int) -> str:
     if code >= 0:
         return f"its code ends the process, with exit status {code}"
-    name = signal.Signals(-code).name
+    name = signal_name(code)
     out_of_memory = "; the machine may be out of memory" if name == "SIGKILL" else ""
     return f"its code ends the process, by signal {name}{out_of_memory}"
 
@@ -101,8 +107,9 @@ def _read_and_leave(reference: str, options: ReadOptions, writable: int) -> NoRe
     answer = _outcome(reference, options)
     if os.getpid() == me:  # else it is a fork of the model's own code that came out here as well
         content = FRAME.pack(len(answer)) + answer
-        while content:
-            content = content[os.write(writable, content) :]
+        with suppress(OSError, TypeError):  # the code has closed the pipe, or taken os.write away
+            while content:
+                content = content[os.write(writable, content) :]
     leave()
 
 

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
@@ -20,12 +21,16 @@ class Channel:
         self._requests, self._answers = os.fdopen(requests, "rb"), os.fdopen(answers, "wb")
 
     def receive(self) -> bytes | None:
-        """The next request; None when there will be none."""
-        return read_frame(self._requests)
+        """The next request; None when there will be none, which an empty one says."""
+        return read_frame(self._requests) or None
 
     def send(self, content: bytes) -> None:
         """Answers. Raises BrokenPipeError where the parent is gone."""
         write_frame(self._answers, content)
+
+    def number(self) -> int:
+        """The descriptor of the parent's pipe."""
+        return self._requests.fileno()
 
     def close(self) -> None:
         """For a fork that is not to speak here."""
@@ -37,8 +42,11 @@ class Channel:
         return bool(select.select([self._requests], [], [], 0)[0])
 
 
-def serve(module: str, function: str) -> None:
-    """Runs `function(channel)` of a module of convlint and leaves without a word."""
+def serve(module: str, function: str, *, watched: bool) -> None:
+    """Runs `function(channel)` of a module of convlint and leaves without a word.
+
+    `watched`: also in the middle of its work, where the parent is gone; not for what forks, which threads do not suit.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The pipes of the protocol move out of reach: what is printed, also by C code, must not end up between answers.
     channel = Channel(os.dup(0), os.dup(1))
@@ -46,9 +54,19 @@ def serve(module: str, function: str) -> None:
     os.dup2(nowhere, 0)
     os.close(nowhere)
     os.dup2(2, 1)
+    if watched and hasattr(select, "poll"):
+        threading.Thread(target=_leave_with, args=(channel,), daemon=True).start()
     with suppress(BrokenPipeError):  # the parent is gone
         getattr(import_module(module), function)(channel)
     leave()
+
+
+def _leave_with(channel: Channel) -> None:
+    """Waits for the other end of the pipe to be closed, however the parent ended, and ends this group then."""
+    poll = select.poll()
+    poll.register(channel.number(), 0)  # a hang-up is always told
+    poll.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def leave() -> NoReturn:

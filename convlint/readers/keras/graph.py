@@ -109,8 +109,8 @@ class Walk:
 
     def _read(self, node: Node | None) -> list[tuple[Reference, Shape | None]]:
         """The tensors that a call reads, counted: a model that is called often is read as often."""
-        found = references(node)
-        self._reads += len(found) + 1
+        found, visited = references(node)
+        self._reads += visited + 1
         if self._reads > MOST_READS:
             raise InputFault(f"the model's calls read more than {MOST_READS:,} tensors, the limit for one input")
         return found

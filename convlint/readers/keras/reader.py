@@ -68,7 +68,7 @@ def _inputs(model: Node) -> dict[str, Shape | None]:
             inner = layer.at("config")
             declared = inner.get("batch_shape") or inner.get("batch_input_shape")
             shapes[inner.at("name").text()] = _shape(declared)
-    order = [name for (name, _, _), _ in references(config.get("input_layers"))]
+    order = [name for (name, _, _), _ in references(config.get("input_layers"))[0]]
     if order and all(name in shapes for name in order):
         return {name: shapes[name] for name in order}
     if not shapes:

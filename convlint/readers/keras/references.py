@@ -12,8 +12,11 @@ _MOST_CALLS = 2**31  # of one layer; a larger number is no position
 Reference = tuple[str, int, int]  # layer, which of its calls, which of its outputs
 
 
-def references(node: Node | None) -> list[tuple[Reference, Shape | None]]:
-    """The tensors, with the shapes that Keras noted; both spellings of Keras 2 and 3. Raises InputFault."""
+def references(node: Node | None) -> tuple[list[tuple[Reference, Shape | None]], int]:
+    """The tensors, with the shapes that Keras noted, and how many values were looked at to find them.
+
+    Both spellings of Keras 2 and 3. Raises InputFault.
+    """
     found: list[tuple[Reference, Shape | None]] = []
     waiting = [] if node is None else [(node, 0)]
     visited = 0
@@ -32,7 +35,7 @@ def references(node: Node | None) -> list[tuple[Reference, Shape | None]]:
             found.append((_reference(inner), None))
         elif inner.is_list:
             waiting += [(value, depth + 1) for value in reversed(inner.elements()) if _may_hold(value)]
-    return found
+    return found, visited
 
 
 def _may_hold(node: Node) -> bool:

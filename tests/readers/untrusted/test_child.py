@@ -59,7 +59,7 @@ def child(name: str, heard: list[str] | None = None) -> Iterator[Child]:
 
 def test_answers_in_order() -> None:
     for one in child("echo"):
-        assert [one.ask(text) for text in (b"abc", b"", b"x" * 300_000)] == [b"cba", b"", b"x" * 300_000]
+        assert [one.ask(text) for text in (b"abc", b"x" * 300_000)] == [b"cba", b"x" * 300_000]
 
 
 def test_what_it_prints_stands_apart_and_its_standard_input_is_empty(heard: list[str]) -> None:

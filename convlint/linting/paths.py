@@ -9,8 +9,8 @@ from pathlib import Path
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
-from convlint.lint.plan import Options, Plan, Planner
-from convlint.lint.run import check_tasks
+from convlint.linting.plan import Options, Plan, Planner
+from convlint.linting.run import check_tasks
 from convlint.readers import SPEC_READER, find_reader
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.engine.results import assemble
-from convlint.lint.one_input import Job, Outcome, Task, check_input, resolve_targets, say
+from convlint.linting.one_input import Job, Outcome, Task, check_input, resolve_targets, say
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.report import Report
@@ -27,7 +27,7 @@ def check_tasks(
 ) -> list[Outcome]:
     """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done."""
     if jobs > 1 and len(tasks) > 1:
-        from convlint.lint.workers import check_in_workers
+        from convlint.linting.workers import check_in_workers
 
         return check_in_workers(tasks, min(jobs, len(tasks)), on_done)
     with Reading(on_output=say) as reading:

@@ -9,7 +9,7 @@ from functools import cache
 from threading import Lock, local
 
 from convlint.errors import UsageError
-from convlint.lint.one_input import Outcome, Task, check_input, say
+from convlint.linting.one_input import Outcome, Task, check_input, say
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
@@ -30,7 +30,9 @@ def check_in_workers(tasks: Sequence[Task], jobs: int, on_done: Callable[[str], 
 
     pool = ThreadPoolExecutor(jobs)
     try:
-        return list(pool.map(one, tasks))
+        outcomes = list(pool.map(one, tasks))
+        workers.finish()
+        return outcomes
     finally:
         workers.end()  # interrupted, the threads learn from it that nobody waits for them
         pool.shutdown(cancel_futures=True)
@@ -46,24 +48,30 @@ class _Workers:
 
     def check(self, task: Task) -> Outcome:
         source, rulebook, job = task
-        worker: Child | None = getattr(self._mine, "worker", None)
-        if worker is None:
-            worker = self._mine.worker = Child("convlint.lint.workers:work", on_output=say)
-            self._all.append(worker)
         try:
             if self._ended:
                 return None, []
+            worker: Child | None = getattr(self._mine, "worker", None)
+            if worker is None:
+                worker = self._mine.worker = Child("convlint.linting.workers:work", on_output=say)
+                self._all.append(worker)
             # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
             result: Outcome | str = pickle.loads(worker.ask(pickle.dumps((source, rulebook.folders, job))))
         except ChildDied as died:
             self._mine.worker = None
-            how = died.signal_name or f"exit status {died.status}"
-            return None, [InputError(path=source.name, message=f"the process that checked it died ({how})")]
+            what = "could not be started" if died.unstarted else "died"
+            return None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")]
         if isinstance(result, str):
             raise UsageError(result)
         return result
 
+    def finish(self) -> None:
+        """All is done: what their modules printed last is still to come."""
+        for worker in self._all:
+            worker.finish()
+
     def end(self) -> None:
+        """Whatever they are at."""
         self._ended = True
         for worker in self._all:
             worker.close()

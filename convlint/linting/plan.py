@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from convlint.config.find import Config, Configs
 from convlint.errors import UsageError
-from convlint.lint.one_input import DEFAULT_TARGET, Job, resolve_targets
+from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets
 from convlint.model.layer import Mode
 from convlint.model.location import Location
 from convlint.readers import ReadOptions

@@ -11,7 +11,7 @@ from convlint.engine.pricing import with_fix, with_settings
 from convlint.errors import InputFault, RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
-from convlint.lint.suppression_examples import suppression_problems
+from convlint.linting.suppression_examples import suppression_problems
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
