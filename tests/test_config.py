@@ -149,6 +149,7 @@ def test_extend_from_pyproject_and_paths_relative_to_the_parent() -> None:
         ({"convlint.toml": 'extend = "convlint.toml"'}, "convlint.toml:1:1: extend goes round in a circle"),
         ({"convlint.toml": 'extend = "b.toml"', "b.toml": 'extend = "./convlint.toml"'}, "b.toml:1:1: extend goes"),
         ({"convlint.toml": '\nextend = "bse.toml"', "base.toml": ""}, "2:1: extend: 'bse.toml' is no file; did you"),
+        ({"convlint.toml": 'extend = "\\u0000"'}, "convlint.toml:1:1: extend: "),
         ({"convlint.toml": 'extend = "p/pyproject.toml"', "p/pyproject.toml": "[project]"}, "has no table [tool."),
     ],
 )  # fmt: skip

@@ -179,6 +179,8 @@ def _parent(text: str, at: Spot, folder: str, children: tuple[TomlSource, ...]) 
     """The config that the last of `children` extends."""
     from convlint.config.toml_source import read_toml
 
+    if "\0" in text:
+        at.fail(f"extend: {text!r} is no file")
     path = os.path.join(folder, text)
     if os.path.realpath(path) in {os.path.realpath(child.path) for child in children}:
         at.fail(f"extend goes round in a circle: {text!r} extends this file")

@@ -110,8 +110,6 @@ def text_of(value: Any, at: Spot, _folder: str = "") -> str:
         at.fail(f"must be text, not {_kind(value)}")
     if not value.strip() or len(value) > MOST_TEXT:
         at.fail(f"must be 1 to {MOST_TEXT} characters long")
-    if any(char < " " and char not in "\t\n" for char in value):
-        at.fail("must hold no control characters")
     return value
 
 
