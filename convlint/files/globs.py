@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST_CHARACTERS = 200  # of one pattern
+MOST_CHARACTERS = 500  # of one pattern
 _END = r"(?=/|\Z)"  # of a part of a path
 
 

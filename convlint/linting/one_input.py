@@ -22,6 +22,7 @@ from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
 
 DEFAULT_TARGET = "a100"
+MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,10 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
                 )
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
+    if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:
+        message = f"asks for {len(network.layers):,} layers on {len(targets)} GPUs; --gpu names those that matter"
+        errors.append(InputError(path=network.path, message=message))
+        return None
     mode = job.mode or network.mode or job.default_mode
     if not targets:
         return None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from convlint.errors import UsageError, shown
+from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
 from convlint.readers import READERS, SPEC_READER, find_reader
 from convlint.readers.inputs import Input, decide, file_input
@@ -15,6 +15,7 @@ from convlint.report import InputError
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 MOST_FILES = 100_000
+MOST_DEPTH = 200  # of folders inside each other
 _REFUSED = "pickle_refusal"  # named explicitly they get their reason; in a folder they are none of our business
 _SPEC_HEAD = 1 << 16  # bytes looked at to tell a spec from any other YAML or JSON file
 _LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
@@ -42,7 +43,11 @@ def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[I
         else:
             found[decide(argument, modules=modules)] = None  # where it cannot be read, its reader says why
             continue
-        files = _first(inside, MOST_FILES + 1)
+        try:
+            files = _first(inside, MOST_FILES + 1)
+        except InputFault as fault:
+            errors.append(InputError(path=argument, message=fault.message))
+            continue
         if len(files) > MOST_FILES:
             errors.append(
                 InputError(path=argument, message=f"holds more than {MOST_FILES:,} files; name a smaller part")
@@ -64,8 +69,11 @@ def _exists(path: str) -> str | None:
 
 
 def _below(folder: str) -> Iterator[str]:
+    depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_skipped(name))
+        if folders and here.count(os.sep) - depth >= MOST_DEPTH:
+            raise InputFault(f"holds folders that nest deeper than {MOST_DEPTH} levels")
         for name in sorted(files):
             path = str(Path(here) / name)
             if not name.startswith(".") and _is_input(path):

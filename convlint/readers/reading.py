@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from convlint.errors import InputFault, shown
 from convlint.readers import MODULE_READER, PARSERS_IN_C, READERS, SPEC_READER, ReadOptions, find_reader
 from convlint.readers.inputs import Input
-from convlint.readers.untrusted.limits import refuse_layers
+from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Reading:
         if network is not None:
             try:
                 refuse_layers(len(network.layers))
+                refuse_sizes(network.layers)
             except InputFault as fault:
                 return None, (InputError(path=source.name, message=fault.message),)
         return network, errors

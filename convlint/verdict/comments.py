@@ -22,7 +22,7 @@ _BODY = re.compile(
 _SCALAR_SIGNS = "'\"|>"  # quoted scalars and blocks begin with these
 _MOST_TEXT = 500
 _MOST_RULES = 100  # in one comment
-MOST_NAMED = 20_000  # in all comments of a file
+MOST_NAMED = 2_000  # in all comments of a file
 _USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
 
 

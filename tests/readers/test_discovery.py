@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -152,6 +153,26 @@ def test_patterns_have_a_length() -> None:
     with pytest.raises(UsageError, match="longer than 500 characters"):
         discover(["*" * 501])
     assert discover(["*" * 500])[0] == ("b.onnx", "spec.json", "spec.yaml")
+
+
+@pytest.mark.parametrize("argument", ["deep", "deep/**/*.onnx", "deep/*"])
+def test_folders_without_end_are_an_error_and_no_recursion(argument: str, tree: Path) -> None:
+    here = os.open(tree, os.O_RDONLY)
+    try:
+        os.mkdir("deep", dir_fd=here)
+        there = os.open("deep", os.O_RDONLY, dir_fd=here)
+        for _ in range(1100):
+            os.mkdir("d", dir_fd=there)
+            below = os.open("d", os.O_RDONLY, dir_fd=there)
+            os.close(there)
+            there = below
+        os.close(there)
+    finally:
+        os.close(here)
+    found, errors = discover([argument, "b.onnx"])
+    assert found == ("b.onnx",)
+    assert [error.message for error in errors] == ["holds folders that nest deeper than 200 levels"]
+    subprocess.run(["rm", "-rf", "deep"], check=True)  # shutil would recurse as deep
 
 
 def test_files_of_nothing_but_white_space_are_passed_over_at_once(tmp_path: Path) -> None:

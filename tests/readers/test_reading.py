@@ -156,3 +156,31 @@ def test_parsers_in_c_are_readers_that_can_load_them_first() -> None:
     assert set(READERS.values()) >= PARSERS_IN_C
     for name in PARSERS_IN_C:
         assert callable(import_module(f"convlint.readers.{name}").load_parser)
+
+
+def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
+    def read(H: int, count: int) -> str:
+        nodes = [helper.make_node("Conv", ["x", "w"], [f"y{n}"], name=f"c{n}") for n in range(count)]
+        path = save(tmp_path, model(nodes, [value("x", [1, 1, H, 1])], [], [weight("w", [1, 1, 1, 1])]))
+        with Reading() as reading:
+            network, errors = reading.read(file_input(path), ReadOptions())
+        return "" if network is not None and not errors else errors[0].message
+
+    assert "more than 10,000 convolutions" in read(1, 10_001)
+    assert "H is 1,099,511,627,776, more than 2^31" in read(2**40, 1)
+
+
+def test_a_reader_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.readers.children import limits
+    from convlint.readers.spec import reader
+
+    def endless(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(limits, "TEXT_CPU_S", 0.2)
+    monkeypatch.setattr(reader, "read", endless)
+    with Reading() as reading:
+        network, errors = reading.read(file_input("a.yaml"), ReadOptions())
+    assert network is None
+    assert "takes more than 0.2 s of processor time" in errors[0].message

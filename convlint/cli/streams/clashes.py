@@ -137,9 +137,10 @@ def _refuse_unwritable(path: str) -> None:
         pass
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
-    top = checkout_of(os.path.dirname(os.path.abspath(path)))
+    there = os.path.abspath(path)
+    top = checkout_of(os.path.dirname(there)) or (os.getcwd() if is_below(there, os.getcwd()) else None)
     if top is not None and not is_below(real, os.path.realpath(top)):
-        raise UsageError(f"{path} leads out of the checkout, to {real}; name that file itself")
+        raise UsageError(f"{path} leads out of {top}, to {real}; name that file itself")
     folder = os.path.dirname(real)
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{path} is a folder, not a file to write")
