@@ -15,6 +15,7 @@ from convlint.engine.facts import LayerFacts
 from convlint.engine.hits import Flaw, Hit, joined
 from convlint.engine.pricing import Price, Pricer
 from convlint.engine.results import NetworkResult
+from convlint.engine.severity import stated
 from convlint.engine.target_facts import TargetFacts, framework_picks_layout
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.gpus.gpu import Gpu
@@ -88,6 +89,7 @@ class _NetworkCheck:
             self._skip(found, None)
             hits += [self._hit(flaw, None) for flaw in found.flaws]
         for hit in hits:
+            hit = pricer.weighed(pricer.batches.settled(hit))
             price = pricer.price(hit)
             if not price.refuted:
                 self.findings.append(self._finding(hit, price, target))
@@ -114,7 +116,9 @@ class _NetworkCheck:
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index) for flaw in found.flaws]
-        return joined(hits, applicable, lambda hit: pricer.severity(hit) == "info")
+        # Where only infos are joined, each is weighed alone first; what all layers share is weighed as one.
+        hits = [pricer.weighed(hit) if hit.rule.join and hit.rule.join.share == "info" else hit for hit in hits]
+        return joined(hits, applicable)
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
@@ -130,6 +134,7 @@ class _NetworkCheck:
             message=flaw.message,
             sets=(flaw.set,),
             other=flaw.other,
+            severity=stated(flaw.case),
         )
 
     def _location(self, places: Sequence[str], layer: ConvLayer | None) -> Location:
@@ -157,7 +162,7 @@ class _NetworkCheck:
             self.losses[fingerprint] = price.by_layer
         return Finding(
             rule=rule.info,
-            severity=price.severity,
+            severity=hit.severity,
             message=hit.message,
             location=hit.location,
             layer=layer,

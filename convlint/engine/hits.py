@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from convlint.engine.facts import LayerFacts
 from convlint.engine.new_values import new_value
+from convlint.engine.severity import joins, stated
 from convlint.engine.target_facts import shortened
 from convlint.model.location import Location
-from convlint.report import Scalar
+from convlint.report import Scalar, Severity
 from convlint.rulebook.expr import Expr, UnknownValue
 from convlint.rulebook.rule import Case, Rule
 
@@ -70,6 +71,13 @@ def holds(expr: Expr | None, values: LayerFacts) -> bool:
         return False
 
 
+class Loss(NamedTuple):
+    """What a hit's layers lose; worked out once, and added up where hits are joined."""
+
+    by_layer: tuple[tuple[int, float], ...] | None  # (index, us); None: not predictable, or the rule has no price
+    changes: tuple[float | None, ...] | None = None  # of each layer's time by its fix, where the loss is that; us
+
+
 class Hit(NamedTuple):
     """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
 
@@ -80,6 +88,8 @@ class Hit(NamedTuple):
     message: str
     sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
     other: Mapping[str, Scalar]
+    severity: Severity  # as far as it is decided
+    loss: Loss | None = None  # None: not priced yet
     batches: tuple[int, ...] = ()  # where layers joined over N: what each of them wants, the most wanted first
 
     @property
@@ -142,17 +152,17 @@ def _same(old: Any, new: Scalar) -> bool:
 _MANY = 4
 
 
-def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
-    """Hits in order; those that the rule's `join` puts together become one."""
+def joined(hits: list[Hit], applicable: Mapping[str, int]) -> list[Hit]:
+    """Hits in order; those that the rule's `join` puts together become one. `applicable`: layers, by code."""
     groups: dict[tuple[str, ...], list[Hit]] = {}
     keys: list[tuple[str, ...] | None] = []
     for hit in hits:
         join = hit.rule.join
         key: tuple[str, ...] | None = None
-        if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
+        if join is not None and hit.flaw.join and joins(join.share, hit.severity):
             # What one finding says must be true of all its layers: same severity, same words, same fix.
             fix = () if join.share == "all" else (hit.flaw.describe,)
-            key = hit.rule.info.code, hit.flaw.case.severity, hit.flaw.join_message, *fix
+            key = hit.rule.info.code, stated(hit.flaw.case), hit.flaw.join_message, *fix
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []
@@ -174,9 +184,6 @@ def _join(group: list[Hit]) -> Hit:
     first = group[0]
     names = tuple(name for hit in group for name in hit.names)
     text = first.flaw.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, shortened(list(names), 4))
-    flaw = first.flaw
-    if flaw.rule.join and flaw.rule.join.share == "info":
-        flaw = replace(flaw, case=replace(flaw.case, severity="info"))
     sets = [hit.sets[0] for hit in group]
     batches: tuple[int, ...] = ()
     if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
@@ -185,12 +192,26 @@ def _join(group: list[Hit]) -> Hit:
         wants = sorted(changes["N"] for changes in sets if changes)
         sets = [{"N": wants[len(wants) // 2]}] * len(sets)  # serves most; the widest want may be absurd
     return Hit(
-        flaw=flaw,
+        flaw=first.flaw,
         indices=tuple(index for hit in group for index in hit.indices),
         names=names,
         location=first.location,
         message=text,
         sets=tuple(sets),
         other={},
+        severity=first.severity,
+        loss=_sum([hit.loss for hit in group]) if tuple(sets) == tuple(hit.sets[0] for hit in group) else None,
         batches=batches,
     )
+
+
+def _sum(losses: list[Loss | None]) -> Loss | None:
+    """What they lose together; None where one is not priced yet."""
+    by_layer: list[tuple[int, float]] = []
+    changes: list[float | None] = []
+    for loss in losses:
+        if loss is None or loss.by_layer is None:
+            return None
+        by_layer += loss.by_layer
+        changes += loss.changes or ()
+    return Loss(tuple(by_layer), tuple(changes) if len(changes) == len(losses) else None)

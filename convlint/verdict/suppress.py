@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from convlint.engine.results import NetworkResult
+from convlint.engine.severity import stated
 from convlint.errors import RuleError, UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
@@ -239,7 +240,7 @@ def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | No
     fix = case.fix
     return Finding(
         rule=rule.info,
-        severity=case.severity,
+        severity=stated(case),
         message=case.message.render(values),
         location=mention.location,
         layer=mention.layer,
