@@ -45,11 +45,9 @@ class Evaluator:
             if rule.scope == "edge" and not connected:
                 continue
             try:
-                if rule.when is not None and not rule.when.evaluate(facts):
+                right = rule.decision.evaluate(facts)
+                if right is None:  # `when` does not hold
                     continue
-                for name, expr in rule.let:
-                    facts[name] = expr.evaluate(facts)
-                right = rule.check.evaluate(facts)
                 applicable.append(rule.info.code)
                 if not right:
                     flaws.append(Flaw.of(rule, _case(rule, facts), facts))

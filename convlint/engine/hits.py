@@ -110,8 +110,8 @@ class _Over(dict[str, Any]):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
-    changes = {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
-    return {name: value for name, value in changes.items() if value is not None}
+    changes = ((name, new_value(name, expr.evaluate(values))) for name, expr in pairs)
+    return {name: value for name, value in changes if value is not None}
 
 
 # P, Q and Z are always the computed ones; what a fix changes is what the spec states
@@ -120,6 +120,8 @@ _PRESENT = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]:
     """Only what differs from the layer's present value; 0 stands for "there is none"."""
+    if not new:
+        return {}
     changed = {
         name: value
         for name, value in new.items()

@@ -231,10 +231,9 @@ def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Find
 
 
 def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | None:
-    if rule.when is not None and not rule.when.evaluate(values):
-        return None
-    values = {**values, **{name: expr.evaluate(values) for name, expr in rule.let}}
-    if rule.check.evaluate(values):
+    values = dict(values)
+    right = rule.decision.evaluate(values)
+    if right is None or right:
         return None
     case = next((case for case in rule.cases[:-1] if case.when and case.when.evaluate(values)), rule.cases[-1])
     fix = case.fix
