@@ -28,6 +28,8 @@ class Template:
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The text under `values`; what is unknown shows as "?"."""
+        if not self.names:
+            return "".join(part for part in self.parts if isinstance(part, str))
         out = []
         for part in self.parts:
             if isinstance(part, str):
