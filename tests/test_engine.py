@@ -5,66 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_networks import checked, codes, layer, rulebook
 
-from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult, assemble
 from convlint.errors import RuleError
-from convlint.gpus.gpu import load_gpu
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
-from convlint.model.layer import Mode
 from convlint.readers.inputs import file_input
-from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding, Report
-from convlint.rulebook.book import Rulebook, linked, load_rulebook
-from convlint.rulebook.file import read_rule
+from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
-
-TEMPLATE = """\
-code: {code}
-name: {name}
-title: A rule for this test
-severity: {severity}
-check: {check}
-message: "{message}"
-rationale: None.
-source: {{ document: house, section: "1" }}
-examples: {{ pass: [ {{ C: 1 }} ], fail: [ {{ given: {{ C: 2 }} }} ] }}
-"""
-
-
-def rulebook(folder: Path, *rules: dict[str, str]) -> Rulebook:
-    made = []
-    for number, parts in enumerate(rules):
-        known = {"code": f"XY{number:03}", "name": f"rule-{number}", "severity": "warning", "message": "m"}
-        known |= {"check": "C == 1"} | {key: value for key, value in parts.items() if key in (*known, "check")}
-        extra = "".join(f"{key}: {value}\n" for key, value in parts.items() if key not in known)
-        path = folder / f"{number}.yaml"
-        path.write_text(TEMPLATE.format(**known) + extra)
-        made.append(read_rule(str(path)))
-    return Rulebook(linked(made))
-
-
-def checked(
-    rules: Rulebook, layers: str, *, gpus: str = "a100", top: str = "", mode: Mode = "training", path: str = "net.yaml"
-) -> NetworkResult:
-    text = f"version: 1\n{top}layers:\n{layers}"
-    network, errors = read_spec(text, path)
-    assert not errors
-    assert network is not None
-    return check_network(network, rules, [Target(label=name, gpu=load_gpu(name)) for name in gpus.split()], mode)
-
-
-def layer(name: str, **sizes: object) -> str:
-    values = {"N": 32, "C": 64, "H": 28, "W": 28, "K": 64, "kernel_size": 3, "padding": 1, "dtype": "fp16",
-              "layout": "NHWC", "first": "false"}  # fmt: skip
-    values |= sizes
-    return f"  - {{ name: {name}, " + ", ".join(f"{k}: {v}" for k, v in values.items() if v is not None) + " }\n"
-
-
-def codes(result: NetworkResult) -> list[tuple[str, str | None]]:
-    return [(finding.rule.code, finding.layer) for finding in result.findings]
 
 
 # --- precedence
@@ -95,43 +46,6 @@ def test_precedence_of_the_built_in_rules(sizes: dict[str, object], speaks: str 
     fired = {finding.rule.code for finding in checked(BUILTIN, layer("a", **sizes)).findings}
     assert speaks is None or speaks in fired
     assert not fired & set(silent)
-
-
-# --- joins
-
-
-@pytest.mark.parametrize(
-    ("share", "layers", "found"),
-    [
-        ("all", ["8", "8"], [("XY000", None)]),
-        ("all", ["8", "1"], [("XY000", "l0")]),
-        ("any", ["8", "1", "8"], [("XY000", None)]),
-        ("any", ["8", "1"], [("XY000", "l0")]),
-        ("all", ["8"], [("XY000", "l0")]),
-    ],
-)
-def test_joins(share: str, layers: list[str], found: list[tuple[str, str | None]], tmp_path: Path) -> None:
-    rules = rulebook(tmp_path, {"join": f'{{ share: {share}, message: "{{count}}: {{layers}}" }}'})
-    result = checked(rules, "".join(layer(f"l{i}", C=C) for i, C in enumerate(layers)))
-    assert codes(result) == found
-    if found[0][1] is None:
-        (finding,) = result.findings
-        names = tuple(f"l{i}" for i, C in enumerate(layers) if C == "8")
-        assert finding.layers == names
-        assert finding.message == f"{len(names)}: {', '.join(names)}"
-
-
-def test_all_means_all_to_which_the_rule_applies(tmp_path: Path) -> None:
-    rules = rulebook(tmp_path, {"when": "K == 64", "join": '{ message: "{layers}" }'})
-    result = checked(rules, layer("a", C=8) + layer("b", K=8) + layer("c", C=8))
-    assert [finding.layers for finding in result.findings] == [("a", "c")]
-
-
-def test_a_long_list_of_layers_is_cut(tmp_path: Path) -> None:
-    rules = rulebook(tmp_path, {"join": '{ message: "{count}: {layers}" }'})
-    (finding,) = checked(rules, "".join(layer(f"l{i}") for i in range(9))).findings
-    assert finding.message == "9: l0, l1, l2, l3 and 5 more"
-    assert len(finding.layers) == 9
 
 
 # --- scopes and places
@@ -207,41 +121,6 @@ def test_times_are_those_of_the_first_target() -> None:
     both = checked(BUILTIN, layer("a"), gpus="v100 a100")
     assert both.time_us == checked(BUILTIN, layer("a"), gpus="v100").time_us
     assert both.time_us != checked(BUILTIN, layer("a"), gpus="a100").time_us
-
-
-# --- prices
-
-
-def test_severity_follows_the_price(tmp_path: Path) -> None:
-    """The same flaw is a warning where it costs, and info where the layer hardly matters."""
-    fix = '{ describe: "use C={wide}", set: { C: wide } }'
-    rules = rulebook(tmp_path, {"check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }', "fix": fix})
-    odd = layer("odd", C=62, N=256, H=56, W=56)
-    (alone,) = checked(rules, odd).findings
-    assert alone.severity == "warning"
-    assert alone.lost_us is not None
-    assert alone.fix is not None
-    assert alone.fix.time_change_us == pytest.approx(-alone.lost_us)
-    assert dict(alone.fix.set) == {"C": 64}
-    tiny = layer("tiny", C=62, N=1, H=4, W=4) + layer("huge", C=512, K=512, N=256, H=112, W=112)
-    (beside,) = checked(rules, tiny).findings
-    assert beside.severity == "info"
-    assert beside.lost_percent is not None
-    assert beside.lost_percent < 0.5
-
-
-def test_an_error_stands_whatever_it_costs(tmp_path: Path) -> None:
-    fix = '{ describe: "use C=64", set: { C: "64" } }'
-    rules = rulebook(tmp_path, {"severity": "error", "check": "C == 64", "loss": "fix", "fix": fix})
-    (finding,) = checked(rules, layer("a", C=63, N=1, H=4, W=4) + layer("b", K=2048, N=256)).findings
-    assert finding.severity == "error"
-
-
-def test_without_a_prediction_the_severity_stands(tmp_path: Path) -> None:
-    fix = '{ describe: "use C=64", set: { C: "64" } }'
-    rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix})
-    (finding,) = checked(rules, layer("a", C=63, H=None, W=None)).findings
-    assert (finding.severity, finding.lost_us, finding.lost_percent) == ("warning", None, None)
 
 
 # --- reports
@@ -379,17 +258,6 @@ def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
         assert finding.fix is not None
         assert "N=54" in finding.fix.describe
         assert "N=108" in finding.fix.describe
-
-
-def test_errors_are_not_joined_with_warnings(tmp_path: Path) -> None:
-    """What is said of several layers is true of each: bf16 and fp8 have no kernel on V100, int8 runs slowly."""
-    layers = "".join(
-        f"  - {{ name: {dtype}, C: 64, H: 28, W: 28, K: 64, kernel_size: 3, padding: 1, dtype: {dtype} }}\n"
-        for dtype in ("int8", "bf16", "fp8")
-    )
-    head = "version: 1\ntarget: v100\nmode: inference\ndefaults: { N: 8 }\nlayers:\n"
-    found = {f.layer: f.severity for f in _report(head + layers, tmp_path).findings if f.rule.code == "CL107"}
-    assert found == {"int8": "warning", "bf16": "error", "fp8": "error"}
 
 
 def test_two_flaws_of_a_layer_are_not_added_up(tmp_path: Path) -> None:

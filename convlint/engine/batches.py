@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from convlint.engine.hits import Hit
+from convlint.engine.severity import by_batch
 from convlint.estimate import LayerEstimate
 from convlint.model.layer import ConvLayer
 
-# Of the network's time per image: what another batch must gain to be advised, and for its finding to be a warning.
-_ADVICE_GAIN = 0.005
-_WARNING_GAIN = 0.05
+_ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
 _BATCHES_TRIED = 6  # on each side
 _MOST_KINDS = 400  # kinds of layers on which a batch is tried
 
@@ -56,7 +54,7 @@ class Batches:
         """Of the batches that the rule wants, and of round ones near them, those at which an image takes less time.
 
         A network has one batch: what matters is the time per image of all of it. Advice that does not lower that is
-        none, and a finding that is left without advice is info.
+        none.
         """
         now = self.layers[hit.indices[0]].N if hit.indices else None
         if now is None or not (hit.batches or (hit.sets and set(hit.sets[0]) == {"N"})):
@@ -78,11 +76,9 @@ class Batches:
             if now != N and us_per_image(N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
         best.sort(key=lambda N: abs(N - now))
-        flaw = hit.flaw
-        if min(map(us_per_image, best), default=present) > present * (1 - _WARNING_GAIN):
-            flaw = replace(flaw, case=replace(flaw.case, severity="info"))
         return hit._replace(
-            flaw=flaw,
+            severity=by_batch(hit.severity, present, min(map(us_per_image, best), default=present)),
+            loss=None,
             sets=({"N": best[0]} if best else {},) * len(hit.indices),
             other={"N": best[1]} if len(best) > 1 else {},
         )

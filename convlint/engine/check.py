@@ -1,7 +1,8 @@
-"""The engine: networks, rules and targets in, one Report out. It reads like the problem statement.
+"""One network checked: facts -> flaws -> price -> severity -> join -> findings, for each target.
 
-For each network and target: estimate every layer, evaluate every rule, let the specific silence the general, join
-what all layers share, price what is left, and say which rules could not be checked.
+Every layer is estimated, every rule evaluated on its facts, and the specific silences the general; what may be said
+of many layers at once is joined, by the severity that each one's price leaves it where the rule joins infos alone;
+then one batch is settled for the network, and what is left is weighed, priced, and said.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from hashlib import blake2b
 
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
 from convlint.engine.facts import LayerFacts
-from convlint.engine.hits import Flaw, Hit, joined
+from convlint.engine.hits import Flaw, Hit
+from convlint.engine.join import joined
 from convlint.engine.pricing import Price, Pricer
 from convlint.engine.results import NetworkResult
+from convlint.engine.severity import stated
 from convlint.engine.target_facts import TargetFacts, framework_picks_layout
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.gpus.gpu import Gpu
@@ -23,6 +26,7 @@ from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.report import Finding, LayerReport, Skipped
 from convlint.rulebook.book import Rulebook
+from convlint.rulebook.rule import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +84,27 @@ class _NetworkCheck:
             self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
             self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
-        hits = self._hits(Evaluator([rule for rule in rules if rule.scope != "network"]), facts, estimates, pricer)
-        if network.layers:
-            found = Evaluator([rule for rule in rules if rule.scope == "network"]).evaluate(
-                LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False
-            )
-            self._skip(found, None)
-            hits += [self._hit(flaw, None) for flaw in found.flaws]
-        for hit in hits:
-            price = pricer.price(hit)
-            if not price.refuted:
-                self.findings.append(self._finding(hit, price, target))
+        hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
+        # Where only infos are joined, each is weighed alone; what all layers share is weighed as one, once joined.
+        hits = [pricer.weighed(hit) if hit.rule.join and hit.rule.join.share == "info" else hit for hit in hits]
+        hits = joined(hits, applicable) + self._of_network([rule for rule in rules if rule.scope == "network"], facts)
+        hits = [pricer.weighed(pricer.batches.settled(hit)) for hit in hits]
+        priced = ((hit, pricer.price(hit)) for hit in hits)
+        self.findings += [self._finding(hit, price, target) for hit, price in priced if not price.refuted]
 
-    def _hits(
-        self, evaluator: Evaluator, facts: TargetFacts, estimates: Sequence[LayerEstimate | None], pricer: Pricer
-    ) -> list[Hit]:
-        """What the layer rules find; layers that no rule can tell apart are evaluated once."""
+    def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
+        """What the rules on whole networks find."""
+        if not self.network.layers:
+            return []
+        found = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
+        self._skip(found, None)
+        return [self._hit(flaw, None) for flaw in found.flaws]
+
+    def _of_layers(
+        self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
+    ) -> tuple[list[Hit], dict[str, int]]:
+        """(what the rules on layers find, how many layers each applies to); equal layers are evaluated once."""
+        evaluator = Evaluator(rules)
         layers = self.network.layers
         hits: list[Hit] = []
         applicable: dict[str, int] = {}
@@ -114,7 +123,7 @@ class _NetworkCheck:
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index) for flaw in found.flaws]
-        return joined(hits, applicable, lambda hit: pricer.severity(hit) == "info")
+        return hits, applicable
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
@@ -130,6 +139,7 @@ class _NetworkCheck:
             message=flaw.message,
             sets=(flaw.set,),
             other=flaw.other,
+            severity=stated(flaw.case),
         )
 
     def _location(self, places: Sequence[str], layer: ConvLayer | None) -> Location:
@@ -157,7 +167,7 @@ class _NetworkCheck:
             self.losses[fingerprint] = price.by_layer
         return Finding(
             rule=rule.info,
-            severity=price.severity,
+            severity=hit.severity,
             message=hit.message,
             location=hit.location,
             layer=layer,

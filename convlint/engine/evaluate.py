@@ -33,6 +33,7 @@ class Evaluator:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
+        self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
         # A rule that prints a layer's own name sets equal layers apart.
         self.reads_names = any(rule.scope == "layer" and "name" in rule.names_in_messages() for rule in rules)
 
@@ -45,16 +46,16 @@ class Evaluator:
             if rule.scope == "edge" and not connected:
                 continue
             try:
-                if rule.when is not None and not rule.when.evaluate(facts):
+                right = rule.decision.evaluate(facts)
+                if right is None:  # `when` does not hold
                     continue
-                for name, expr in rule.let:
-                    facts[name] = expr.evaluate(facts)
-                right = rule.check.evaluate(facts)
                 applicable.append(rule.info.code)
                 if not right:
                     flaws.append(Flaw.of(rule, _case(rule, facts), facts))
             except UnknownValue:
-                skipped.append((rule.info.code, facts.needs(rule.names())))
+                code = rule.info.code
+                names = self._names.get(code) or self._names.setdefault(code, rule.names())
+                skipped.append((code, facts.needs(names)))
             except ExprError as error:
                 raise RuleError(error.message, path=rule.path) from error
         if len(flaws) > 1:

@@ -1,22 +1,20 @@
-"""What rules find before it is priced: flaws, where they were hit, and those that a whole network shares."""
+"""What rules find: flaws, and where they were hit."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from convlint.engine.facts import LayerFacts
 from convlint.engine.new_values import new_value
-from convlint.engine.target_facts import shortened
 from convlint.model.location import Location
-from convlint.report import Scalar
+from convlint.report import Scalar, Severity
 from convlint.rulebook.expr import Expr, UnknownValue
 from convlint.rulebook.rule import Case, Rule
 
 # stand in a joined message for what is only known once all layers were checked
-_COUNT, _LAYERS = "\x00count\x00", "\x00layers\x00"
+COUNT, LAYERS = "\x00count\x00", "\x00layers\x00"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +54,7 @@ class Flaw:
             set=new,
             other=other,
             join=join,
-            join_message=rule.join.message.render(_Over(values, {"count": _COUNT, "layers": _LAYERS}))
+            join_message=rule.join.message.render(_Over(values, {"count": COUNT, "layers": LAYERS}))
             if join and rule.join
             else "",
         )
@@ -70,6 +68,13 @@ def holds(expr: Expr | None, values: LayerFacts) -> bool:
         return False
 
 
+class Loss(NamedTuple):
+    """What a hit's layers lose; worked out once, and added up where hits are joined."""
+
+    by_layer: tuple[tuple[int, float], ...] | None  # (index, us); None: not predictable, or the rule has no price
+    changes: tuple[float | None, ...] | None = None  # of each layer's time by its fix, where the loss is that; us
+
+
 class Hit(NamedTuple):
     """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
 
@@ -80,6 +85,8 @@ class Hit(NamedTuple):
     message: str
     sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
     other: Mapping[str, Scalar]
+    severity: Severity  # as far as it is decided
+    loss: Loss | None = None  # None: not priced yet
     batches: tuple[int, ...] = ()  # where layers joined over N: what each of them wants, the most wanted first
 
     @property
@@ -100,8 +107,8 @@ class _Over(dict[str, Any]):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
-    changes = {name: new_value(name, expr.evaluate(values)) for name, expr in pairs}
-    return {name: value for name, value in changes.items() if value is not None}
+    changes = ((name, new_value(name, expr.evaluate(values))) for name, expr in pairs)
+    return {name: value for name, value in changes if value is not None}
 
 
 # P, Q and Z are always the computed ones; what a fix changes is what the spec states
@@ -110,6 +117,8 @@ _PRESENT = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]:
     """Only what differs from the layer's present value; 0 stands for "there is none"."""
+    if not new:
+        return {}
     changed = {
         name: value
         for name, value in new.items()
@@ -136,61 +145,3 @@ def _same(old: Any, new: Scalar) -> bool:
         return bool(old == new)
     except UnknownValue:
         return False
-
-
-# Layers that say the same are joined from here on even where not all of the network's share it.
-_MANY = 4
-
-
-def joined(hits: list[Hit], applicable: Mapping[str, int], is_info: Callable[[Hit], bool]) -> list[Hit]:
-    """Hits in order; those that the rule's `join` puts together become one."""
-    groups: dict[tuple[str, ...], list[Hit]] = {}
-    keys: list[tuple[str, ...] | None] = []
-    for hit in hits:
-        join = hit.rule.join
-        key: tuple[str, ...] | None = None
-        if join is not None and hit.flaw.join and (join.share != "info" or is_info(hit)):
-            # What one finding says must be true of all its layers: same severity, same words, same fix.
-            fix = () if join.share == "all" else (hit.flaw.describe,)
-            key = hit.rule.info.code, hit.flaw.case.severity, hit.flaw.join_message, *fix
-            groups.setdefault(key, []).append(hit)
-        keys.append(key)
-    result = []
-    for hit, key in zip(hits, keys, strict=True):
-        if key is None:
-            result.append(hit)
-            continue
-        group, join = groups[key], hit.rule.join
-        assert join is not None
-        shared = len(group) == applicable.get(key[0]) or len(group) > _MANY
-        if len(group) == 1 or (join.share == "all" and not shared):
-            result.append(hit)
-        elif hit is group[0]:
-            result.append(_join(group))
-    return result
-
-
-def _join(group: list[Hit]) -> Hit:
-    first = group[0]
-    names = tuple(name for hit in group for name in hit.names)
-    text = first.flaw.join_message.replace(_COUNT, str(len(group))).replace(_LAYERS, shortened(list(names), 4))
-    flaw = first.flaw
-    if flaw.rule.join and flaw.rule.join.share == "info":
-        flaw = replace(flaw, case=replace(flaw.case, severity="info"))
-    sets = [hit.sets[0] for hit in group]
-    batches: tuple[int, ...] = ()
-    if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
-        wanted = Counter(changes["N"] for hit in group for changes in (hit.sets[0], hit.other) if "N" in changes)
-        batches = tuple(int(N) for N, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0])))
-        wants = sorted(changes["N"] for changes in sets if changes)
-        sets = [{"N": wants[len(wants) // 2]}] * len(sets)  # serves most; the widest want may be absurd
-    return Hit(
-        flaw=flaw,
-        indices=tuple(index for hit in group for index in hit.indices),
-        names=names,
-        location=first.location,
-        message=text,
-        sets=tuple(sets),
-        other={},
-        batches=batches,
-    )

@@ -1,4 +1,4 @@
-"""What a hit costs: the time lost to the flaw, the change that its fix makes, and the severity that follows."""
+"""What a hit costs: the time lost to the flaw, and the change that its fix makes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from convlint.engine.batches import Batches, sets_batch
-from convlint.engine.hits import Hit
+from convlint.engine.hits import Hit, Loss
+from convlint.engine.severity import by_price
 from convlint.engine.target_facts import TargetFacts
 from convlint.estimate import LayerEstimate, time_us
 from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
-from convlint.report import Fix, Scalar, Severity
+from convlint.report import Fix, Scalar
 
-# A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
-WARNING_LAYER_SHARE = 0.05
-WARNING_NETWORK_SHARE = 0.005
 _MOST_PRICED = 1000  # layers of one finding whose fix is priced
 
 
@@ -29,7 +27,6 @@ class Price:
     fix: Fix | None
     by_layer: tuple[tuple[int, float], ...]  # (index, what it loses): two flaws of one layer are not added up
     refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
-    severity: Severity
 
 
 _FIELDS = frozenset(field.name for field in fields(ConvLayer))
@@ -71,58 +68,61 @@ class Pricer:
         self.time_us = facts.time_us if all(estimates) else None
         self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
         self.batches = Batches(layers, estimates, lambda index, N: self._after(index, {"N": N}))
-        self._severities: dict[int, Severity] = {}  # by id of the flaw, which the hits keep alive
+        self._alone: dict[int, Loss] = {}  # of a flaw in one layer, by its id; the hits keep it alive
+
+    def weighed(self, hit: Hit) -> Hit:
+        """The hit with what its layers lose, and the severity that follows."""
+        loss = hit.loss or self._loss(hit)
+        lost, percent = self._lost(loss)
+        layer_time = sum(estimate.time_us for index in hit.indices if (estimate := self.estimates[index]))
+        share = None if lost is None or layer_time <= 0 else lost / layer_time
+        return hit._replace(loss=loss, severity=by_price(hit.severity, lost, percent, share))
 
     def price(self, hit: Hit) -> Price:
-        """The hit's price and its fix with the change it makes."""
-        hit = self.batches.settled(hit)
-        by_layer = self._losses(hit)
-        lost, percent, severity = self._weighed(hit, by_layer)
-        change = self._time_change(hit)
+        """The price of a hit that was weighed, and its fix with the change it makes."""
+        loss = hit.loss or self._loss(hit)
+        lost, percent = self._lost(loss)
+        change = self._time_change(hit, loss)
         fix = self._fix(hit, change)
         keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
         return Price(
             lost_us=lost,
             lost_percent=percent,
             fix=fix,
-            by_layer=tuple(by_layer or ()),
-            refuted=keeps and severity == "info" and change is not None and change > 0,
-            severity=severity,
+            by_layer=loss.by_layer or (),
+            refuted=keeps and hit.severity == "info" and change is not None and change > 0,
         )
 
-    def severity(self, hit: Hit) -> Severity:
-        """What the price of a single hit makes of its severity; layers that share a flaw share its price."""
-        key = id(hit.flaw)
-        if key not in self._severities:
-            self._severities[key] = self._weighed(hit, self._losses(hit))[2]
-        return self._severities[key]
+    def _lost(self, loss: Loss) -> tuple[float | None, float | None]:
+        """What is lost in us and in percent of the network."""
+        if loss.by_layer is None:
+            return None, None
+        lost = sum(us for _, us in loss.by_layer)
+        return lost, 100 * lost / self.time_us if self.time_us else None
 
-    def _weighed(
-        self, hit: Hit, by_layer: Sequence[tuple[int, float]] | None
-    ) -> tuple[float | None, float | None, Severity]:
-        """What is lost in us and in percent of the network, and the severity that follows."""
-        severity = hit.flaw.case.severity
-        if by_layer is None:
-            return None, None, severity
-        lost = sum(loss for _, loss in by_layer)
-        layer_time = sum(estimate.time_us for index in hit.indices if (estimate := self.estimates[index]))
-        share = lost / layer_time if layer_time > 0 else None
-        percent = 100 * lost / self.time_us if self.time_us else None
-        return lost, percent, severity_by_price(severity, lost, percent, share)
+    def _loss(self, hit: Hit) -> Loss:
+        """What each layer loses to the flaw, as the rule counts it; layers that share a flaw share its loss."""
+        if len(hit.indices) != 1 or hit.sets[0] is not hit.flaw.set:
+            return self._loss_of(hit)
+        known = self._alone.get(id(hit.flaw))
+        if known is None:
+            known = self._alone[id(hit.flaw)] = self._loss_of(hit)
+        (index,) = hit.indices
+        return known if not known.by_layer else known._replace(by_layer=((index, known.by_layer[0][1]),))
 
-    def _losses(self, hit: Hit) -> list[tuple[int, float]] | None:
-        """What each layer loses to the flaw, as the rule counts it; None where that cannot be predicted."""
+    def _loss_of(self, hit: Hit) -> Loss:
         if hit.rule.loss == "fix":
             if hit.flaw.case.fix is not None and not hit.flaw.case.fix.priced:
-                return None
-            changes = [self._change(index, changed) for index, changed in zip(hit.indices, hit.sets, strict=True)]
+                return Loss(None)
+            changes = tuple(self._change(index, new) for index, new in zip(hit.indices, hit.sets, strict=True))
             if not changes or any(change is None for change in changes):
-                return None
+                return Loss(None)
             # A fix that the model prices as slower shows that nothing is lost to the flaw.
-            return [(index, max(0.0, -(change or 0.0))) for index, change in zip(hit.indices, changes, strict=True)]
-        return self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None
+            losses = zip(hit.indices, changes, strict=True)
+            return Loss(tuple((index, max(0.0, -(change or 0.0))) for index, change in losses), changes)
+        return Loss(self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None)
 
-    def _time_change(self, hit: Hit) -> float | None:
+    def _time_change(self, hit: Hit, loss: Loss) -> float | None:
         """The fix's change of the step's time in us; a new batch changes all layers that share the old one."""
         if sets_batch(hit):
             wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
@@ -131,9 +131,10 @@ class Pricer:
         spec = hit.flaw.case.fix
         if spec is None or not spec.priced or not wanted or len(wanted) > _MOST_PRICED:
             return None
+        known = None if sets_batch(hit) else loss.changes
         total = 0.0
-        for index, changes, times in wanted:
-            change = self._change(index, changes)
+        for number, (index, changes, times) in enumerate(wanted):
+            change = self._change(index, changes) if known is None else known[number]
             if change is None:
                 return None
             total += change * times
@@ -158,7 +159,7 @@ class Pricer:
             self._estimated[key] = time_us(layer, self.facts.gpu, runtime, self.facts.mode)
         return self._estimated[key]
 
-    def _lost_to_quantization(self, hit: Hit) -> list[tuple[int, float]] | None:
+    def _lost_to_quantization(self, hit: Hit) -> tuple[tuple[int, float], ...] | None:
         """Over the passes that the rule names, by layer; a pass bound by memory loses nothing."""
         field = "lost_to_tiles_us" if hit.rule.loss == "tile" else "lost_to_waves_us"
         losses = []
@@ -169,7 +170,7 @@ class Pricer:
             passes = estimate.passes.items()
             lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
             losses.append((index, lost * self.layers[index].calls))
-        return losses
+        return tuple(losses)
 
     def _fix(self, hit: Hit, change: float | None) -> Fix | None:
         spec = hit.flaw.case.fix
@@ -212,17 +213,3 @@ class Pricer:
             return text
         time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
         return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"
-
-
-def severity_by_price(
-    severity: Severity, lost_us: float | None, lost_percent: float | None, layer_share: float | None
-) -> Severity:
-    """A warning that loses too little is info; errors, and what cannot be priced, stand.
-
-    `lost_percent` is of the network's time, `layer_share` a fraction of the time of the layers hit.
-    """
-    if severity != "warning" or lost_us is None:
-        return severity
-    network = lost_percent is None or lost_percent >= 100 * WARNING_NETWORK_SHARE
-    layer = layer_share is not None and layer_share >= WARNING_LAYER_SHARE
-    return "warning" if network and layer else "info"

@@ -14,17 +14,29 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
+from types import CodeType
 from typing import Any
 from zlib import crc32
 
 from convlint import __version__
 from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
 from convlint.report import RuleInfo, Source
+from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.rule import Case, FixSpec, Join, Rule, Template
 
 # what the compiled form depends on beside the rule files
-_COMPILERS = ("../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "vocabulary.py")
+_COMPILERS = (
+    "../files/located_yaml.py",
+    "file.py",
+    "pieces.py",
+    "rule.py",
+    "book.py",
+    "expr.py",
+    "vocabulary.py",
+    "compiled.py",
+    "decision.py",
+)
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
 
@@ -82,8 +94,8 @@ def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Rule] | None:
 
 _SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
-    "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "cases": tuple,
-    "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
+    "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "decision": CodeType,
+    "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
     "needs_gpu": bool,
 }  # fmt: skip
 
@@ -119,12 +131,13 @@ def _stamp(path: str) -> tuple[int, int]:
 
 def _plain(rule: Rule) -> dict[str, Any]:
     """The rule in types that marshal knows: it alone keeps compiled code, so dataclasses are taken apart."""
-    info, join = rule.info, rule.join
+    info, join, decision = rule.info, rule.join, rule.decision
     return {
         "path": rule.path, "lines": dict(rule.lines), "code": info.code, "name": info.name, "title": info.title,
         "severity": info.severity, "scope": rule.scope, "opt_in": rule.opt_in, "yields_to": tuple(rule.yields_to),
-        "when": _plain_expr(rule.when), "let": tuple((name, _plain_expr(expr)) for name, expr in rule.let),
-        "check": _plain_expr(rule.check), "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
+        "when": _plain_expr(decision.when), "let": tuple((name, _plain_expr(expr)) for name, expr in decision.let),
+        "check": _plain_expr(decision.check), "decision": decision.code,
+        "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
         "loss_passes": rule.loss_passes,
         "join": None if join is None else (join.share, _plain_expr(join.when), join.message.parts),
         "rationale": info.rationale, "source": (info.source.document, info.source.section),
@@ -161,9 +174,12 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         scope=data["scope"],
         opt_in=data["opt_in"],
         yields_to=frozenset(data["yields_to"]),
-        when=_expr(data["when"]),
-        let=tuple((name, _sure(plain)) for name, plain in data["let"]),
-        check=_sure(data["check"]),
+        decision=Decision(
+            when=_expr(data["when"]),
+            let=tuple((name, _sure(plain)) for name, plain in data["let"]),
+            check=_sure(data["check"]),
+            code=data["decision"],
+        ),
         cases=tuple(_case(case) for case in data["cases"]),
         loss=data["loss"],
         loss_passes=tuple(data["loss_passes"]),

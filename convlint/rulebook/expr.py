@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
 from convlint.errors import ConvlintError, suggestion
 from convlint.model.version import Version
+from convlint.rulebook.compiled import expression_code, function
 from convlint.rulebook.unknown import UNKNOWN as UNKNOWN
 from convlint.rulebook.unknown import UnknownValue as UnknownValue
 
@@ -47,8 +48,11 @@ def _ceil(value: float) -> int:
     return -int(-value // 1)
 
 
-def _known(value: object) -> bool:
-    return value is not UNKNOWN
+def bounded(value: Any) -> Any:
+    """The value of an expression. Raises OverflowError where it is too large to reckon with."""
+    if type(value) is int and value.bit_length() > MAX_RESULT_BITS:
+        raise OverflowError
+    return value
 
 
 # name -> (function, number of arguments; None: two or more, type of the result)
@@ -59,11 +63,17 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], int | None, Type]] = {
     "max": (max, None, "number"),
     "abs": (abs, 1, "number"),
     "ceil": (_ceil, 1, "number"),
-    "known": (_known, 1, "truth"),
+    "known": (lambda value: value is not UNKNOWN, 1, "truth"),
 }
 # YAML spells truth in lower case, and rules are YAML
-_TRUTHS = {"true": True, "false": False}
-_GLOBALS: dict[str, Any] = {"__builtins__": {}, **_TRUTHS, **{name: entry[0] for name, entry in FUNCTIONS.items()}}
+_TRUTHS = ("true", "false")
+# all that the code of a rule can see beside its facts
+GLOBALS: dict[str, Any] = {
+    "__builtins__": {},
+    "UNKNOWN": UNKNOWN,
+    "bounded": bounded,
+    **{name: entry[0] for name, entry in FUNCTIONS.items()},
+}
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -77,18 +87,20 @@ class Expr:
     names: frozenset[str]
     type: Type
     code: CodeType
+    _value: Callable[[Mapping[str, Any]], Any] = field(init=False, repr=False, compare=False)
 
-    def evaluate(self, values: dict[str, Any]) -> Any:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_value", function(self.code, GLOBALS))
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value under `values`. Raises UnknownValue, or ExprError where the arithmetic has no result."""
         try:
-            value = eval(self.code, _GLOBALS, values)  # only nodes from the allow-list get here
+            value = self._value(values)
+            return bounded(value) if self.type == "number" else value
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
         except (OverflowError, ValueError) as error:  # ValueError: a whole number of nan
             raise ExprError(f"the numbers grow too large: {self.text}") from error
-        if type(value) is int and value.bit_length() > MAX_RESULT_BITS:
-            raise ExprError(f"the numbers grow too large: {self.text}")
-        return value
 
 
 def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
@@ -104,7 +116,7 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
         raise ExprError(f"not an expression: {text!r}", offset) from error
     checker = _Checker(vocabulary)
     kind = checker.type_of(tree.body, 0)
-    return Expr(text=text, names=frozenset(checker.names), type=kind, code=compile(tree, "<rule>", "eval"))
+    return Expr(text=text, names=frozenset(checker.names), type=kind, code=expression_code(tree.body))
 
 
 def _dotted(node: ast.expr) -> str:

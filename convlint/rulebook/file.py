@@ -10,6 +10,7 @@ from typing import Any
 from convlint.errors import InputFault, RuleError, shown, suggestion
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.report import RuleInfo, Source
+from convlint.rulebook.decision import compile_decision
 from convlint.rulebook.expr import FUNCTIONS, Expr, Type
 from convlint.rulebook.pieces import Pieces
 from convlint.rulebook.rule import Case, FixSpec, Join, Rule
@@ -80,9 +81,7 @@ def _rule(rule: Pieces) -> Rule:
         scope=scope,  # type: ignore[arg-type]
         opt_in=rule.choice("opt_in", ("true", "false"), "false") == "true",
         yields_to=frozenset(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
-        when=when,
-        let=let,
-        check=check,
+        decision=compile_decision(when, let, check),
         cases=tuple(cases),
         loss=loss,  # type: ignore[arg-type]
         loss_passes=loss_passes,

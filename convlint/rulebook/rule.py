@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from convlint.report import RuleInfo, Severity
+from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 
 
@@ -27,6 +28,8 @@ class Template:
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The text under `values`; what is unknown shows as "?"."""
+        if not self.names:
+            return "".join(part for part in self.parts if isinstance(part, str))
         out = []
         for part in self.parts:
             if isinstance(part, str):
@@ -92,9 +95,7 @@ class Rule:
     scope: Literal["layer", "edge", "network", "suppression"]
     opt_in: bool
     yields_to: frozenset[str]
-    when: Expr | None
-    let: tuple[tuple[str, Expr], ...]
-    check: Expr
+    decision: Decision
     cases: tuple[Case, ...]  # variants first, the default last
     loss: Literal["fix", "tile", "wave", "none"]
     loss_passes: tuple[str, ...]
@@ -105,7 +106,8 @@ class Rule:
 
     def names(self) -> frozenset[str]:
         """Every name of the vocabulary that decides whether the rule fires."""
-        parts = [self.check, *(expr for _, expr in self.let), *([self.when] if self.when else [])]
+        when, let, check = self.decision.when, self.decision.let, self.decision.check
+        parts = [check, *(expr for _, expr in let), *([when] if when else [])]
         return frozenset(name for expr in parts for name in expr.names)
 
     def names_in_messages(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from convlint.engine.severity import overridden
 from convlint.errors import UsageError
 from convlint.report import SEVERITIES, Finding, InputError, Report, Severity, Suppressed
 from convlint.rulebook.book import Rulebook
@@ -90,7 +91,9 @@ def severity_overrides(policy: Policy, rulebook: Rulebook) -> dict[str, Severity
 def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str, Severity]) -> tuple[Finding, ...]:
     """The findings of these rules, at the severities that the user wants."""
     return tuple(
-        replace(finding, severity=severities[finding.rule.code]) if finding.rule.code in severities else finding
+        replace(finding, severity=overridden(finding.severity, severities[finding.rule.code]))
+        if finding.rule.code in severities
+        else finding
         for finding in findings
         if finding.rule.code in codes
     )

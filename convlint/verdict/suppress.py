@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from convlint.engine.results import NetworkResult
+from convlint.engine.severity import stated
 from convlint.errors import RuleError, UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
@@ -230,16 +231,15 @@ def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Find
 
 
 def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | None:
-    if rule.when is not None and not rule.when.evaluate(values):
-        return None
-    values = {**values, **{name: expr.evaluate(values) for name, expr in rule.let}}
-    if rule.check.evaluate(values):
+    values = dict(values)
+    right = rule.decision.evaluate(values)
+    if right is None or right:
         return None
     case = next((case for case in rule.cases[:-1] if case.when and case.when.evaluate(values)), rule.cases[-1])
     fix = case.fix
     return Finding(
         rule=rule.info,
-        severity=case.severity,
+        severity=stated(case),
         message=case.message.render(values),
         location=mention.location,
         layer=mention.layer,

@@ -1,0 +1,55 @@
+"""Whether a rule is broken: its `when`, `let` and `check` evaluated by one function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from convlint.rulebook.compiled import decision_code, function
+from convlint.rulebook.expr import GLOBALS, Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """All expressions that decide whether a rule is broken, as one function."""
+
+    when: Expr | None
+    let: tuple[tuple[str, Expr], ...]
+    check: Expr
+    code: CodeType
+    _value: Callable[[dict[str, Any]], Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_value", function(self.code, GLOBALS))
+
+    def evaluate(self, values: dict[str, Any]) -> Any:
+        """None where `when` does not hold, else the value of `check`; what `let` names is put into `values`.
+
+        Raises UnknownValue, or ExprError for the expression whose arithmetic has no result.
+        """
+        try:
+            return self._value(values)
+        except (ZeroDivisionError, OverflowError, ValueError):
+            return self._one_by_one(values)
+
+    def _one_by_one(self, values: dict[str, Any]) -> Any:
+        """The same, expression by expression: the one that has no result says so."""
+        if self.when is not None and not self.when.evaluate(values):
+            return None
+        for name, expr in self.let:
+            values[name] = expr.evaluate(values)
+        return self.check.evaluate(values)
+
+
+def compile_decision(when: Expr | None, let: Sequence[tuple[str, Expr]], check: Expr) -> Decision:
+    """One function of expressions that were checked and compiled each for itself."""
+    trees = [(name, _tree(expr.text), expr.type == "number") for name, expr in let]
+    code = decision_code(None if when is None else _tree(when.text), trees, _tree(check.text))
+    return Decision(when=when, let=tuple(let), check=check, code=code)
+
+
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text.strip(), mode="eval").body

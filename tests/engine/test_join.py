@@ -1,0 +1,104 @@
+"""Which layers' findings become one, and what that one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_networks import checked, codes, layer, rulebook
+
+from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit, Loss
+from convlint.engine.join import joined
+from convlint.model.location import Location
+from convlint.report import Scalar, Severity
+from convlint.rulebook.book import load_rulebook
+
+ALIGNMENT = load_rulebook().by_key["CL102"]  # joins infos
+
+
+def hit(index: int, *, severity: Severity = "info", words: str = "w", loss: float | None = None, C: int = 64) -> Hit:
+    sets: dict[str, Scalar] = {"C": C}
+    flaw = Flaw(
+        rule=ALIGNMENT, case=ALIGNMENT.cases[-1], places=(), message="m", describe=words, set=sets, join=True,
+        join_message=f"{COUNT}: {LAYERS}",
+    )  # fmt: skip
+    return Hit(
+        flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a", line=index), message="m",
+        sets=(sets,), other={}, severity=severity, loss=None if loss is None else Loss(((index, loss),), (-loss,)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hits", "messages"),
+    [
+        ([hit(0), hit(1)], ["2: l0, l1"]),
+        ([hit(0)], ["m"]),
+        ([hit(0), hit(1, severity="warning"), hit(2)], ["2: l0, l2", "m"]),
+        ([hit(0, severity="warning"), hit(1, severity="warning")], ["m", "m"]),
+        ([hit(0), hit(1, words="another fix")], ["m", "m"]),
+        ([], []),
+    ],
+)
+def test_infos_are_joined_and_warnings_keep_their_lines(hits: list[Hit], messages: list[str]) -> None:
+    assert [one.message for one in joined(hits, {})] == messages
+
+
+def test_what_is_joined_keeps_each_layers_fix_and_loss() -> None:
+    (one,) = joined([hit(0, loss=2.0, C=64), hit(3, loss=1.5, C=72)], {})
+    assert (one.indices, one.names, one.sets) == ((0, 3), ("l0", "l3"), ({"C": 64}, {"C": 72}))
+    assert one.loss == Loss(((0, 2.0), (3, 1.5)), (-2.0, -1.5))
+    assert (one.severity, one.location.line) == ("info", 0)
+
+
+def test_a_loss_that_one_layer_cannot_tell_is_none() -> None:
+    (one,) = joined([hit(0, loss=2.0), hit(3)], {})
+    assert one.loss is None
+
+
+@pytest.mark.parametrize(
+    ("share", "layers", "found"),
+    [
+        ("all", ["8", "8"], [("XY000", None)]),
+        ("all", ["8", "1"], [("XY000", "l0")]),
+        ("any", ["8", "1", "8"], [("XY000", None)]),
+        ("any", ["8", "1"], [("XY000", "l0")]),
+        ("all", ["8"], [("XY000", "l0")]),
+    ],
+)
+def test_joins(share: str, layers: list[str], found: list[tuple[str, str | None]], tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"join": f'{{ share: {share}, message: "{{count}}: {{layers}}" }}'})
+    result = checked(rules, "".join(layer(f"l{i}", C=C) for i, C in enumerate(layers)))
+    assert codes(result) == found
+    if found[0][1] is None:
+        (finding,) = result.findings
+        names = tuple(f"l{i}" for i, C in enumerate(layers) if C == "8")
+        assert finding.layers == names
+        assert finding.message == f"{len(names)}: {', '.join(names)}"
+
+
+def test_all_means_all_to_which_the_rule_applies(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"when": "K == 64", "join": '{ message: "{layers}" }'})
+    result = checked(rules, layer("a", C=8) + layer("b", K=8) + layer("c", C=8))
+    assert [finding.layers for finding in result.findings] == [("a", "c")]
+
+
+def test_a_long_list_of_layers_is_cut(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"join": '{ message: "{count}: {layers}" }'})
+    (finding,) = checked(rules, "".join(layer(f"l{i}") for i in range(9))).findings
+    assert finding.message == "9: l0, l1, l2, l3 and 5 more"
+    assert len(finding.layers) == 9
+
+
+def test_errors_are_not_joined_with_warnings() -> None:
+    """What is said of several layers is true of each: bf16 and fp8 have no kernel on V100, int8 runs slowly."""
+    layers = "".join(
+        f"  - {{ name: {dtype}, C: 64, H: 28, W: 28, K: 64, kernel_size: 3, padding: 1, dtype: {dtype} }}\n"
+        for dtype in ("int8", "bf16", "fp8")
+    )
+    head = "defaults: { N: 8 }\n"
+    found = {
+        f.layer: f.severity
+        for f in checked(load_rulebook(), layers, gpus="v100", top=head, mode="inference").findings
+        if f.rule.code == "CL107"
+    }
+    assert found == {"int8": "warning", "bf16": "error", "fp8": "error"}

@@ -1,0 +1,133 @@
+"""A rule's expressions as one function: the same verdicts, skips and defects as one by one, and nothing of Python's."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from convlint.rulebook.book import load_rulebook
+from convlint.rulebook.compiled import expression_code, function
+from convlint.rulebook.decision import Decision, compile_decision
+from convlint.rulebook.expr import FUNCTIONS, GLOBALS, UNKNOWN, ExprError, UnknownValue, compile_expr
+
+NAMES: Mapping[str, Any] = {"C": "number", "K": "number", "gpu.sms": "number", "dtype": "text", "on": "truth"}
+
+
+def decision(check: str, *, when: str | None = None, **let: str) -> Decision:
+    names = dict(NAMES)
+    compiled = []
+    for name, text in let.items():
+        compiled.append((name, compile_expr(text, names)))
+        names[name] = compiled[-1][1].type
+    return compile_decision(
+        None if when is None else compile_expr(when, names), compiled, compile_expr(check, names)
+    )  # fmt: skip
+
+
+def facts(**values: object) -> dict[str, Any]:
+    return {"C": 62, "K": 64, "gpu": SimpleNamespace(sms=108), "dtype": "fp16", "on": True, **values}
+
+
+@pytest.mark.parametrize(
+    ("parts", "values", "result"),
+    [
+        ({"check": "C % 8 == 0"}, {}, False),
+        ({"check": "C % 8 == 0"}, {"C": 64}, True),
+        ({"check": "C % 8 == 0", "when": "K == 1"}, {}, None),
+        ({"check": "false", "when": "not on"}, {}, None),
+        ({"check": "true"}, {}, True),
+        ({"check": "wide == C", "wide": "ceil_to(C, 8)"}, {}, False),
+        ({"check": "b == 65", "a": "C + 2", "b": "a + 1"}, {}, True),
+        ({"check": "known(K)"}, {"K": UNKNOWN}, False),
+        ({"check": "not known(gpu.sms) or gpu.sms > 100"}, {}, True),
+        ({"check": "dtype in ('fp16', 'bf16')"}, {}, True),
+        ({"check": "C == 62 or K > 3"}, {"K": UNKNOWN}, True),
+        ({"check": "C > 1", "when": "C == 1", "bad": "C // 0"}, {}, None),  # `let` is not reached
+    ],
+)
+def test_verdicts(parts: dict[str, str], values: dict[str, object], result: bool | None) -> None:
+    assert decision(**parts).evaluate(facts(**values)) is result
+
+
+def test_what_let_names_is_there_for_the_messages() -> None:
+    values = facts()
+    decision("wide == C", wide="ceil_to(C, 8)", odd="wide != C").evaluate(values)
+    assert (values["wide"], values["odd"]) == (64, True)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"check": "C > 1", "when": "K > 1"},
+        {"check": "K > 1"},
+        {"check": "wide > 1", "wide": "K + 1"},
+        {"check": "wide > 1", "wide": "K"},
+    ],
+)
+def test_unknown_values_are_signalled(parts: dict[str, str]) -> None:
+    with pytest.raises(UnknownValue):
+        decision(**parts).evaluate(facts(K=UNKNOWN))
+
+
+def test_a_check_that_is_itself_unknown_is_handed_back() -> None:
+    """The rule applies there, though it cannot be checked: what all layers share is counted so."""
+    assert decision("on").evaluate(facts(on=UNKNOWN)) is UNKNOWN
+
+
+SQUARES = {"a": "C * C", "b": "a * a", "c": "b * b", "d": "c * c", "e": "d * d"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"check": "C // (K - 64) == 1"}, "divides by zero: C // (K - 64) == 1"),
+        ({"check": "C > 1", "when": "C % (K - 64) == 1"}, "divides by zero: C % (K - 64) == 1"),
+        ({"check": "C > 1", "a": "1", "b": "C / (a - 1)"}, "divides by zero: C / (a - 1)"),
+        ({"check": "C > 1", **SQUARES}, "the numbers grow too large: d * d"),
+        ({"check": "ceil(C / 0.0000000000001 * 1e12 * 1e12 * K) > 1"}, None),
+    ],
+)
+def test_the_expression_that_has_no_result_is_named(parts: dict[str, str], message: str | None) -> None:
+    if message is None:
+        assert decision(**parts).evaluate(facts()) is True
+        return
+    with pytest.raises(ExprError) as caught:
+        decision(**parts).evaluate(facts(C=10**6))
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("rule", load_rulebook().rules, ids=lambda rule: rule.info.name)
+def test_no_rule_reaches_a_name_beyond_the_languages_own(rule: Any) -> None:
+    """Names of Python's own, and those of the facts, are never looked up but in the facts."""
+    nodes = [node for expr in _expressions(rule) for node in ast.walk(ast.parse(expr.text.strip(), mode="eval"))]
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    code = rule.decision.code
+    assert set(code.co_names) - attributes <= {*FUNCTIONS, "UNKNOWN", "bounded"}
+    assert code.co_varnames[0] == "facts"
+    assert all(name.startswith("let_") for name in code.co_varnames[1:])
+
+
+def _expressions(rule: Any) -> list[Any]:
+    when, let, check = rule.decision.when, rule.decision.let, rule.decision.check
+    return [check, *(expr for _, expr in let), *([when] if when else [])]
+
+
+@pytest.mark.parametrize("text", ["(lambda: 1)()", "[x for x in ()]", "f'{C}'", "{'a': 1}", "C[0]", "(C := 1)"])
+def test_a_tree_that_was_not_checked_is_not_compiled(text: str) -> None:
+    with pytest.raises(TypeError, match="was not checked"):
+        expression_code(ast.parse(text, mode="eval").body)
+
+
+def test_no_builtin_is_in_reach() -> None:
+    """Not even by a fact's name: it is looked up among the facts, and nowhere else."""
+    assert GLOBALS["__builtins__"] == {}
+    assert not {"open", "eval", "getattr", "__import__"} & set(GLOBALS) & set(dir(builtins))
+    value = function(expression_code(ast.parse("open", mode="eval").body), GLOBALS)
+    with pytest.raises(KeyError):
+        value({})
+    assert value({"open": 3}) == 3
