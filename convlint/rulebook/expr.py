@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from convlint.errors import ConvlintError, suggestion
 from convlint.model.version import Version
+from convlint.rulebook import functions
 from convlint.rulebook.unknown import UNKNOWN as UNKNOWN
 from convlint.rulebook.unknown import UnknownValue as UnknownValue
 
@@ -35,31 +36,17 @@ class ExprError(ConvlintError):
         super().__init__(message)
 
 
-def _ceil_to(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def _floor_to(value: int, multiple: int) -> int:
-    return value // multiple * multiple
-
-
-def _ceil(value: float) -> int:
-    return -int(-value // 1)
-
-
-def _known(value: object) -> bool:
-    return value is not UNKNOWN
-
-
 # name -> (function, number of arguments; None: two or more, type of the result)
 FUNCTIONS: Mapping[str, tuple[Callable[..., Any], int | None, Type]] = {
-    "ceil_to": (_ceil_to, 2, "number"),
-    "floor_to": (_floor_to, 2, "number"),
+    "ceil_to": (functions.ceil_to, 2, "number"),
+    "floor_to": (functions.floor_to, 2, "number"),
+    "gcd": (functions.gcd, 2, "number"),
     "min": (min, None, "number"),
     "max": (max, None, "number"),
     "abs": (abs, 1, "number"),
-    "ceil": (_ceil, 1, "number"),
-    "known": (_known, 1, "truth"),
+    "ceil": (functions.ceil, 1, "number"),
+    "known": (functions.known, 1, "truth"),
+    "given": (functions.known, 1, "truth"),  # never called: it is written in full when it is compiled
 }
 # YAML spells truth in lower case, and rules are YAML
 _TRUTHS = {"true": True, "false": False}
@@ -84,11 +71,20 @@ class Expr:
             value = eval(self.code, _GLOBALS, values)  # only nodes from the allow-list get here
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
+        except functions.NotWhole as error:
+            raise ExprError(f"takes the gcd of a fraction: {self.text}") from error
         except (OverflowError, ValueError) as error:  # ValueError: a whole number of nan
             raise ExprError(f"the numbers grow too large: {self.text}") from error
         if type(value) is int and value.bit_length() > MAX_RESULT_BITS:
             raise ExprError(f"the numbers grow too large: {self.text}")
         return value
+
+    def holds(self, values: dict[str, Any]) -> bool:
+        """Whether it is known to be true under `values`. Raises ExprError."""
+        try:
+            return bool(self.evaluate(values))
+        except UnknownValue:
+            return False
 
 
 def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
@@ -104,6 +100,8 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
         raise ExprError(f"not an expression: {text!r}", offset) from error
     checker = _Checker(vocabulary)
     kind = checker.type_of(tree.body, 0)
+    if checker.given:
+        tree = ast.fix_missing_locations(functions.GivenInFull(checker.given).visit(tree))
     return Expr(text=text, names=frozenset(checker.names), type=kind, code=compile(tree, "<rule>", "eval"))
 
 
@@ -122,6 +120,7 @@ class _Checker:
     def __init__(self, vocabulary: Mapping[str, Type]) -> None:
         self.vocabulary = vocabulary
         self.names: set[str] = set()
+        self.given: dict[ast.Call, tuple[Type, set[str]]] = {}  # the calls of given(): type and names of what is asked
 
     def type_of(self, node: ast.expr, depth: int) -> Type:
         if depth > MAX_DEPTH:
@@ -229,10 +228,20 @@ class _Checker:
         if node.keywords or (len(node.args) < 2 if count is None else len(node.args) != count):
             raise ExprError(f"{name} takes {'two or more' if count is None else count} arguments", node.col_offset)
         for argument in node.args:
-            if name == "known":
+            if name == "given":
+                self._given(node, argument, depth)
+            elif name == "known":
                 if not isinstance(argument, ast.Name | ast.Attribute):
                     raise ExprError("known() takes a name", argument.col_offset)
                 self._look_up(argument)  # asked about, not needed
             else:
                 self._expect("number", argument, depth)
         return kind
+
+    def _given(self, node: ast.Call, argument: ast.expr, depth: int) -> None:
+        inner = _Checker(self.vocabulary)
+        kind = inner.type_of(argument, depth)
+        if not inner.names:
+            raise ExprError("given() asks about a name", argument.col_offset)
+        self.given.update({**inner.given, node: (kind, inner.names)})
+        self.names |= inner.names

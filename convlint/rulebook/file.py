@@ -25,8 +25,7 @@ PASSES = ("fprop", "dgrad", "wgrad")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 # what the names of the vocabulary stand on; `let` must not hide it
 _RESERVED = frozenset(
-    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)}
-    | {*FUNCTIONS, "true", "false", "count", "layers", "live_T"}
+    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)} | {*FUNCTIONS, "true", "false", "count", "layers"}
 )
 
 
@@ -122,7 +121,7 @@ def _case(rule: Pieces, mapping: Mapping[str, Value], default: Case | None) -> C
     if "severity" in mapping:
         parts["severity"] = rule.choice("severity", SEVERITIES, mapping=mapping)
     if "message" in mapping:
-        parts["message"] = rule.template(mapping["message"], rule.names, "message")
+        parts["message"] = rule.message(mapping["message"], rule.names, "message")
     if "at" in mapping:
         parts["at"] = _at(rule, mapping["at"])
     if "fix" in mapping:
@@ -203,7 +202,7 @@ def _join(rule: Pieces) -> Join | None:
     return Join(
         share=rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),  # type: ignore[arg-type]
         when=None if when is None else rule.expr(when, "truth", "join: when"),
-        message=rule.template(value.data["message"], names, "join: message"),
+        message=rule.message(value.data["message"], names, "join: message"),
     )
 
 
