@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.model.version import Version
-from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, Type, UnknownValue, compile_expr
+from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue, compile_expr
+from convlint.rulebook.functions import Type
 
 VOCABULARY: dict[str, Type] = {
     "C": "number", "K": "number", "name": "text", "first": "truth", "gpu.sms": "number", "gpu.name": "text",
@@ -60,12 +61,29 @@ def value(text: str, **values: Any) -> Any:
         ("abs(C - K)", 66),
         ("ceil(C / 8)", 8),
         ("ceil(-0.5)", 0),
+        ("gcd(C, 64)", 2),
+        ("64 // gcd(K, 96)", 2),
+        ("gcd(0 - 12, 8)", 4),
+        ("gcd(K / 2, 6.0)", 2),
+        ("gcd(0, C)", 62),
+        ("gcd(0, 0)", 0),
         ("gpu.sms * 2", 216),
         ("gpu.name == 'A100'", True),
         ("gpu.cc >= '7.5'", True),
         ("gpu.cc == '8'", True),
         ("known(C)", True),
         ("known(gpu.sms)", True),
+        ("given(training)", True),
+        ("given(first)", False),
+        ("not given(first)", True),
+        ("given(C)", True),
+        ("given(C - 62)", False),
+        ("given(name)", True),
+        ("given(gpu.cc)", True),
+        ("given(gpu.cc >= '9.0')", False),
+        ("given(C < K) and given(given(C) and K == 128)", True),
+        ("given(true if training else first)", True),
+        ("1 if given(known(K) and training) else 2", 1),
         ("true and not false", True),
         ("True", True),
         ("  C  ", 62),
@@ -84,6 +102,10 @@ def test_what_the_language_says(text: str, expected: Any) -> None:
         ("known(K) and first", "truth", {"first"}),  # K is asked about, not needed
         ("known(K) and K > 1", "truth", {"K"}),
         ("gpu.cc", "version", {"gpu.cc"}),
+        ("gcd(C, K)", "number", {"C", "K"}),
+        ("given(K)", "truth", {"K"}),
+        ("given(gpu.sms > C) and first", "truth", {"gpu.sms", "C", "first"}),
+        ("given(known(K) and first)", "truth", {"first"}),
         ("true", "truth", set()),
     ],
 )
@@ -149,6 +171,24 @@ def test_types_and_names(text: str, kind: Type, names: set[str]) -> None:
         ("known(1)", "known() takes a name"),
         ("known(C + 1)", "known() takes a name"),
         ("known(X)", "unknown name 'X'"),
+        ("gcd(C)", "gcd takes 2 arguments"),
+        ("gcd(C, K, 2)", "gcd takes 2 arguments"),
+        ("gcd(C, name)", "name is a text, a number belongs here"),
+        ("gcd(first, C)", "first is a truth, a number belongs here"),
+        ("given()", "given takes 1 arguments"),
+        ("given(C, K)", "given takes 1 arguments"),
+        ("given(C=K)", "given takes 1 arguments"),
+        ("given(*C)", "Starred is not part of the language"),
+        ("given(1)", "given() asks about a name"),
+        ("given(true)", "given() asks about a name"),
+        ("given(known(C))", "given() asks about a name"),
+        ("given(X)", "unknown name 'X'"),
+        ("given(C + name)", "name is a text, a number belongs here"),
+        ("given(C) + 1", "given(C) is a truth, a number belongs here"),
+        ("given(C ** 2)", "BinOp is not part of the language"),
+        ("given([C])", "List is not part of the language"),
+        ("givn(C)", "unknown function 'givn'; did you mean 'given'?"),
+        ("given(" * 40 + "C" + ")" * 40, "nested deeper than 20 levels"),
         ("C + name", "name is a text, a number belongs here"),
         ("name + name", "name is a text"),
         ("name * 1000", "name is a text"),
@@ -195,7 +235,7 @@ def test_everything_else_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["C + 1", "-C", "C == 62", "C != 62", "C in [62]", "K < C", "C if known(C) or C > 1 else 0", "min(C, K)", "abs(C)",
-     "ceil_to(C, 8)", "ceil(C)", "C % 8", "K // C", "not (C > 1)", "K == 128 and C == 1"],
+     "ceil_to(C, 8)", "ceil(C)", "gcd(C, 8)", "gcd(8, C)", "C % 8", "K // C", "not (C > 1)", "K == 128 and C == 1"],
 )  # fmt: skip
 def test_using_what_is_unknown_raises(text: str) -> None:
     with pytest.raises(UnknownValue):
@@ -220,6 +260,42 @@ def test_what_is_settled_without_the_unknown_stands() -> None:
     assert value("K == 128 or C == 1", C=UNKNOWN) is True
     assert value("K if not first else C", C=UNKNOWN) == 128
     assert value("known(C) and C > 1", C=UNKNOWN) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("given(C)", False), ("given(C > 1)", False), ("given(K > 1 or C > 1)", False), ("not given(C > 1)", True),
+        ("given(gpu.sms)", False), ("given(gpu.sms > 1)", False), ("given(gpu.cc)", False), ("given(name)", False),
+        ("given(given(C) or K > 1)", False), ("given(K)", True), ("known(C) or given(K)", True),
+        ("given(first)", False), ("given(not first)", False), ("given(gcd(C, 0) > 1)", False),
+    ],
+)  # fmt: skip
+def test_given_never_asks_for_what_is_unknown(text: str, expected: bool) -> None:
+    assert value(text, C=UNKNOWN, gpu=UNKNOWN, name=UNKNOWN, first=UNKNOWN) is expected
+
+
+def test_given_is_not_0_and_not_empty() -> None:
+    assert value("given(C)", C=0) is value("given(name)", name="") is value("given(C / 2)", C=0.0) is False
+    assert value("given(gpu.sms) and given(name)", name="x") is True
+
+
+def test_given_divides_by_zero_as_anything_does() -> None:
+    with pytest.raises(ExprError, match="divides by zero"):
+        value("given(K % C)", C=0)
+
+
+@pytest.mark.parametrize(("text", "C"), [("gcd(C, 2)", 0.5), ("gcd(2, C / 4)", 62), ("gcd(C, 2)", math.inf)])
+def test_a_fraction_has_no_divisor(text: str, C: float) -> None:
+    with pytest.raises(ExprError, match="takes the gcd of a fraction"):
+        value(text, C=C)
+
+
+def test_an_expression_holds_only_where_it_is_known_to() -> None:
+    assert compiled("C > 1").holds(dict(VALUES)) is True
+    assert compiled("C < 1").holds(dict(VALUES)) is False
+    assert compiled("C > 1").holds({**VALUES, "C": UNKNOWN}) is False
+    assert compiled("first").holds({**VALUES, "first": UNKNOWN}) is False
 
 
 @pytest.mark.parametrize("text", ["C // 0", "C % (K - 128)", "C / 0", "ceil_to(C, 0)"])
@@ -249,6 +325,13 @@ def test_rounding_to_multiples(a: int, b: int) -> None:
     assert down > a - b
 
 
+@given(a=st.integers(0, 2**31), b=st.integers(1, 2**31))
+def test_gcd_divides_both_and_leaves_nothing_in_common(a: int, b: int) -> None:
+    common = value("gcd(C, K)", C=a, K=b)
+    assert a % common == b % common == 0
+    assert value("gcd(C, K)", C=a // common, K=b // common) == 1
+
+
 @given(value_=st.floats(-1e12, 1e12))
 def test_ceil_is_the_ceiling(value_: float) -> None:
     assert value("ceil(C)", C=value_) == math.ceil(value_)
@@ -256,7 +339,8 @@ def test_ceil_is_the_ceiling(value_: float) -> None:
 
 TOKENS = [
     "C", "K", "name", "first", "gpu.sms", "gpu.cc", "(", ")", "[", "]", ",", "+", "-", "*", "/", "//", "%", "<", "<=",
-    "==", "!=", "and", "or", "not", "in", "if", "else", "min(", "ceil_to(", "known(", "1", "2.5", "0", "'x'", "'8.0'",
+    "==", "!=", "and", "or", "not", "in", "if", "else", "min(", "ceil_to(", "known(", "given(",
+    "gcd(", "1", "2.5", "0", "'x'", "'8.0'",
     "**", ".", ":", "lambda", "=", "True", "None",
 ]  # fmt: skip
 tokens = st.lists(st.sampled_from(TOKENS), max_size=14).map(" ".join)

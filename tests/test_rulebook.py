@@ -69,6 +69,8 @@ def test_the_rule_that_the_defects_start_from(tmp_path: Path) -> None:
     assert [outcome.problem for outcome in run_examples(rule)] == [None, None]
 
 
+MESSAGE = 'message: "C={C} should be {even}"'
+
 DEFECTS: list[tuple[str, str, int, int, str]] = [
     ("title:", "tilte:", 1, 1, "unknown key"),
     ("loss: none", "lose: none", 14, 1, "unknown key 'lose' in a rule; did you mean 'loss'?"),
@@ -101,6 +103,28 @@ DEFECTS: list[tuple[str, str, int, int, str]] = [
     ("C={C} should", "C={C:d} should", 8, 10, "message: 'd' is no format for a number"),
     ("C={C} should", "C={C:..f} should", 8, 10, "message: '..f' is no format for a number"),
     ("C={C} should", "C={layout:.1f} should", 8, 10, "message: layout is no number and takes no format"),
+    (MESSAGE, "message: []", 8, 10, "message: a list holds 1 to 12 fragments, not 0"),
+    (MESSAGE, "message: [ C is odd ]", 8, 12, "message: each fragment is a mapping of when and text"),
+    (MESSAGE, "message: [ [ { text: x } ] ]", 8, 12, "message: each fragment is a mapping of when and text"),
+    (MESSAGE, "message: [ { when: first } ]", 8, 12, "message: a fragment needs text"),
+    (MESSAGE, "message: [ { text: x }, {} ]", 8, 25, "message: a fragment needs text"),
+    (MESSAGE, "message: [ { txt: x } ]", 8, 14, "unknown key 'txt' in a fragment of message; did you mean 'text'?"),
+    (MESSAGE, "message: [ { text: [ x ] } ]", 8, 20, "message: text: must be text, not a list"),
+    (MESSAGE, "message: [ { text: '' } ]", 8, 20, "message: text: must be text, not empty"),
+    (MESSAGE, 'message: [ { text: "{c}" } ]', 8, 20, "message: text: unknown name 'c' in a message; did you mean 'C'?"),
+    (MESSAGE, 'message: [ { text: "{C + 1}" } ]', 8, 20, "message: text: a message holds {names} only"),
+    (MESSAGE, "message: [ { when: C, text: x } ]", 8, 20, "message: when: C is a number, a truth belongs here"),
+    (MESSAGE, "message: [ { when: [], text: x } ]", 8, 20, "message: when: must be text, not a list"),
+    (MESSAGE, "message: [ { when: evn > 1, text: x } ]", 8, 20, "unknown name 'evn'; did you mean 'even'?"),
+    (MESSAGE, "message: [ { when: first or, text: x } ]", 8, 20, "message: when: not an expression"),
+    (MESSAGE, "message: [ " + ", ".join(["{ text: x }"] * 13) + " ]", 8, 10, "fragments, not 13"),
+    (MESSAGE, "message: { text: x }", 8, 10, "message: must be text, not a mapping"),
+    ("loss: none", "variants: [ { when: first, message: [] } ]", 14, 37, "message: a list holds 1 to 12 fragments"),
+    ("loss: none", "join: { message: [ { when: first } ] }", 14, 20, "join: message: a fragment needs text"),
+    ("loss: none", "join: { message: [ { when: count > 1, text: x } ] }", 14, 28, "unknown name 'count'"),
+    (MESSAGE, MESSAGE + "\nlet: { given: 1 }", 9, 1, "duplicate key 'let'"),
+    ("{ even: ", "{ given: ", 6, 15, "let: 'given' cannot be a name here"),
+    ("{ even: ", "{ gcd: ", 6, 13, "let: 'gcd' cannot be a name here"),
     ("at: C", "at: channels", 9, 5, "at: unknown place 'channels'"),
     ("at: C", "at: { C: 3 }", 9, 10, "at: 3 is a number, a truth belongs here"),
     ('fix:\n  describe: "use C={even}"', "fix:", 11, 3, "fix needs describe"),

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from convlint.engine.sizes import SIZES
+from convlint.engine.taps import TAPS
 from convlint.engine.target_facts import known
+from convlint.engine.tile_sides import TILE_SIDES
 from convlint.estimate import PassEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge
@@ -156,4 +159,7 @@ LAZY: Mapping[str, Callable[[LayerFacts], Any]] = {
     "batch_above": lambda facts: facts.batches()[1],
     "batch_to_fill": _batch_to_fill,
     "layer_percent": _layer_percent,
+    **TAPS,
+    **TILE_SIDES,
+    **SIZES,
 }

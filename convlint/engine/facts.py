@@ -10,6 +10,7 @@ from convlint.engine.target_facts import TargetFacts
 from convlint.estimate import LayerEstimate, PassEstimate, nearest_full_waves
 from convlint.model.layer import PASSES, ConvLayer, Pass
 from convlint.model.network import Edge
+from convlint.rulebook.named_sizes import OF_TILES_NUMBER, OF_TILES_TEXT, ROOTS
 from convlint.rulebook.unknown import UNKNOWN
 
 _LETTERS = (
@@ -21,10 +22,11 @@ _LETTERS = (
 _ROOTS: Mapping[str, tuple[str, ...]] = {
     "P": ("H",), "Q": ("W",), "Z": ("D",), "C_group": ("C",), "K_group": ("K",), "depthwise": ("C",),
     "extent_T": ("T",), "extent_R": ("R",), "extent_S": ("S",), "NPQ": ("N", "H", "W"),
-    "dead_taps": ("H", "W", "R", "S"), "live_R": ("H", "R"), "live_S": ("W", "S"), "pointwise_map": ("H", "W"),
-    "declared_P": ("H",), "declared_Q": ("W",), "declared_Z": ("D",),
+    "dead_taps": ("D", "H", "W", "R", "S", "T"), "live_R": ("H", "R"), "live_S": ("W", "S"),
+    "pointwise_map": ("H", "W"), "declared_P": ("H",), "declared_Q": ("W",), "declared_Z": ("D",),
     "PadH": ("H",), "PadH_end": ("H",), "PadW": ("W",), "PadW_end": ("W",), "PadD": ("D",), "PadD_end": ("D",),
     "alignment": ("dtype",), "dtype.bytes": ("dtype",), "compute_dtype": ("dtype",), "on_tensor_cores": ("dtype",),
+    **ROOTS,
 }  # fmt: skip
 _SIZES = ("N", "C", "H", "W", "K", "R", "S")
 # settings that one framework alone has: nobody who runs another is asked for them
@@ -43,6 +45,8 @@ _ESTIMATED = (
     "batch_above",
     "batch_to_fill",
     "layer_percent",
+    *OF_TILES_NUMBER,
+    *OF_TILES_TEXT,
 )
 
 

@@ -23,20 +23,13 @@ from convlint.files.private_folder import cache_folder, opened_private, read_pri
 from convlint.report import RuleInfo, Source
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import Expr
-from convlint.rulebook.rule import Case, FixSpec, Join, Rule, Template
+from convlint.rulebook.rule import Case, FixSpec, Fragments, Join, Message, Rule, Template
 
 # what the compiled form depends on beside the rule files
 _COMPILERS = (
-    "../files/located_yaml.py",
-    "file.py",
-    "pieces.py",
-    "rule.py",
-    "book.py",
-    "expr.py",
-    "vocabulary.py",
-    "compiled.py",
-    "decision.py",
-)
+    "../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "functions.py",
+    "vocabulary.py", "named_sizes.py", "compiled.py", "decision.py",
+)  # fmt: skip
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
 
@@ -139,7 +132,7 @@ def _plain(rule: Rule) -> dict[str, Any]:
         "check": _plain_expr(decision.check), "decision": decision.code,
         "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
         "loss_passes": rule.loss_passes,
-        "join": None if join is None else (join.share, _plain_expr(join.when), join.message.parts),
+        "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
         "rationale": info.rationale, "source": (info.source.document, info.source.section),
         "needs_gpu": rule.needs_gpu,
     }  # fmt: skip
@@ -149,6 +142,14 @@ def _plain_expr(expr: Expr | None) -> tuple[Any, ...] | None:
     return None if expr is None else (expr.text, tuple(sorted(expr.names)), expr.type, expr.code)
 
 
+def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
+    """Of a template its parts; of fragments a mapping."""
+    if isinstance(message, Template):
+        return message.parts
+    pieces = tuple((_plain_expr(when), text.parts) for when, text in message.pieces)
+    return {"pieces": pieces, "otherwise": message.otherwise.parts}
+
+
 def _plain_case(case: Case) -> tuple[Any, ...]:
     fix = case.fix
     plain_fix = None if fix is None else (
@@ -156,7 +157,7 @@ def _plain_case(case: Case) -> tuple[Any, ...]:
         tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced,
     )  # fmt: skip
     at = tuple((name, _plain_expr(expr)) for name, expr in case.at)
-    return _plain_expr(case.when), case.severity, case.message.parts, at, plain_fix
+    return _plain_expr(case.when), case.severity, _plain_message(case.message), at, plain_fix
 
 
 def _rule(data: Mapping[str, Any]) -> Rule:
@@ -183,7 +184,7 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         cases=tuple(_case(case) for case in data["cases"]),
         loss=data["loss"],
         loss_passes=tuple(data["loss_passes"]),
-        join=None if join is None else Join(share=join[0], when=_expr(join[1]), message=Template(join[2])),
+        join=None if join is None else Join(share=join[0], when=_expr(join[1]), message=_message(join[2])),
         needs_gpu=data["needs_gpu"],
         path=data["path"],
         lines=data["lines"],
@@ -198,12 +199,19 @@ def _expr(plain: tuple[Any, ...] | None) -> Expr | None:
     return None if plain is None else _sure(plain)
 
 
+def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
+    if isinstance(plain, tuple):
+        return Template(plain)
+    pieces = tuple((_expr(when), Template(parts)) for when, parts in plain["pieces"])
+    return Fragments(pieces, Template(plain["otherwise"]))
+
+
 def _case(data: tuple[Any, ...]) -> Case:
     when, severity, message, at, fix = data
     return Case(
         when=_expr(when),
         severity=severity,
-        message=Template(message),
+        message=_message(message),
         at=tuple((name, _expr(plain)) for name, plain in at),
         fix=None
         if fix is None

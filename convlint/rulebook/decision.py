@@ -9,7 +9,8 @@ from types import CodeType
 from typing import Any
 
 from convlint.rulebook.compiled import decision_code, function
-from convlint.rulebook.expr import GLOBALS, Expr
+from convlint.rulebook.expr import Expr
+from convlint.rulebook.functions import GLOBALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Decision:
         """
         try:
             return self._value(values)
-        except (ZeroDivisionError, OverflowError, ValueError):
+        except (ArithmeticError, ValueError):  # ArithmeticError: division by zero, overflow, the gcd of a fraction
             return self._one_by_one(values)
 
     def _one_by_one(self, values: dict[str, Any]) -> Any:
@@ -46,10 +47,10 @@ class Decision:
 
 def compile_decision(when: Expr | None, let: Sequence[tuple[str, Expr]], check: Expr) -> Decision:
     """One function of expressions that were checked and compiled each for itself."""
-    trees = [(name, _tree(expr.text), expr.type == "number") for name, expr in let]
-    code = decision_code(None if when is None else _tree(when.text), trees, _tree(check.text))
+    trees = [(name, _tree(expr), expr.type == "number") for name, expr in let]
+    code = decision_code(None if when is None else _tree(when), trees, _tree(check))
     return Decision(when=when, let=tuple(let), check=check, code=code)
 
 
-def _tree(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
+def _tree(expr: Expr) -> ast.expr:
+    return ast.parse((expr.in_full or expr.text).strip(), mode="eval").body

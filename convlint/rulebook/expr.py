@@ -12,20 +12,19 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Literal
+from typing import Any
 
 from convlint.errors import ConvlintError, suggestion
 from convlint.model.version import Version
+from convlint.rulebook import functions
 from convlint.rulebook.compiled import expression_code, function
+from convlint.rulebook.functions import FUNCTIONS, GLOBALS, Type, bounded
 from convlint.rulebook.unknown import UNKNOWN as UNKNOWN
 from convlint.rulebook.unknown import UnknownValue as UnknownValue
-
-Type = Literal["number", "text", "truth", "version"]
 
 MAX_LENGTH = 500
 MAX_DEPTH = 20
 MAX_NUMBER = 10**12
-MAX_RESULT_BITS = 512  # of a whole number that an expression yields: rules feed results into each other
 
 
 class ExprError(ConvlintError):
@@ -36,45 +35,8 @@ class ExprError(ConvlintError):
         super().__init__(message)
 
 
-def _ceil_to(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def _floor_to(value: int, multiple: int) -> int:
-    return value // multiple * multiple
-
-
-def _ceil(value: float) -> int:
-    return -int(-value // 1)
-
-
-def bounded(value: Any) -> Any:
-    """The value of an expression. Raises OverflowError where it is too large to reckon with."""
-    if type(value) is int and value.bit_length() > MAX_RESULT_BITS:
-        raise OverflowError
-    return value
-
-
-# name -> (function, number of arguments; None: two or more, type of the result)
-FUNCTIONS: Mapping[str, tuple[Callable[..., Any], int | None, Type]] = {
-    "ceil_to": (_ceil_to, 2, "number"),
-    "floor_to": (_floor_to, 2, "number"),
-    "min": (min, None, "number"),
-    "max": (max, None, "number"),
-    "abs": (abs, 1, "number"),
-    "ceil": (_ceil, 1, "number"),
-    "known": (lambda value: value is not UNKNOWN, 1, "truth"),
-}
 # YAML spells truth in lower case, and rules are YAML
 _TRUTHS = ("true", "false")
-# all that the code of a rule can see beside its facts
-GLOBALS: dict[str, Any] = {
-    "__builtins__": {},
-    "UNKNOWN": UNKNOWN,
-    "bounded": bounded,
-    **{name: entry[0] for name, entry in FUNCTIONS.items()},
-}
-
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -87,6 +49,7 @@ class Expr:
     names: frozenset[str]
     type: Type
     code: CodeType
+    in_full: str = field(default="", repr=False, compare=False)  # the text without what stands for something longer
     _value: Callable[[Mapping[str, Any]], Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -99,8 +62,17 @@ class Expr:
             return bounded(value) if self.type == "number" else value
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
+        except functions.NotWhole as error:
+            raise ExprError(f"takes the gcd of a fraction: {self.text}") from error
         except (OverflowError, ValueError) as error:  # ValueError: a whole number of nan
             raise ExprError(f"the numbers grow too large: {self.text}") from error
+
+    def holds(self, values: dict[str, Any]) -> bool:
+        """Whether it is known to be true under `values`. Raises ExprError."""
+        try:
+            return bool(self.evaluate(values))
+        except UnknownValue:
+            return False
 
 
 def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
@@ -116,7 +88,12 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
         raise ExprError(f"not an expression: {text!r}", offset) from error
     checker = _Checker(vocabulary)
     kind = checker.type_of(tree.body, 0)
-    return Expr(text=text, names=frozenset(checker.names), type=kind, code=expression_code(tree.body))
+    if checker.given:
+        tree = ast.fix_missing_locations(functions.GivenInFull(checker.given).visit(tree))
+    in_full = ast.unparse(tree) if checker.given else text
+    return Expr(
+        text=text, names=frozenset(checker.names), type=kind, code=expression_code(tree.body), in_full=in_full
+    )  # fmt: skip
 
 
 def _dotted(node: ast.expr) -> str:
@@ -134,6 +111,7 @@ class _Checker:
     def __init__(self, vocabulary: Mapping[str, Type]) -> None:
         self.vocabulary = vocabulary
         self.names: set[str] = set()
+        self.given: dict[ast.Call, tuple[Type, set[str]]] = {}  # the calls of given(): type and names of what is asked
 
     def type_of(self, node: ast.expr, depth: int) -> Type:
         if depth > MAX_DEPTH:
@@ -241,10 +219,20 @@ class _Checker:
         if node.keywords or (len(node.args) < 2 if count is None else len(node.args) != count):
             raise ExprError(f"{name} takes {'two or more' if count is None else count} arguments", node.col_offset)
         for argument in node.args:
-            if name == "known":
+            if name == "given":
+                self._given(node, argument, depth)
+            elif name == "known":
                 if not isinstance(argument, ast.Name | ast.Attribute):
                     raise ExprError("known() takes a name", argument.col_offset)
                 self._look_up(argument)  # asked about, not needed
             else:
                 self._expect("number", argument, depth)
         return kind
+
+    def _given(self, node: ast.Call, argument: ast.expr, depth: int) -> None:
+        inner = _Checker(self.vocabulary)
+        kind = inner.type_of(argument, depth)
+        if not inner.names:
+            raise ExprError("given() asks about a name", argument.col_offset)
+        self.given.update({**inner.given, node: (kind, inner.names)})
+        self.names |= inner.names

@@ -11,7 +11,8 @@ from convlint.errors import InputFault, RuleError, shown, suggestion
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.report import RuleInfo, Source
 from convlint.rulebook.decision import compile_decision
-from convlint.rulebook.expr import FUNCTIONS, Expr, Type
+from convlint.rulebook.expr import Expr
+from convlint.rulebook.functions import FUNCTIONS, Type
 from convlint.rulebook.pieces import Pieces
 from convlint.rulebook.rule import Case, FixSpec, Join, Rule
 from convlint.rulebook.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSION, VOCABULARY
@@ -26,8 +27,7 @@ PASSES = ("fprop", "dgrad", "wgrad")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 # what the names of the vocabulary stand on; `let` must not hide it
 _RESERVED = frozenset(
-    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)}
-    | {*FUNCTIONS, "true", "false", "count", "layers", "live_T"}
+    {name.split(".")[0] for name in (*VOCABULARY, *SUPPRESSION)} | {*FUNCTIONS, "true", "false", "count", "layers"}
 )
 
 
@@ -121,7 +121,7 @@ def _case(rule: Pieces, mapping: Mapping[str, Value], default: Case | None) -> C
     if "severity" in mapping:
         parts["severity"] = rule.choice("severity", SEVERITIES, mapping=mapping)
     if "message" in mapping:
-        parts["message"] = rule.template(mapping["message"], rule.names, "message")
+        parts["message"] = rule.message(mapping["message"], rule.names, "message")
     if "at" in mapping:
         parts["at"] = _at(rule, mapping["at"])
     if "fix" in mapping:
@@ -202,7 +202,7 @@ def _join(rule: Pieces) -> Join | None:
     return Join(
         share=rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),  # type: ignore[arg-type]
         when=None if when is None else rule.expr(when, "truth", "join: when"),
-        message=rule.template(value.data["message"], names, "join: message"),
+        message=rule.message(value.data["message"], names, "join: message"),
     )
 
 

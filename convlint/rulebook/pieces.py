@@ -9,11 +9,14 @@ from typing import Any, NoReturn
 
 from convlint.errors import RuleError, shown, suggestion
 from convlint.files.located_yaml import Value
-from convlint.rulebook.expr import Expr, ExprError, Type, compile_expr
-from convlint.rulebook.rule import Template
+from convlint.rulebook.expr import Expr, ExprError, compile_expr
+from convlint.rulebook.functions import Type
+from convlint.rulebook.rule import Fragments, Message, Template
 from convlint.rulebook.vocabulary import VOCABULARY
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)(?::([,.0-9]{0,4}[fd%]?))?\}")
+
+MAX_FRAGMENTS = 12
 
 
 class Pieces:
@@ -117,6 +120,23 @@ class Pieces:
         names = frozenset(name for name in compiled.names if name in VOCABULARY)
         self.read.update(names)
         return replace(compiled, names=names)
+
+    def message(self, value: Value, names: Mapping[str, Type], what: str) -> Message:
+        """A text, or a list of {when, text} whose texts that hold are joined by commas; without `when` one holds."""
+        if not isinstance(value.data, list):
+            return self.template(value, names, what)
+        if not 1 <= len(value.data) <= MAX_FRAGMENTS:
+            self.fail(f"{what}: a list holds 1 to {MAX_FRAGMENTS} fragments, not {len(value.data)}", value)
+        pieces = []
+        for item in value.data:
+            if not isinstance(item.data, dict):
+                self.fail(f"{what}: each fragment is a mapping of when and text", item)
+            self.keys(item.data, ("when", "text"), f"a fragment of {what}")
+            if "text" not in item.data:
+                self.fail(f"{what}: a fragment needs text", item)
+            when = self.expr(item.data["when"], "truth", f"{what}: when") if "when" in item.data else None
+            pieces.append((when, self.template(item.data["text"], names, f"{what}: text")))
+        return Fragments(tuple(pieces), Template((self.text("title"),)))
 
     def template(self, value: Value, names: Mapping[str, Type], what: str) -> Template:
         """A message: its parts are text, or (name, format)."""

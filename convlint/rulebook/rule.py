@@ -40,6 +40,31 @@ class Template:
         return "".join(out)
 
 
+class Fragments:
+    """A message made of the texts whose condition is known to hold, joined by commas; `otherwise` where none does."""
+
+    __slots__ = ("names", "otherwise", "pieces")
+
+    def __init__(self, pieces: tuple[tuple[Expr | None, Template], ...], otherwise: Template) -> None:
+        self.pieces, self.otherwise = pieces, otherwise
+        read = [expr.names for expr, _ in pieces if expr is not None]
+        self.names = frozenset().union(*read, *(text.names for _, text in pieces))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fragments) and (self.pieces, self.otherwise) == (other.pieces, other.otherwise)
+
+    def __hash__(self) -> int:
+        return hash((self.pieces, self.otherwise))
+
+    def render(self, values: dict[str, Any]) -> str:
+        """The text under `values`; what is unknown shows as "?". Raises ExprError."""
+        texts = [text.render(values) for when, text in self.pieces if when is None or when.holds(values)]
+        return ", ".join(texts) or self.otherwise.render(values)
+
+
+Message = Template | Fragments
+
+
 def _lookup(values: Mapping[str, Any], dotted: str) -> Any:
     if dotted in values:
         return values[dotted]
@@ -69,7 +94,7 @@ class Case:
 
     when: Expr | None
     severity: Severity
-    message: Template
+    message: Message
     at: tuple[tuple[str, Expr | None], ...]
     fix: FixSpec | None
 
@@ -84,7 +109,7 @@ class Join:
 
     share: Literal["all", "any", "info"]
     when: Expr | None
-    message: Template
+    message: Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +137,7 @@ class Rule:
 
     def names_in_messages(self) -> frozenset[str]:
         """Every name that its texts print."""
-        texts = [case.message for case in self.cases] + ([self.join.message] if self.join else [])
+        texts: list[Message] = [case.message for case in self.cases]
+        texts += [self.join.message] if self.join else []
         texts += [case.fix.describe for case in self.cases if case.fix]
         return frozenset(name for text in texts for name in text.names)

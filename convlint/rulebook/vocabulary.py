@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from convlint.rulebook.expr import Type
+from convlint.rulebook import named_sizes
+from convlint.rulebook.functions import Type
 
 _NUMBER: Mapping[str, str] = {
     "N": "batch size",
@@ -70,6 +71,7 @@ _NUMBER: Mapping[str, str] = {
     "network.time_us": "predicted time of one step",
     "network.memory_bound_percent": "share of the time in passes below the GPU's ridge, in percent",
     "network.launch_percent": "share of the time that is launch overhead, in percent",
+    **named_sizes.NUMBER,
 }
 _TEXT: Mapping[str, str] = {
     "name": "the layer's name",
@@ -90,6 +92,7 @@ _TEXT: Mapping[str, str] = {
     "runtime.gpu_clock": "base or boost",
     "tile": "tile of tiles_worst, such as 128x128",
     "network.memory_bound_layers": "layers with most time in memory-bound passes",
+    **named_sizes.TEXT,
     **{
         f"support.{library}_{what}": text.format(library)
         for library in ("cuda", "cudnn", "tensorrt", "framework")
@@ -115,6 +118,7 @@ _TRUTH: Mapping[str, str] = {
     "arriving.grouped": "the connected layer whose layout differs has 1 < groups < C",
     "network.unaligned_nhwc": "some NHWC layer on Tensor Cores has C or K that is no multiple of alignment",
     "network.on_tensor_cores": "compute_dtype of some layer multiplies on this GPU's Tensor Cores",
+    **named_sizes.TRUTH,
     "gpu.tensor_cores": "has Tensor Cores",
     "gpu.fast_fp16": "fp16 arithmetic at fp32's rate or more",
     "gpu.hyper_q": "32 hardware work queues",
@@ -187,7 +191,8 @@ GPU_NAMES = frozenset(
     for name in VOCABULARY
     if name.split(".")[0] in (*PASS_PREFIXES, "support", "network")
     or name in ("compute_dtype", "alignment", "on_tensor_cores", "has_dgrad", "has_wgrad", "wgrad_per_tap", "tile",
-                "batch_below", "batch_above", "batch_to_fill", "layer_percent")
+                "batch_below", "batch_above", "batch_to_fill", "layer_percent",
+                *named_sizes.OF_TILES_NUMBER, *named_sizes.OF_TILES_TEXT)
 ) - {"network.layers"}  # fmt: skip
 
 # what a rule of scope `suppression` reads, and nothing else; it judges one rule that a comment or the config silences

@@ -13,7 +13,8 @@ import pytest
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.compiled import expression_code, function
 from convlint.rulebook.decision import Decision, compile_decision
-from convlint.rulebook.expr import FUNCTIONS, GLOBALS, UNKNOWN, ExprError, UnknownValue, compile_expr
+from convlint.rulebook.expr import UNKNOWN, ExprError, UnknownValue, compile_expr
+from convlint.rulebook.functions import FUNCTIONS, GLOBALS
 
 NAMES: Mapping[str, Any] = {"C": "number", "K": "number", "gpu.sms": "number", "dtype": "text", "on": "truth"}
 

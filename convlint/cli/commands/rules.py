@@ -75,6 +75,8 @@ def document(rule: Rule, width: int) -> str:
     if "let" in top:
         lines += ["With", *_definitions(top["let"], width), ""]
     lines += ["Must hold", *_wrap(_one_line(top["check"].data), width, "  "), ""]
+    if isinstance(top["message"].data, list):
+        lines += ["Says, joined by commas", *_fragments(top["message"], width), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
         changes = "" if rule.cases[-1].fix is None or rule.cases[-1].fix.safety == "safe" else " (changes the network)"
@@ -95,7 +97,19 @@ def document(rule: Rule, width: int) -> str:
 
 def _definitions(let: Value, width: int) -> list[str]:
     """`name = expression`, each with its further lines set in."""
-    texts = [f"{name} = {_one_line(value.data)}" for name, value in let.data.items()]
+    return _hanging([f"{name} = {_one_line(value.data)}" for name, value in let.data.items()], width)
+
+
+def _fragments(message: Value, width: int) -> list[str]:
+    """`text (where condition)` for each fragment of a message."""
+    texts = []
+    for item in message.data:
+        when = f" (where {_one_line(item.data['when'].data)})" if "when" in item.data else ""
+        texts.append(_one_line(item.data["text"].data) + when)
+    return _hanging(texts, width)
+
+
+def _hanging(texts: Sequence[str], width: int) -> list[str]:
     return [
         line
         for text in texts

@@ -1,0 +1,91 @@
+"""Family 2: sizes that leave tiles partly empty: what is said, which size is set, and what a rule waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rule_outcomes import SILENT, findings, outcome
+
+from convlint.rulebook.book import load_rulebook
+
+MAP = "H: 16, W: 16, R: 3, S: 3, padding: 1, dtype: fp16"
+SMALL = "H: 7, W: 7, R: 3, S: 3, padding: 1, dtype: fp16"
+TAIL = ", so that the last tiles are partly empty"
+
+
+@pytest.mark.parametrize(
+    ("layer", "mode", "severity", "message", "new"),
+    [
+        ("C: 96, K: 160", "training", "warning", "C=96 and K=160 are not multiples of 64" + TAIL, {"C": 128, "K": 192}),
+        ("C: 96, K: 160", "inference", "warning", "K=160 is not a multiple of 64" + TAIL, {"K": 192}),
+        ("C: 64, K: 160", "training", "warning", "K=160 is not a multiple of 64" + TAIL, {"K": 192}),
+        (
+            "C: 96, K: 128", "training", "warning",
+            "C=96 is not a multiple of 64, so that the last tiles of dgrad and wgrad are partly empty", {"C": 128},
+        ),
+        (
+            f"C: 64, K: 64, N: 32, {SMALL}", "training", "info",
+            "N=32 is not a multiple of 64, and N·P·Q=1568 is not one either", {"N": 64},
+        ),
+    ],
+)  # fmt: skip
+def test_multiple_of_64(layer: str, mode: str, severity: str, message: str, new: dict[str, int]) -> None:
+    (finding,) = findings("CL201", f"{{ {layer} }}", mode=mode)
+    assert (finding.severity, finding.message) == (severity, message)
+    assert finding.fix is not None
+    assert finding.fix.set == new
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (f"C: 64, K: 64, N: 64, {SMALL}", SILENT),
+        (f"C: 64, K: 64, N: 1, {SMALL}", SILENT),
+        (f"C: 64, K: 64, N: 33, {MAP}", SILENT),  # 16 x 16 positions alone are a multiple of 64
+        ("C: 64, K: 64, N: 33", SILENT),  # whether N·P·Q is one is not known, and only a reminder
+        ("C: 65, K: 64, N: 33, R: 3, S: 3", "warning"),
+        # what is wrong is known, and yet what would mend the layer is not
+        (f"K: 160, N: 64, {MAP}", ("C",)),
+        (f"C: 64, N: 64, {MAP}", ("K",)),
+    ],
+)
+def test_multiple_of_64_speaks_of_what_is_known(layer: str, expected: object) -> None:
+    assert outcome("CL201", f"{{ {layer} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "step"), [(1, 64), (49, 64), (2, 32), (196, 16), (6 * 4, 8), (48, 4), (7 * 32, 2)]
+)
+def test_the_step_of_N_is_what_the_positions_lack_of_64(positions: int, step: int) -> None:
+    rule = load_rulebook().find("CL201")
+    assert rule is not None
+    values: dict[str, Any] = {"training": True, "first": False, "has_output": True, "C": 64, "K": 64, "N": 33}
+    values["NPQ"] = 33 * positions
+    for name, expr in rule.let:
+        values[name] = expr.evaluate(values)
+    assert values["bad_N"] is True
+    assert values["step"] == step
+    assert step == next(N for N in range(1, 65) if N * positions % 64 == 0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "severity", "message", "new"),
+    [
+        (
+            "N: 256, C: 1024, H: 32, W: 32, K: 72", "warning",
+            "fprop: only 56 % of its 2,048 tiles of 128x128 is useful work", {"K": 128},
+        ),
+        (
+            "N: 1, C: 512, H: 9, W: 9, K: 512", "info",
+            "fprop: only 63 % of its 96 tiles of 64x64 is useful work", {"N": 2},
+        ),
+    ],
+)  # fmt: skip
+def test_tile_quantization(layer: str, severity: str, message: str, new: dict[str, int]) -> None:
+    first = f"{{ name: a, {layer}, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC }}"
+    last = "{ name: last, K: 8, R: 1, S: 1, dtype: fp16 }"
+    (finding,) = (item for item in findings("CL203", f"{first}, {last}", mode="inference") if item.layer == "a")
+    assert (finding.severity, finding.message) == (severity, message)
+    assert finding.fix is not None
+    assert finding.fix.set == new
