@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
+from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
     from convlint.readers import ReadOptions
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
 
 Gpu = Annotated[
     list[str] | None,
@@ -66,7 +75,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FORMAT[=FILE]",
-        help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.",
+        help=f"{listed(REPORTERS)}; repeatable.",
         show_default=False,
         autocompletion=formats,
     ),

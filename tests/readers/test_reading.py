@@ -13,9 +13,9 @@ from onnx import helper
 from onnx_graphs import model, save, value, weight
 
 import convlint
-from convlint.readers import PARSERS_IN_C, READERS, ReadOptions
+from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, file_input
-from convlint.readers.reading import Reading, reader_of
+from convlint.readers.reading import Reading, format_of_input
 
 ROOT = str(Path(convlint.__file__).parent.parent)
 # stands in for the parser: what a file holds is what becomes of the process that parses it
@@ -147,12 +147,5 @@ def test_text_is_read_without_a_child(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )  # fmt: skip
 def test_which_reader_an_input_gets(source: Input, reader: str | None) -> None:
-    assert reader_of(source) == reader
-
-
-def test_parsers_in_c_are_readers_that_can_load_them_first() -> None:
-    from importlib import import_module
-
-    assert set(READERS.values()) >= PARSERS_IN_C
-    for name in PARSERS_IN_C:
-        assert callable(import_module(f"convlint.readers.{name}").load_parser)
+    found = format_of_input(source)
+    assert (found and found.module) == reader

@@ -21,13 +21,13 @@ _WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
 def write_outputs(report: Report, outputs: Sequence[Destination], *, color: str, quiet: bool) -> None:
     """Renders each format to its place. Raises UsageError where a file cannot be written after all."""
     for name, path in outputs:
-        commands = name == "github"  # the one format that is made of them
+        found = reporter(name)
         if path is None:
             style = style_of(sys.stdout, color, quiet=quiet)
-            write(sys.stdout, reporter(name)(report, style), style, annotations=commands)
+            write(sys.stdout, found(report, style), style, annotations=found.annotations)
         else:
-            text = reporter(name)(report, Style(quiet=quiet, color=False))
-            replace_file(path, harmless(text, annotations=commands))
+            text = found(report, Style(quiet=quiet, color=False))
+            replace_file(path, harmless(text, annotations=found.annotations))
 
 
 def write(stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False) -> None:
