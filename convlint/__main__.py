@@ -14,11 +14,6 @@ if __name__ == "__main__" and __spec__ is not None and not sys.flags.safe_path:
 
 import gc
 import os
-from copy import copy
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typer import Typer
 
 
 def main() -> None:
@@ -43,25 +38,21 @@ def _run(arguments: list[str]) -> int:
 
 
 def _outcome(arguments: list[str]) -> int:
-    import typer
-
     from convlint.cli.app import app
     from convlint.errors import ConvlintError, defect
 
-    # Typer's own errors share click's base class, under whatever name the installed version keeps it.
-    wrong_usage: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
     try:
-        code = _narrowed(app, arguments)(arguments, prog_name="convlint", standalone_mode=False)
+        try:
+            app(arguments, prog_name="convlint")  # Typer says what is wrong with arguments, and exits
+        except SystemExit as leaving:
+            code = leaving.code
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ConvlintError as error:
         _say(f"error: {error}")
         return 2
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return 130
-    except wrong_usage as error:
-        error.show()
-        return 2
     except OSError as error:
         _say(f"error: output failed: {error.strerror or error}")
         return 2
@@ -76,22 +67,6 @@ def _say(message: str) -> None:
     from convlint.files.safe import clean
 
     print(f"convlint: {clean(message)}", file=sys.stderr)
-
-
-def _narrowed(app: "Typer", arguments: list[str]) -> "Typer":
-    """The app with only the command that is asked for: Typer builds the options of every command that it holds."""
-    groups = [group.typer_instance for group in app.registered_groups if group.typer_instance is not None]
-    asked = [
-        command
-        for holder in (app, *groups)
-        for command in holder.registered_commands
-        if command.callback is not None and (command.name or command.callback.__name__) in arguments[:1]
-    ]
-    if not asked:
-        return app
-    narrowed = copy(app)
-    narrowed.registered_commands, narrowed.registered_groups = asked, []
-    return narrowed
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from command_line import Ran, convlint, default_interrupt
 
 from convlint import __version__
 from convlint.gpus.gpu import gpu_names
-from convlint.reporters import REPORTERS
+from convlint.readers import Reader
+from convlint.reporters import REPORTERS, Reporter
 
 HEAD = "version: 1\ndefaults: { N: 32, dtype: fp16, layout: NHWC }\nlayers:\n"
 CLEAN = HEAD + "  - { name: ok, C: 256, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1, first: false }\n"
@@ -132,7 +133,7 @@ def test_a_defect_of_our_own_is_4_and_the_other_inputs_are_reported(monkeypatch:
             raise RuntimeError("lost \x1b[31mmy way")
         return original(path, options)
 
-    monkeypatch.setattr(yaml_spec, "read", breaks)
+    monkeypatch.setattr(yaml_spec, "READER", Reader(read=breaks))
     ran = check("clean.yaml", "warns.yaml", "broken.yaml", "-o", "json")
     found = json.loads(ran.out)
     assert ran.code == 4
@@ -150,7 +151,7 @@ def test_a_defect_outside_of_any_input_is_4(monkeypatch: pytest.MonkeyPatch) -> 
     def breaks(*_: object) -> str:
         raise RuntimeError("lost\nmy way")
 
-    monkeypatch.setattr(concise, "render", breaks)
+    monkeypatch.setattr(concise, "REPORTER", Reporter(render=breaks))
     ran = check("clean.yaml", "-o", "concise")
     assert ran.code == 4
     assert ran.err.startswith("convlint: internal error: RuntimeError: lost my way")
@@ -163,7 +164,7 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(yaml_spec, "read", interrupted)
+    monkeypatch.setattr(yaml_spec, "READER", Reader(read=interrupted))
     ran = check("clean.yaml")
     assert (ran.code, ran.out) == (130, "")
     assert "Traceback" not in ran.err

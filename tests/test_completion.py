@@ -10,6 +10,7 @@ import pytest
 from command_line import convlint
 
 from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
+from convlint.reporters import REPORTERS
 
 
 def complete(*words: str) -> list[str]:
@@ -49,7 +50,7 @@ def test_lists_are_completed_at_their_end() -> None:
         ("CL102,CL903", "expired-suppression"),
     ]
     assert "a100" in gpus_and_aliases("A1")
-    assert formats("") == ["text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "markdown"]
+    assert formats("") == list(REPORTERS)
 
 
 def test_completion_can_be_shown_for_the_shell() -> None:

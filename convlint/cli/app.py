@@ -1,37 +1,71 @@
-"""The command line: options in, exit code out. The only place that prints or exits."""
+"""The command line: options in, exit code out. A command is one function, and one line in `COMMANDS`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from convlint import __version__
-from convlint.cli import estimate as cli_estimate
-from convlint.cli import layer as cli_layer
-from convlint.cli import project as cli_project
-from convlint.cli.options import (
-    Batch,
-    Color,
-    ConfigFile,
-    ExtendSelect,
-    FailOnOption,
-    Gpu,
-    Ignore,
-    Inputs,
-    Isolated,
-    MinLoss,
-    ModeOption,
-    ModuleTimeout,
-    Output,
-    Quiet,
-    Rules,
-    Select,
-    common_options,
-)
+
+# name -> module in this package, and the function in it; loaded only when that command is asked for
+COMMANDS: Mapping[str, str] = {
+    "check": "check:check",
+    "layer": "layer:layer",
+    "estimate": "estimate:estimate",
+    "sweep": "estimate:sweep",
+    "rule": "project:rule",
+    "gpus": "project:gpus",
+    "config": "project:config",
+    "schema": "project:schema",
+    "export": "project:export",
+}
+
+
+class LazyCommands(TyperGroup):
+    """The commands, each built when it is asked for: Typer's way from a function to its options takes time."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """All of them, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _built(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """What is asked for; an unknown name is compared with all of them."""
+        if args[0] not in COMMANDS:
+            for name in COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; what Typer has exit codes of its own for gets those of the contract."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except EOFError as error:  # for Typer, a question that got no answer; nobody is asked any
+            raise RuntimeError(f"unexpected end: {error}") from error
+
+
+def _built(name: str) -> Any:
+    module, _, function = COMMANDS[name].partition(":")
+    command: Callable[..., None] = getattr(import_module(f"convlint.cli.{module}"), function)
+    holder = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    holder.command(name)(command)
+    return typer.main.get_command(holder)
+
 
 app = typer.Typer(
     name="convlint",
+    cls=LazyCommands,
     help="Linter and advisor for convolution layers on NVIDIA GPUs.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -53,69 +87,3 @@ def _main(
     ] = False,
 ) -> None:
     pass
-
-
-@app.command()
-def check(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH…",
-            help="Specs, models, folders, package.module:name, or - for standard input. Default: the current folder.",
-            show_default=False,
-        ),
-    ] = None,
-    gpu: Gpu = None,
-    mode: ModeOption = None,
-    select: Select = None,
-    ignore: Ignore = None,
-    extend_select: ExtendSelect = None,
-    fail_on: FailOnOption = None,
-    min_loss: MinLoss = None,
-    output: Output = None,
-    rules: Rules = None,
-    batch: Batch = None,
-    inputs: Inputs = None,
-    module_timeout: ModuleTimeout = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
-    specs_only: Annotated[
-        bool,
-        typer.Option(
-            "--specs-only", help="Pass over YAML and JSON files that are no specs, also where they are named."
-        ),
-    ] = False,
-    files_only: Annotated[
-        bool,
-        typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline", metavar="FILE", help="Only findings that this file does not hold count.", show_default=False
-        ),
-    ] = None,
-    write_baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--write-baseline", metavar="FILE", help="Write all of today's findings to this file.", show_default=False
-        ),
-    ] = None,
-    prune_baseline: Annotated[
-        bool, typer.Option("--prune-baseline", help="Take what no longer occurs out of the baseline.")
-    ] = False,
-    config: ConfigFile = None,
-    isolated: Isolated = False,
-    quiet: Quiet = False,
-    color: Color = "auto",
-) -> None:
-    """Check specs and models. Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete."""
-    from convlint.cli.commands import check as command
-
-    options, shown = common_options(**dict(locals(), inputs_given=inputs))
-    files = command.BaselineFiles(read=baseline, write=write_baseline, prune=prune_baseline)
-    raise typer.Exit(command.check(paths or [], options, shown, files))
-
-
-for part in (cli_layer, cli_estimate, cli_project):
-    app.add_typer(part.app)

@@ -1,12 +1,13 @@
-"""The command line of `convlint estimate` and `convlint sweep`; `cli.py` adds both to the program."""
+"""The command line of `convlint estimate` and `convlint sweep`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from convlint.cli.options import (
+    MODES,
     Batch,
     Color,
     DtypeOption,
@@ -18,12 +19,20 @@ from convlint.cli.options import (
     OutputPadding,
     Pad,
     RuntimeOption,
+    color_of,
+    listed,
     one_of,
     read_options,
     size_option,
 )
+from convlint.errors import UsageError
 
-app = typer.Typer()
+if TYPE_CHECKING:
+    from convlint.linting.one_input import Job
+
+FORMATS = ("text", "json", "csv")  # of estimate
+IMAGES = ("svg", "png")
+SWEEP_FORMATS = ("text", "csv", *IMAGES)
 
 Gpu = Annotated[
     list[str] | None,
@@ -32,22 +41,15 @@ Gpu = Annotated[
 
 
 def _job(
-    gpu: list[str] | None,
-    mode: str | None,
-    color: str,
-    batch: int | None,
-    inputs: list[str] | None,
-    timeout: float | None,
-) -> Any:
+    gpu: list[str] | None, mode: str | None, batch: int | None, inputs: list[str] | None, timeout: float | None
+) -> Job:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
     from convlint.linting.one_input import Job
 
-    one_of("--mode", mode, ("training", "inference"))
-    one_of("--color", color, ("auto", "always", "never"))
-    return Job(gpus=tuple(gpu or ()), mode=mode, reading=read_options(batch, inputs, timeout))  # type: ignore[arg-type]
+    chosen = one_of("--mode", mode, MODES)
+    return Job(gpus=tuple(gpu or ()), mode=chosen, reading=read_options(batch, inputs, timeout))
 
 
-@app.command()
 def estimate(
     paths: Annotated[
         list[str] | None,
@@ -63,22 +65,25 @@ def estimate(
     output: Annotated[
         list[str] | None,
         typer.Option(
-            "--output", "-o", metavar="FORMAT[=FILE]", help="text, json or csv; repeatable.", show_default=False
+            "--output", "-o", metavar="FORMAT[=FILE]", help=f"{listed(FORMATS)}; repeatable.", show_default=False
         ),
     ] = None,
     color: Color = "auto",
 ) -> None:
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.cli.commands import estimate as command
+    from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    job = _job(gpu, mode, color, batch, inputs, module_timeout)
-    raise typer.Exit(command.run(paths or [], job, output or (), color))
+    job, when = _job(gpu, mode, batch, inputs, module_timeout), color_of(color)
+    if not paths:
+        raise UsageError("nothing to estimate: give a spec, a model or -")
+    shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=when)
+    raise typer.Exit(command.run(paths, job, shown))
 
 
 _RANGE = "INT|RANGE"
 
 
-@app.command()
 def sweep(
     path: Annotated[
         str | None,
@@ -163,12 +168,21 @@ def sweep(
 
     The layer comes from flags, from PATH, or from a figure of NVIDIA's guide.
     """
-    given = dict(locals())
     from convlint.cli.commands import sweep as command
-    from convlint.cli.layer import layer_flags
+    from convlint.cli.layer import LayerFlags
+    from convlint.cli.streams.outputs import parse_outputs
+    from convlint.sweep.sweep import METRICS
 
-    shown = command.Shown(outputs=tuple(output or ()), metric=metric, plot=plot, color=color)
-    flags = layer_flags({**given, "P": None, "Q": None})
-    raise typer.Exit(
-        command.run(flags, path, layer, figure, _job(gpu, mode, color, None, inputs, module_timeout), shown)
+    flags = LayerFlags(
+        N=N, C=C, H=H, W=W, K=K, R=R, S=S, D=D, T=T,
+        stride=stride, pad=pad, dilation=dilation, groups=groups, op=op, output_padding=output_padding,
+        dtype=dtype, layout=layout, runtime=tuple(runtime or ()),
+    ).given()  # fmt: skip
+    job, when = _job(gpu, mode, None, inputs, module_timeout), color_of(color)
+    shown = command.Shown(
+        metric=one_of("--metric", metric, METRICS),
+        outputs=parse_outputs(output or (), SWEEP_FORMATS, files_only=IMAGES),
+        plot=plot,
+        color=when,
     )
+    raise typer.Exit(command.run(flags, path, layer, figure, job, shown))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 import typer
 
 from convlint.cli.options import (
+    FAIL_ON,
+    MODES,
     Color,
     ConfigFile,
     DtypeOption,
@@ -26,15 +29,14 @@ from convlint.cli.options import (
     Rules,
     RuntimeOption,
     Select,
-    common_options,
+    one_of,
+    presentation,
     size_option,
+    split,
 )
 from convlint.errors import UsageError
 
-app = typer.Typer()
 
-
-@app.command()
 def layer(
     N: Annotated[str | None, size_option("N", "Batch size.", "--batch")] = None,
     C: Annotated[str | None, size_option("C", "Input channels.")] = None,
@@ -72,43 +74,63 @@ def layer(
 ) -> None:
     """Check one layer given by flags."""
     from convlint.cli.commands import check as command
+    from convlint.linting.plan import Options
 
-    given = dict(locals())
-    options, shown = common_options(**given)
-    raise typer.Exit(command.layer(layer_flags(given), options, shown))
-
-
-_LAYER_FLAGS = (
-    "N",
-    "C",
-    "H",
-    "W",
-    "K",
-    "R",
-    "S",
-    "D",
-    "T",
-    "P",
-    "Q",
-    "stride",
-    "pad",
-    "dilation",
-    "groups",
-    "op",
-    "output_padding",
-    "dtype",
-    "layout",
-)
+    options = Options(
+        gpus=tuple(gpu or ()),
+        mode=one_of("--mode", mode, MODES),
+        select=split(select),
+        ignore=split(ignore),
+        extend_select=split(extend_select),
+        fail_on=one_of("--fail-on", fail_on, FAIL_ON),
+        min_loss=min_loss,
+        rules=tuple(rules or ()),
+        config=config,
+        isolated=isolated,
+    )
+    shown = presentation(output, color, quiet=quiet)
+    flags = LayerFlags(
+        N=N, C=C, H=H, W=W, K=K, R=R, S=S, D=D, T=T, P=P, Q=Q,
+        stride=stride, pad=pad, dilation=dilation, groups=groups, op=op, output_padding=output_padding,
+        dtype=dtype, layout=layout, runtime=tuple(runtime or ()),
+    )  # fmt: skip
+    raise typer.Exit(command.layer(flags.given(), options, shown))
 
 
-def layer_flags(given: dict[str, Any]) -> dict[str, str]:
-    """The flags that were given, under the names of a spec. Raises UsageError."""
-    flags = {name: given[name] for name in _LAYER_FLAGS if given[name] is not None}
-    if "D" in flags or "T" in flags:
-        flags["dims"] = "3"
-    for setting in given["runtime"] or ():
-        key, found, value = setting.partition("=")
-        if not found:
-            raise UsageError(f"--runtime: {setting!r} is not KEY=VALUE")
-        flags[f"runtime.{key}"] = value
-    return flags
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerFlags:
+    """One layer as flags give it, under the names of a spec."""
+
+    N: str | None = None
+    C: str | None = None
+    H: str | None = None
+    W: str | None = None
+    K: str | None = None
+    R: str | None = None
+    S: str | None = None
+    D: str | None = None
+    T: str | None = None
+    P: str | None = None
+    Q: str | None = None
+    stride: str | None = None
+    pad: str | None = None
+    dilation: str | None = None
+    groups: str | None = None
+    op: str | None = None
+    output_padding: str | None = None
+    dtype: str | None = None
+    layout: str | None = None
+    runtime: tuple[str, ...] = ()  # KEY=VALUE
+
+    def given(self) -> dict[str, str]:
+        """The flags that were given; settings of the runtime as `runtime.KEY`. Raises UsageError."""
+        texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "runtime"}
+        flags: dict[str, str] = {name: text for name, text in texts.items() if text is not None}
+        if "D" in flags or "T" in flags:
+            flags["dims"] = "3"
+        for setting in self.runtime:
+            key, found, value = setting.partition("=")
+            if not found:
+                raise UsageError(f"--runtime: {setting!r} is not KEY=VALUE")
+            flags[f"runtime.{key}"] = value
+        return flags

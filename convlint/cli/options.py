@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
+from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
+    from convlint.cli.streams.outputs import ColorWhen, Presentation
+    from convlint.model.layer import Mode
     from convlint.readers import ReadOptions
+    from convlint.verdict.select import FailOn
+
+_T = TypeVar("_T", bound=str)
+MODES: tuple[Mode, ...] = ("training", "inference")
+FAIL_ON: tuple[FailOn, ...] = ("error", "warning", "info", "never")
+COLORS: tuple[ColorWhen, ...] = ("auto", "always", "never")
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
 
 Gpu = Annotated[
     list[str] | None,
@@ -66,7 +83,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FORMAT[=FILE]",
-        help="text, concise, json, sarif, github, gitlab, junit, rdjson or markdown; repeatable.",
+        help=f"{listed(REPORTERS)}; repeatable.",
         show_default=False,
         autocompletion=formats,
     ),
@@ -142,32 +159,17 @@ def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> A
     return typer.Option(f"-{letter}", *names, metavar=metavar, help=help_, show_default=False)
 
 
-def common_options(**given: Any) -> tuple[Any, Any]:
-    """(Options, Presentation) from the shared options. Raises UsageError for a value that is none of those allowed."""
-    from convlint.cli.commands.check import Presentation
-    from convlint.linting.plan import Options
+def presentation(output: list[str] | None, color: str, *, quiet: bool) -> Presentation:
+    """How a report is to be shown. Raises UsageError for a value that is none of those allowed."""
+    from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    one_of("--mode", given["mode"], ("training", "inference"))
-    one_of("--fail-on", given["fail_on"], ("error", "warning", "info", "never"))
-    one_of("--color", given["color"], ("auto", "always", "never"))
-    options = Options(
-        gpus=tuple(given["gpu"] or ()),
-        mode=given["mode"],
-        select=split(given["select"]),
-        ignore=split(given["ignore"]),
-        extend_select=split(given["extend_select"]),
-        fail_on=given["fail_on"],
-        min_loss=given["min_loss"],
-        rules=tuple(given["rules"] or ()),
-        reading=read_options(given.get("batch"), given.get("inputs_given"), given.get("module_timeout")),
-        config=given["config"],
-        isolated=given["isolated"],
-        jobs=given.get("jobs", 1),
-        allow_empty=given.get("allow_empty", False),
-        specs_only=given.get("specs_only", False),
-        modules=not given.get("files_only", False),
-    )
-    return options, Presentation(outputs=tuple(given["output"] or ()), color=given["color"], quiet=given["quiet"])
+    chosen = color_of(color)
+    return Presentation(outputs=parse_outputs(output or (), REPORTERS), color=chosen, quiet=quiet)
+
+
+def color_of(value: str) -> ColorWhen:
+    """When to colour. Raises UsageError."""
+    return one_of("--color", value, COLORS) or "auto"
 
 
 def split(values: list[str] | None) -> tuple[str, ...]:
@@ -175,12 +177,16 @@ def split(values: list[str] | None) -> tuple[str, ...]:
     return tuple(part for value in values or () for part in value.replace(",", " ").split())
 
 
-def one_of(option: str, value: str | None, known: tuple[str, ...]) -> None:
-    """Raises UsageError, with a suggestion, where the option's value is none of those known."""
-    if value is not None and value not in known:
-        from convlint.errors import suggestion
+def one_of(option: str, value: str | None, known: Sequence[_T]) -> _T | None:
+    """The value, where it is given. Raises UsageError, with a suggestion, where it is none of those known."""
+    if value is None:
+        return None
+    for word in known:
+        if word == value:
+            return word
+    from convlint.errors import suggestion
 
-        raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
+    raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
 
 
 def read_options(batch: int | None, inputs: list[str] | None, module_timeout: float | None) -> ReadOptions:

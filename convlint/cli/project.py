@@ -1,4 +1,4 @@
-"""The command line of `convlint rule`, `gpus`, `config`, `schema` and `export`; `cli.py` adds them to the program."""
+"""The command line of `convlint rule`, `gpus`, `config`, `schema` and `export`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import typer
 
 from convlint.cli.completion import gpus_and_aliases, rule_keys
 from convlint.cli.options import (
+    FAIL_ON,
+    MODES,
     Batch,
     Color,
     ConfigFile,
@@ -26,10 +28,7 @@ from convlint.cli.options import (
     read_options,
 )
 
-app = typer.Typer()
 
-
-@app.command()
 def rule(
     key: Annotated[
         str | None,
@@ -53,7 +52,6 @@ def rule(
     raise typer.Exit(command.run(key, test, rules or (), color))
 
 
-@app.command()
 def gpus(
     name: Annotated[
         str | None,
@@ -72,8 +70,7 @@ def gpus(
     raise typer.Exit(command.run(name, color))
 
 
-@app.command(name="config")
-def show_config(
+def config(
     path: Annotated[
         str | None,
         typer.Argument(
@@ -82,7 +79,7 @@ def show_config(
             show_default=False,
         ),
     ] = None,
-    config: ConfigFile = None,
+    file: ConfigFile = None,
     isolated: Isolated = False,
     gpu: Gpu = None,
     mode: ModeOption = None,
@@ -96,16 +93,15 @@ def show_config(
     """Show every setting in force for an input, and where it comes from; options are those of check."""
     from convlint.cli.commands import settings as command
 
-    one_of("--mode", mode, ("training", "inference"))
-    one_of("--fail-on", fail_on, ("error", "warning", "info", "never"))
-    given = {
-        "target": gpu, "mode": mode, "select": select, "ignore": ignore, "extend-select": extend_select,
-        "fail-on": fail_on, "min-loss": min_loss, "rules": rules,
+    given: dict[str, command.Given | None] = {
+        "target": gpu, "mode": one_of("--mode", mode, MODES), "select": select, "ignore": ignore,
+        "extend-select": extend_select, "fail-on": one_of("--fail-on", fail_on, FAIL_ON), "min-loss": min_loss,
+        "rules": rules,
     }  # fmt: skip
-    raise typer.Exit(command.run(path or ".", config, given, isolated=isolated))
+    options = {key: value for key, value in given.items() if value is not None and value != []}
+    raise typer.Exit(command.run(path or ".", file, options, isolated=isolated))
 
 
-@app.command()
 def schema(
     what: Annotated[str, typer.Argument(metavar="[spec|config]", help="Which files the schema is for.")] = "spec",
 ) -> None:
@@ -115,7 +111,6 @@ def schema(
     raise typer.Exit(command.run(what))
 
 
-@app.command()
 def export(
     path: Annotated[
         str,

@@ -78,6 +78,11 @@ def read_text(path: str) -> str:
                 raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputFault(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return text_of(raw)
+
+
+def text_of(raw: bytes) -> str:
+    """The text in a file's first MAX_BYTES + 1 bytes. Raises InputFault."""
     if len(raw) > MAX_BYTES:
         raise InputFault(f"is larger than {MAX_BYTES // 2**20} MiB, the limit for a spec")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):

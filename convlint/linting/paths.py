@@ -11,7 +11,6 @@ from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
 from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
-from convlint.readers import SPEC_READER, find_reader
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, Report, Suppressed
@@ -69,31 +68,14 @@ def lint_paths(
 
 def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
     """Every input once, and what stands for none; in folders, only what the configs include."""
-    found: dict[Input, None] = {}
-    errors: list[InputError] = []
-    modules = planner.options.modules and not planner.options.specs_only
-    for argument in paths:
-        inside, faults = discover([argument], modules=modules)
-        errors += faults
-        if [source.name for source in inside] in ([argument], [file_input(argument).name]):
-            if not planner.options.specs_only or not _other_yaml(inside[0]):
-                found[_tidy(inside[0])] = None
-            continue
-        wanted = [source for source in inside if _included(source.name, planner) and not _other_yaml(source)]
-        if inside and not wanted:
-            message = "holds nothing to check: all of it is excluded, or no spec"
-            errors.append(InputError(path=argument, message=message))
-        found.update(dict.fromkeys(map(_tidy, wanted)))
-    return list(found), errors
-
-
-def _other_yaml(source: Input) -> bool:
-    """Whether this is a YAML or JSON file that is meant for something else."""
-    from convlint.readers.spec.sniff import SUFFIXES, is_spec
-
-    path = source.name
-    known = source.kind == "file" and path.lower().endswith(SUFFIXES) and find_reader(path) == SPEC_READER
-    return known and not is_spec(path)
+    options = planner.options
+    found, errors = discover(
+        paths,
+        modules=options.modules and not options.specs_only,
+        specs_only=options.specs_only,
+        wanted=lambda path: _included(path, planner),
+    )
+    return list(dict.fromkeys(map(_tidy, found))), list(errors)
 
 
 def _included(path: str, planner: Planner) -> bool:
@@ -108,7 +90,8 @@ def _tidy(source: Input) -> Input:
     if source.kind != "file":
         return source
     path = str(Path(source.name))
-    return file_input(shown_path(path) if Path(path).is_absolute() else path)
+    name = file_input(shown_path(path) if Path(path).is_absolute() else path).name
+    return replace(source, name=name)
 
 
 def conclude(

@@ -1,40 +1,21 @@
-"""From a path to a network: which reader knows which suffix, and how each is called.
+"""The registry of readers: which file names each knows, where it runs, and what it has to offer.
 
-A reader module offers `read(path, options) -> tuple[Network | None, tuple[InputError, ...]]`. It never prints
-and never raises for bad input; it imports its heavy dependencies inside `read`.
+A reader is one module, which ends with `READER = Reader(read=...)`, and one line in `FORMATS`. It never prints and
+never raises for bad input, and imports its heavy dependencies inside `read`. It is loaded only when it is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
     from convlint.report import InputError
 
-# suffix -> module in this package; loaded only when a path with that suffix is read
-READERS: Mapping[str, str] = {
-    ".yaml": "spec.reader",
-    ".yml": "spec.reader",
-    ".json": "spec.reader",
-    ".onnx": "onnx.reader",
-    ".pt2": "torch.program",
-    ".keras": "keras.reader",
-    ".safetensors": "safetensors.reader",
-    ".safetensors.index.json": "safetensors.reader",
-    ".pt": "pickle_refusal",
-    ".pth": "pickle_refusal",
-    ".bin": "pickle_refusal",
-    ".ckpt": "pickle_refusal",
-    ".pkl": "pickle_refusal",
-}
-SPEC_READER = "spec.reader"
 MODULE_TIMEOUT_S = 120.0
-MODULE_READER = "torch.module"  # for `package.module:name`, the only form that runs code
-# They read in child processes, and offer load_parser() besides, for what is not to count towards a file's limits.
-PARSERS_IN_C = frozenset({"onnx.reader"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +27,80 @@ class ReadOptions:
     module_timeout_s: float = MODULE_TIMEOUT_S  # for building and tracing one module, torch's own import not counted
 
 
-class Reader(Protocol):
-    """What each reader module offers."""
+class Read(Protocol):
+    """How an input is read."""
 
-    def read(self, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    def __call__(self, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
         """The network in `path`, or None, and everything that could not be read or resolved."""
         ...
 
 
-def find_reader(path: str) -> str | None:
-    """The name of the module in this package that reads the file at `path`, or None: the longest suffix wins."""
+class ReadText(Protocol):
+    """How the text of a file is read that discovery has opened already."""
+
+    def __call__(self, text: str, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
+        """The same for the text of `path`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """What a reader module offers."""
+
+    read: Read
+    read_text: ReadText | None = None  # a shared format's alone
+    load_parser: Callable[[], None] = lambda: None  # imports what is not to count towards the limits of one file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A line of the registry.
+
+    Parsers written in C run in a `parser` child, code of the user's in a `modules` child, all else in this process.
+    A `shared` format's files serve many ends, so that their content tells which are meant. What is `refused` gets its
+    reason where it is named, and is passed over in folders.
+    """
+
+    module: str  # in this package
+    suffixes: tuple[str, ...] = ()
+    runs: Literal["here", "parser", "modules"] = "here"
+    shared: bool = False
+    refused: bool = False
+
+    def reader(self) -> Reader:
+        """What its module offers; loads that module."""
+        found = import_module(f"{__name__}.{self.module}").READER
+        if not isinstance(found, Reader):
+            raise TypeError(f"{self.module}.READER is no Reader")
+        return found
+
+
+SPEC = Format(module="spec.reader", suffixes=(".yaml", ".yml", ".json"), shared=True)
+MODULE = Format(module="torch.module", runs="modules")  # for `package.module:name`, the only form that runs code
+FORMATS: tuple[Format, ...] = (
+    SPEC,
+    Format(module="onnx.reader", suffixes=(".onnx",), runs="parser"),
+    Format(module="torch.program", suffixes=(".pt2",)),
+    Format(module="keras.reader", suffixes=(".keras",)),
+    Format(module="safetensors.reader", suffixes=(".safetensors", ".safetensors.index.json")),
+    Format(module="pickle_refusal", suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pkl"), refused=True),
+    MODULE,
+)
+_BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}
+
+
+def known_suffixes(*, refused: bool = True) -> tuple[str, ...]:
+    """The suffixes of all formats, in their order; without those of the refused ones if so asked."""
+    return tuple(suffix for suffix, known in _BY_SUFFIX.items() if refused or not known.refused)
+
+
+def find_format(path: str) -> Format | None:
+    """The format of the file at `path`, by its name, or None: the longest suffix wins."""
     name = path.lower()
-    known = [suffix for suffix in READERS if name.endswith(suffix)]
-    return READERS[max(known, key=len)] if known else None
+    known = [suffix for suffix in _BY_SUFFIX if name.endswith(suffix)]
+    return _BY_SUFFIX[max(known, key=len)] if known else None
+
+
+def format_of(module: str) -> Format:
+    """The format of a reader's module. Raises KeyError for one that is not registered."""
+    return {known.module: known for known in FORMATS}[module]

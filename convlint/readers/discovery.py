@@ -4,34 +4,45 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
-from convlint.readers import READERS, SPEC_READER, find_reader
+from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input
+from convlint.readers.spec.sniff import Look, look
 from convlint.report import InputError
 
+_T = TypeVar("_T")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 MOST_FILES = 100_000
 MOST_DEPTH = 200  # of folders inside each other
-_REFUSED = "pickle_refusal"  # named explicitly they get their reason; in a folder they are none of our business
-_SPEC_HEAD = 1 << 16  # bytes looked at to tell a spec from any other YAML or JSON file
-_LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
+MOST_HELD = 1 << 23  # characters of text, of all files together, that are kept from telling specs to reading them
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 _MAGIC = re.compile(r"[*?\[]")
 
 
-def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
+def discover(
+    arguments: Iterable[str],
+    *,
+    modules: bool = True,
+    specs_only: bool = False,
+    wanted: Callable[[str], bool] = lambda _: True,
+) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
     """The inputs that `arguments` mean, in a fixed order, and an error for each that means nothing.
 
     A file, `-` or, unless `modules` is false, `package.module:name` stands for itself. A folder stands for every file
-    below it that a reader knows, a glob (`**` included) for what it matches. Folders whose name starts with a dot, and
-    those that hold other people's code, are not entered; neither are links to folders, so no loop has no end.
+    below it that a reader knows, a glob (`**` included) for what it matches, of both only what is `wanted`. Folders
+    whose name starts with a dot, and those that hold other people's code, are not entered; neither are links to
+    folders, so no loop has no end. YAML and JSON serve many ends: in folders, and with `specs_only` also where they
+    are named, only specs are meant, and the text that told so goes with the input.
     """
     found: dict[Input, None] = {}
     errors: list[InputError] = []
+    held = _Held()
     for argument in arguments:
         there = None if argument == "-" else _exists(argument)
         if there == "folder":
@@ -41,22 +52,69 @@ def discover(arguments: Iterable[str], *, modules: bool = True) -> tuple[tuple[I
             inside = _matching(argument)
             what = "matches nothing that convlint reads"
         else:
-            found[decide(argument, modules=modules)] = None  # where it cannot be read, its reader says why
+            named = decide(argument, modules=modules)  # where it cannot be read, its reader says why
+            found.update(dict.fromkeys(_specs(named, held) if specs_only else [named]))
             continue
         try:
-            files = _first(inside, MOST_FILES + 1)
+            files = dict(_first(_candidates(inside, wanted, held), MOST_FILES + 1))
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
+        meant = [files[path] for path in _without_shards(sorted(files))]
+        inputs = [source for source in meant if source is not None]
+        message = None
         if len(files) > MOST_FILES:
-            errors.append(
-                InputError(path=argument, message=f"holds more than {MOST_FILES:,} files; name a smaller part")
-            )
+            message = f"holds more than {MOST_FILES:,} files; name a smaller part"
         elif not files:
-            errors.append(InputError(path=argument, message=f"{what} ({', '.join(_suffixes())})"))
+            message = f"{what} ({', '.join(sorted(known_suffixes(refused=False)))})"
+        elif not inputs:
+            message = "holds nothing to check: all of it is excluded, or no spec"
+        if message is None:
+            found.update(dict.fromkeys(inputs))
         else:
-            found.update(dict.fromkeys(map(file_input, sorted(_without_shards(files)))))
+            errors.append(InputError(path=argument, message=message))
     return tuple(found), tuple(errors)
+
+
+class _Held:
+    """The texts that go with inputs, bounded: what is beyond is read again when its turn comes."""
+
+    def __init__(self) -> None:
+        self._left = MOST_HELD
+
+    def input(self, path: str, seen: Look) -> Input:
+        """The file, with its text while there is room."""
+        if seen.text is None or len(seen.text) > self._left:
+            return file_input(path)
+        self._left -= len(seen.text)
+        return replace(file_input(path), text=seen.text)
+
+
+def _specs(named: Input, held: _Held) -> Iterator[Input]:
+    """What is named, unless it is YAML or JSON that is meant for something else."""
+    if named.kind != "file" or not _is_shared(find_format(named.name)):
+        yield named
+        return
+    seen = look(named.name, named=True)
+    if seen.verdict == "spec":
+        yield held.input(named.name, seen)
+
+
+def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held) -> Iterator[tuple[str, Input | None]]:
+    """Each path that may be an input, and the input if it is one."""
+    for path in paths:
+        source = file_input(path)
+        welcome = wanted(source.name)
+        if not _is_shared(find_format(path)):
+            yield path, source if welcome else None
+            continue
+        seen = look(path, whole=welcome)
+        if seen.verdict != "foreign":
+            yield path, held.input(path, seen) if welcome and seen.verdict == "spec" else None
+
+
+def _is_shared(known: Format | None) -> bool:
+    return known is not None and known.shared
 
 
 def _exists(path: str) -> str | None:
@@ -99,17 +157,9 @@ def _is_skipped(folder: str) -> bool:
 
 
 def _is_input(path: str) -> bool:
-    """Whether a reader knows the file. YAML and JSON serve many ends: only files with a `layers` key are specs."""
-    reader = find_reader(path)
-    if reader is None or reader == _REFUSED or not _is_file(path):
-        return False
-    if reader != SPEC_READER:
-        return True
-    try:
-        with open(path, "rb") as stream:
-            return _LAYERS_KEY.search(stream.read(_SPEC_HEAD)) is not None
-    except OSError:
-        return True  # unreadable: to be reported, not passed over
+    """Whether a reader knows the file; the reason for a refusal is told where a file is named, not in a folder."""
+    known = find_format(path)
+    return known is not None and not known.refused and _is_file(path)
 
 
 def _is_file(path: str) -> bool:
@@ -125,9 +175,5 @@ def _without_shards(files: list[str]) -> list[str]:
     return [path for path in files if not (_SHARD.search(path) and Path(path).parent in folders)]
 
 
-def _first(paths: Iterator[str], most: int) -> list[str]:
-    return [path for path, _ in zip(paths, range(most), strict=False)]
-
-
-def _suffixes() -> list[str]:
-    return sorted(suffix for suffix, reader in READERS.items() if reader != _REFUSED)
+def _first(items: Iterator[_T], most: int) -> list[_T]:
+    return [item for item, _ in zip(items, range(most), strict=False)]

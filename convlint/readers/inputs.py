@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from convlint.readers import find_reader
+from convlint.readers import find_format
 
 _MODULE_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -18,6 +18,7 @@ class Input:
 
     kind: Literal["file", "stdin", "module"]
     name: str  # a path, "-", or package.module:name
+    text: str | None = field(default=None, compare=False, repr=False)  # of a file that was opened to tell what it is
 
 
 def file_input(path: str) -> Input:
@@ -33,7 +34,7 @@ def decide(word: str, *, modules: bool = True) -> Input:
     """
     if word == "-":
         return Input(kind="stdin", name=word)
-    if modules and _MODULE_REFERENCE.fullmatch(word) and find_reader(word) is None and not _may_exist(word):
+    if modules and _MODULE_REFERENCE.fullmatch(word) and find_format(word) is None and not _may_exist(word):
         return Input(kind="module", name=word)
     return file_input(word)
 

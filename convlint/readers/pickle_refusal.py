@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from convlint.readers import Reader, ReadOptions
 from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
-    from convlint.readers import ReadOptions
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
@@ -18,3 +18,6 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         "use safetensors, ONNX or a torch.export program (.pt2), or check the module itself as package.module:name"
     )
     return None, (InputError(path=path, message=message),)
+
+
+READER = Reader(read=read)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from convlint.errors import InputFault, shown
-from convlint.readers import MODULE_READER, PARSERS_IN_C, READERS, SPEC_READER, ReadOptions, find_reader
+from convlint.readers import MODULE, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.inputs import Input
 from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
 from convlint.report import InputError
@@ -32,7 +31,7 @@ class Reading:
     def __init__(self, *, on_output: Callable[[str], None] | None = None) -> None:
         """`on_output` hears what the code of modules prints."""
         self._on_output = on_output
-        self._children: dict[str, Child] = {}
+        self._children: dict[Format, Child] = {}
         self._torch_is_loaded = False  # in the child for modules, so that its time can be counted from there
 
     def __enter__(self) -> Reading:
@@ -41,17 +40,17 @@ class Reading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for name in list(self._children):
-            self._end(name)
+        for known in list(self._children):
+            self._end(known)
 
     def expect(self, sources: Iterable[Input]) -> None:
         """Starts the children that these inputs will need, so that they load while other things are done."""
         from convlint.readers.children.child import ChildDied
 
-        for name in dict.fromkeys(map(reader_of, sources)):
-            if name is not None and _contained(name):
+        for known in dict.fromkeys(map(format_of_input, sources)):
+            if known is not None and known.runs != "here":
                 with suppress(ChildDied):  # where it cannot be started, the input that needs it says so
-                    self._child(name)
+                    self._child(known)
 
     def read(self, source: Input, options: ReadOptions) -> Outcome:
         """The network in `source`, or None, and everything that could not be read or resolved."""
@@ -65,89 +64,86 @@ class Reading:
         return network, errors
 
     def _read(self, source: Input, options: ReadOptions) -> Outcome:
-        name = reader_of(source)
-        if name is None:
+        known = format_of_input(source)
+        if known is None:
             tail = source.name.rsplit("/", 1)[-1]
-            message = f"no reader knows {shown(tail)}; known are {', '.join(READERS)} and package.module:name"
+            message = f"no reader knows {shown(tail)}; known are {', '.join(known_suffixes())} and package.module:name"
             return None, (InputError(path=source.name, message=message),)
-        if not _contained(name):
-            return _watched(name, source.name, options)
+        if known.runs == "here":
+            return _watched(known, source, options)
         from convlint.readers.children.child import ChildDied
         from convlint.readers.children.wire import WireError, decode, encode_request
 
-        request = encode_request(name, source.name, options)
-        module = name == MODULE_READER
+        request = encode_request(known.module, source.name, options)
+        module = known.runs == "modules"
         try:
-            answer = self._ask_modules(request, options) if module else self._ask_parser(name, request)
+            answer = self._ask_modules(known, request, options) if module else self._ask_parser(known, request)
             return decode(answer)
         except ChildDied as died:
             message = _death_of_module(died, options) if module else _death_of_parser(died)
         except WireError:
             message = "the process that read it gave no sensible answer"
-        self._end(name)
+        self._end(known)
         return None, (InputError(path=source.name, message=message),)
 
-    def _ask_parser(self, name: str, request: bytes) -> bytes:
+    def _ask_parser(self, known: Format, request: bytes) -> bytes:
         from convlint.readers.children.limits import WALL_S
 
-        return self._child(name).ask(request, WALL_S)
+        return self._child(known).ask(request, WALL_S)
 
-    def _ask_modules(self, request: bytes, options: ReadOptions) -> bytes:
+    def _ask_modules(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
         from convlint.readers.children.modules import FORKS
 
-        child = self._child(MODULE_READER)
+        child = self._child(known)
         if not self._torch_is_loaded:
             child.answer(_TORCH_S)
             self._torch_is_loaded = True
         answer = child.ask(request, options.module_timeout_s)
         if not FORKS:
-            self._end(MODULE_READER)
+            self._end(known)
         return answer
 
-    def _child(self, name: str) -> Child:
+    def _child(self, known: Format) -> Child:
         from convlint.readers.children.child import Child
 
-        if name not in self._children:
-            entry = "modules" if name == MODULE_READER else "parser"
-            heard = self._on_output if name == MODULE_READER else None  # what a parser mutters is no message
-            self._children[name] = Child(
-                f"convlint.readers.children.{entry}:work", on_output=heard, watched=name != MODULE_READER
+        if known not in self._children:
+            modules = known.runs == "modules"
+            self._children[known] = Child(
+                f"convlint.readers.children.{known.runs}:work",
+                on_output=self._on_output if modules else None,  # what a parser mutters is no message
+                watched=not modules,
             )
-        return self._children[name]
+        return self._children[known]
 
-    def _end(self, name: str) -> None:
-        child = self._children.pop(name, None)
+    def _end(self, known: Format) -> None:
+        child = self._children.pop(known, None)
         if child is not None:
             child.close()
-        if name == MODULE_READER:
+        if known.runs == "modules":
             self._torch_is_loaded = False
 
 
-def reader_of(source: Input) -> str | None:
-    """The name of the module in this package that reads `source`; None where none does."""
+def format_of_input(source: Input) -> Format | None:
+    """What `source` is; None where no reader knows it."""
     if source.kind != "file":
-        return SPEC_READER if source.kind == "stdin" else MODULE_READER
+        return SPEC if source.kind == "stdin" else MODULE
     tail = source.name.rsplit("/", 1)[-1]
-    return find_reader(source.name) or (None if "." in tail.lstrip(".") else SPEC_READER)
+    return find_format(source.name) or (None if "." in tail.lstrip(".") else SPEC)
 
 
-def _watched(name: str, path: str, options: ReadOptions) -> Outcome:
+def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
     """Reads in this process. What the readers' own bounds should ever miss ends here, rather than never."""
     from convlint.readers.children.limits import TEXT_CPU_S, OutOfTime, time_bound
 
+    reader = known.reader()
     try:
         with time_bound(TEXT_CPU_S):
-            outcome: Outcome = import_module(f"convlint.readers.{name}").read(path, options)
-            return outcome
+            if source.text is not None and reader.read_text is not None:
+                return reader.read_text(source.text, source.name, options)
+            return reader.read(source.name, options)
     except OutOfTime:
-        message = (
-            f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that convlint can judge does"
-        )
-        return None, (InputError(path=path, message=message),)
-
-
-def _contained(name: str) -> bool:
-    return name == MODULE_READER or name in PARSERS_IN_C
+        message = f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that can be judged does"
+        return None, (InputError(path=source.name, message=message),)
 
 
 def _death_of_parser(died: ChildDied) -> str:

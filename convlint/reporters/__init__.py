@@ -1,16 +1,19 @@
-"""Output formats: name -> module with `render(report, style) -> str`. Reporters only render; they compute nothing."""
+"""The registry of output formats: name -> module, each of which ends with `REPORTER = Reporter(render=...)`.
+
+A reporter is one module and one line in `REPORTERS`. Reporters only render; they compute nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from convlint.report import Report
 
-# name -> module in this package
+# name -> module in this package, loaded only when that format is asked for
 REPORTERS: Mapping[str, str] = {
     "text": "text",
     "concise": "concise",
@@ -37,7 +40,29 @@ class Style:
     unicode: bool = True
 
 
-def reporter(name: str) -> Callable[[Report, Style], str]:
-    """The `render` function of a format. Raises KeyError for an unknown name; imports only that format's module."""
-    render: Callable[[Report, Style], str] = import_module(f"{__name__}.{REPORTERS[name]}").render
-    return render
+class Render(Protocol):
+    """How a report becomes text."""
+
+    def __call__(self, report: Report, style: Style, /) -> str:
+        """The whole report in one format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """What a reporter module offers; `annotations` where its text is made of a CI system's commands."""
+
+    render: Render
+    annotations: bool = False
+
+    def __call__(self, report: Report, style: Style) -> str:
+        """The report in this format."""
+        return self.render(report, style)
+
+
+def reporter(name: str) -> Reporter:
+    """The reporter of a format. Raises KeyError for an unknown name; imports only that format's module."""
+    found = import_module(f"{__name__}.{REPORTERS[name]}").REPORTER
+    if not isinstance(found, Reporter):
+        raise TypeError(f"{REPORTERS[name]}.REPORTER is no Reporter")
+    return found

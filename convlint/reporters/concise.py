@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import coverage, headline, place
 
 
@@ -29,3 +29,6 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
         word = "internal error" if error.internal else "error"
         lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
     return lines
+
+
+REPORTER = Reporter(render=render)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
-from convlint.reporters import Style, markdown
+from convlint.reporters import Reporter, Style, markdown
 from convlint.reporters.words import advice, coverage, gravest_first, lost, partly_read
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
@@ -82,3 +82,6 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+REPORTER = Reporter(render=render, annotations=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from convlint.files.safe import clean, clean_path
 from convlint.report import Report, Severity
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "critical", "warning": "major", "info": "minor"}
@@ -58,3 +58,6 @@ def _unique(seen: dict[str, int], *parts: str) -> str:
     ordinal = seen.get(key, 0)
     seen[key] = ordinal + 1
     return sha256(f"{key}\0{ordinal}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+REPORTER = Reporter(render=render)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.report import Finding, Fix, LayerReport, Report, Scalar, Skipped, Suppressed
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
     from convlint.estimate import LayerEstimate
@@ -171,3 +171,6 @@ def _suppressed(entry: Suppressed) -> dict[str, Any]:
         "line": finding.location.line,
         "reason": clean(entry.reason),
     }
+
+
+REPORTER = Reporter(render=render)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 
 from convlint.files.safe import clean, clean_path
 from convlint.report import Finding, Report
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice, lost, place, plural
 
 _NETWORK = "(network)"
@@ -105,3 +105,6 @@ def _lines(findings: Iterable[Finding], several_targets: bool) -> Iterable[str]:
         if finding.fix is not None:
             line += f"; fix: {advice(finding.fix)}"
         yield line
+
+
+REPORTER = Reporter(render=render)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import (
     advice,
     coverage,
@@ -132,3 +132,6 @@ def _entity(match: re.Match[str]) -> str:
 
 def _apart(match: re.Match[str]) -> str:
     return match.group() + _JOINER
+
+
+REPORTER = Reporter(render=render)

@@ -9,7 +9,7 @@ from typing import Any
 from convlint.files.safe import clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Report, Severity
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import DOCUMENT_URLS, advice, lost
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}
@@ -67,3 +67,6 @@ def _position(line: int, column: int | None, lines: tuple[str, ...]) -> dict[str
             column = len(before.encode("utf-8", "replace")) + 1 + max(column - 1 - len(before), 0)
         position["column"] = column
     return position
+
+
+REPORTER = Reporter(render=render)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from convlint.files.safe import clean, clean_path, number
 from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Suppressed
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, lost, origin, plural
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -154,3 +154,6 @@ def _notification(error: InputError) -> dict[str, Any]:
             physical["region"]["startColumn"] = max(error.column, 1)
     message = clean(error.message) or "could not be read"
     return {"level": "error", "message": {"text": message}, "locations": [{"physicalLocation": physical}]}
+
+
+REPORTER = Reporter(render=render)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.report import Finding, InputError, LayerReport, Report
-from convlint.reporters import Style
+from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
 from convlint.reporters.snippet import columns, excerpt
@@ -181,3 +181,6 @@ class _Page:
         first, *rest = wrap(self.written(text), self.width - len(_INDENT) - _LABEL)
         self.lines.append(f"{_INDENT}{self.paint(ink, label)}{' ' * (_LABEL - len(label))}{first}")
         self.lines += [f"{_INDENT}{' ' * _LABEL}{line}" for line in rest]
+
+
+REPORTER = Reporter(render=render)

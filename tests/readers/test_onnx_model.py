@@ -30,7 +30,7 @@ from onnx_graphs import (
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.readers import ReadOptions, find_reader
+from convlint.readers import ReadOptions, find_format
 from convlint.readers.onnx.reader import read
 
 
@@ -440,7 +440,7 @@ def test_large_weights_inside_the_file_are_not_loaded(tmp_path: Path) -> None:
 
 
 def test_the_registry_knows_onnx() -> None:
-    assert find_reader("a/b/Model.ONNX") == "onnx.reader"
+    assert getattr(find_format("a/b/Model.ONNX"), "module", None) == "onnx.reader"
 
 
 def test_two_local_functions_of_one_name(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from onnx import helper
 from onnx_graphs import model, save, value, weight
 
 import convlint
-from convlint.readers import PARSERS_IN_C, READERS, ReadOptions
+from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, file_input
-from convlint.readers.reading import Reading, reader_of
+from convlint.readers.reading import Reading, format_of_input
 
 ROOT = str(Path(convlint.__file__).parent.parent)
 # stands in for the parser: what a file holds is what becomes of the process that parses it
@@ -147,15 +147,8 @@ def test_text_is_read_without_a_child(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )  # fmt: skip
 def test_which_reader_an_input_gets(source: Input, reader: str | None) -> None:
-    assert reader_of(source) == reader
-
-
-def test_parsers_in_c_are_readers_that_can_load_them_first() -> None:
-    from importlib import import_module
-
-    assert set(READERS.values()) >= PARSERS_IN_C
-    for name in PARSERS_IN_C:
-        assert callable(import_module(f"convlint.readers.{name}").load_parser)
+    found = format_of_input(source)
+    assert (found and found.module) == reader
 
 
 def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
@@ -171,15 +164,15 @@ def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.readers import Reader
     from convlint.readers.children import limits
-    from convlint.readers.spec import reader
 
     def endless(*_: object) -> None:
         while True:
             pass
 
     monkeypatch.setattr(limits, "TEXT_CPU_S", 0.2)
-    monkeypatch.setattr(reader, "read", endless)
+    monkeypatch.setattr("convlint.readers.spec.reader.READER", Reader(read=endless))
     with Reading() as reading:
         network, errors = reading.read(file_input("a.yaml"), ReadOptions())
     assert network is None

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from convlint.model.network import Network
-from convlint.readers import ReadOptions, find_reader
+from convlint.readers import ReadOptions, find_format
 from convlint.readers.pickle_refusal import read as read_pickle
 from convlint.readers.safetensors.reader import read
 
@@ -115,7 +115,7 @@ def sharded(folder: Path, names: list[str]) -> Path:
 def test_sharded_checkpoints(tmp_path: Path) -> None:
     names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
     index = sharded(tmp_path, names)
-    assert find_reader(str(index)) == "safetensors.reader"
+    assert getattr(find_format(str(index)), "module", None) == "safetensors.reader"
     layers = one(index).layers
     assert [(layer.name, layer.path) for layer in layers] == [
         ("part0.conv", str(tmp_path / names[0])), ("part1.conv", str(tmp_path / names[1])),
@@ -300,7 +300,7 @@ def test_nothing_is_imported_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.pt", "model.pth", "pytorch_model.bin", "last.ckpt", "m.PKL"])
 def test_pickles_are_refused_unopened(name: str) -> None:
-    assert find_reader(name) == "pickle_refusal"
+    assert getattr(find_format(name), "module", None) == "pickle_refusal"
     network, errors = read_pickle(f"/does/not/exist/{name}", ReadOptions())
     assert network is None
     assert "unpickling runs the code" in errors[0].message

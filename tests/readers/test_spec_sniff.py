@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from time import process_time
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.readers.spec.sniff import is_spec, is_spec_text
+from convlint.readers.spec.sniff import Look, is_spec_text, look
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.yaml"))
 
@@ -58,13 +59,48 @@ def test_others(text: str) -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_sample_is_one(path: Path) -> None:
-    assert is_spec(str(path))
+    seen = look(str(path))
+    assert (seen.verdict, seen.text) == ("spec", path.read_text(encoding="utf-8"))
 
 
 def test_what_cannot_be_read_is_for_the_reader_to_report(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"\xff")
-    assert is_spec(str(tmp_path / "a.yaml"))
-    assert is_spec(str(tmp_path / "nowhere.yaml"))
+    (tmp_path / "large.yaml").write_bytes(b"layers:\n" + b" " * (4 << 20))
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name in ("a.yaml", "large.yaml", "nowhere.yaml", "pipe.yaml", "."):
+        assert look(str(tmp_path / name), named=True) == Look(verdict="spec")
+
+
+LATE = "#" * (1 << 16) + "\nlayers: []\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "in_a_folder", "named"),
+    [
+        ("layers: []\n", "spec", "spec"),
+        ("name: ci\n", "foreign", "no spec"),
+        ("jobs:\n  layers: 3\n", "no spec", "no spec"),
+        ("layers: many\n", "no spec", "no spec"),
+        ('{"version": 1, "layers": []}', "spec", "spec"),
+        ('{"inner": {"layers": []}}', "no spec", "no spec"),
+        ('{"schema_version": 1, "layers": []}', "no spec", "no spec"),
+        (LATE, "foreign", "spec"),
+        ("", "foreign", "no spec"),
+    ],
+)
+def test_one_look_tells_what_a_file_is(tmp_path: Path, text: str, in_a_folder: str, named: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    assert look(str(path)) == Look(verdict=in_a_folder, text=text if in_a_folder == "spec" else None)
+    assert look(str(path), named=True) == Look(verdict=named, text=text if named == "spec" else None)
+
+
+def test_what_is_not_wanted_is_not_read_beyond_its_head(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("layers: many\n")
+    assert look(str(path), whole=False) == Look(verdict="spec")
+    path.write_text("name: ci\n")
+    assert look(str(path), whole=False) == Look(verdict="foreign")
 
 
 @given(st.text(max_size=50), st.sampled_from(["", "{", "layers:", '{"layers": ']))

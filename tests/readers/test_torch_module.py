@@ -13,7 +13,7 @@ import torch_nets
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.readers import ReadOptions, find_reader
+from convlint.readers import ReadOptions, find_format
 from convlint.readers.torch.module import read
 
 HERE = Path(__file__).parent
@@ -199,9 +199,9 @@ def test_no_weights_are_allocated(tmp_path: Path) -> None:
 
 
 def test_the_registry_knows_files_only() -> None:
-    assert find_reader("package.module:name") is None
-    assert find_reader("C:\\models\\a.onnx") == "onnx.reader"
-    assert find_reader("folder/no.suffix") is None
+    assert find_format("package.module:name") is None
+    assert getattr(find_format("C:\\models\\a.onnx"), "module", None) == "onnx.reader"
+    assert find_format("folder/no.suffix") is None
 
 
 def test_torch_is_as_it_was() -> None:

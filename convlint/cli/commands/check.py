@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
-from convlint.cli.streams.destinations import Destination, files_of, parse_destinations
 from convlint.cli.streams.files import append, replace_file
-from convlint.cli.streams.output import write, write_outputs
+from convlint.cli.streams.output import write
+from convlint.cli.streams.outputs import Destination, Presentation, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.engine.check import check_network
 from convlint.errors import InputFault, UsageError
@@ -28,7 +28,6 @@ from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
-from convlint.reporters import REPORTERS
 from convlint.reporters.harmless import harmless
 from convlint.reporters.words import plural
 from convlint.rulebook.folders import rule_files
@@ -37,15 +36,6 @@ from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rend
 _MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
 _MOST_NAMED = 5  # entries of a baseline
 FLAGS_PATH = "<flags>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presentation:
-    """How the report is to be shown."""
-
-    outputs: tuple[str, ...] = ()
-    color: str = "auto"
-    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +49,10 @@ class BaselineFiles:
 
 def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
     """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
-    outputs = parse_destinations(shown.outputs, REPORTERS)
-    summary = _job_summary(outputs)
+    summary = _job_summary(shown.outputs)
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
-    written, baselines = _written(outputs, files, summary)
+    written, baselines = _written(shown.outputs, files, summary)
     refuse_clashes(written, baselines)
     baseline = None if files.read is None else read_baseline(files.read)
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
@@ -77,7 +66,7 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
             on_done=progress.done,
         )
     report = _with_sources(verdict.report)
-    write_outputs(report, outputs, color=shown.color, quiet=shown.quiet)
+    write_outputs(report, shown)
     if summary is not None:
         from convlint.reporters import github
 
@@ -124,7 +113,7 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
 def _job_summary(outputs: Sequence[Destination]) -> str | None:
     """The file that GitHub shows as the job's summary, where there is one to write."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
-    return path if path and any(name == "github" for name, _ in outputs) else None
+    return path if path and any(place.format == "github" for place in outputs) else None
 
 
 def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str | None) -> tuple[list[Use], list[Use]]:
@@ -155,15 +144,14 @@ def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) ->
 
 def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
-    outputs = parse_destinations(shown.outputs, REPORTERS)
     planner = Planner(options, date.today())
     plan = planner.plan(None)
-    refuse_clashes(files_of(outputs), _read([], planner, []))
+    refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = network_from_flags(flags)
     result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
-    write_outputs(verdict.report, outputs, color=shown.color, quiet=shown.quiet)
+    write_outputs(verdict.report, shown)
     return verdict.exit_code
 
 

@@ -7,44 +7,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from convlint.cli.streams.clashes import inputs, refuse_clashes
-from convlint.cli.streams.destinations import files_of, parse_destinations
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import style_of, write
-from convlint.errors import UsageError
+from convlint.cli.streams.output import style_of
+from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
-from convlint.reporters.harmless import harmless
 from convlint.rulebook.book import Rulebook
 from convlint.sweep.sweep import unknown_time
 from convlint.verdict.select import incomplete
 
-FORMATS = ("text", "json", "csv")
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
 _NAMES = 5  # layers named in one message
 
 
-def run(paths: Sequence[str], job: Job, outputs: Sequence[str], color: str) -> int:
+def run(paths: Sequence[str], job: Job, shown: Presentation) -> int:
     """Writes the estimates of all layers in `paths` and returns the exit code. Raises UsageError.
 
     The JSON form is the document of `convlint check --output json` without findings: no rule is loaded, so what is
     lost is not known.
     """
-    if not paths:
-        raise UsageError("nothing to estimate: give a spec, a model or -")
-    places = parse_destinations(outputs, FORMATS)
     sources = [decide(path) for path in paths]
-    refuse_clashes(files_of(places), inputs(sources))
+    refuse_clashes(files_of(shown.outputs), inputs(sources))
     report = replace(with_unknown_times(check_inputs(sources, Rulebook(()), job)), lost_us=None)
-    for name, path in places:
-        if path is None:
-            style = _terminal_style(color)
-            write(sys.stdout, _render(name, report, style), style)
-        else:
-            replace_file(path, harmless(_render(name, report, Style(width=_PLAIN_WIDTH))))
+    for place in shown.outputs:
+        style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
+        deliver(place.file, _render(place.format, report, style), style)
     return incomplete(report.errors)
 
 

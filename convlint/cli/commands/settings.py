@@ -14,6 +14,7 @@ from convlint.config.path_patterns import PathPattern
 from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide
 
+Given = str | float | list[str]  # of a setting, from the command line
 DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
 
 
@@ -21,7 +22,7 @@ DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-los
 _ADDED = ("ignore", "extend-select", "rules")
 
 
-def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool) -> int:
+def run(path: str, file: str | None, given: Mapping[str, Given], *, isolated: bool) -> int:
     """Prints the settings for the input at `path`; `given` is the command line's, by key. Raises UsageError."""
     configs = Configs(file, isolated=isolated)
     config = configs.of(path) if decide(path).kind == "file" else configs.of_folder(os.getcwd())
@@ -30,12 +31,12 @@ def run(path: str, file: str | None, given: Mapping[str, Any], *, isolated: bool
     )
     write(
         sys.stdout,
-        "\n".join([head, "", *lines(config, {key: value for key, value in given.items() if value not in (None, [])})]),
+        "\n".join([head, "", *lines(config, given)]),
     )
     return 0
 
 
-def lines(config: Config, given: Mapping[str, Any]) -> list[str]:
+def lines(config: Config, given: Mapping[str, Given]) -> list[str]:
     """One line per setting, and for those that are tables one per entry."""
     rows = [row for key in KEYS for row in _with_given(key, given, config)]
     key_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
@@ -43,7 +44,7 @@ def lines(config: Config, given: Mapping[str, Any]) -> list[str]:
     return [f"{key:<{key_width}}  {value:<{value_width}}  {place}" for key, value, place in rows]
 
 
-def _with_given(key: str, given: Mapping[str, Any], config: Config) -> Iterable[tuple[str, str, str]]:
+def _with_given(key: str, given: Mapping[str, Given], config: Config) -> Iterable[tuple[str, str, str]]:
     if key not in given:
         if "select" in given and key in ("ignore", "extend-select"):
             yield key, "-", "command line (--select)"

@@ -10,9 +10,9 @@ from convlint.cli.commands.check import network_from_flags
 from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.cli.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.cli.streams.clashes import inputs, refuse_clashes
-from convlint.cli.streams.destinations import files_of, parse_destinations
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
+from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
 from convlint.errors import UsageError, suggestion
 from convlint.files.safe import clean
 from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets, say
@@ -22,11 +22,9 @@ from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
-from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import shorten
-from convlint.reporters.words import place
+from convlint.reporters.words import place as where
 from convlint.sweep.sweep import (
-    METRICS,
     PARAMETERS,
     Metric,
     Series,
@@ -40,7 +38,6 @@ from convlint.sweep.sweep import (
 )
 from convlint.verdict.select import incomplete
 
-FORMATS = ("text", "csv", "svg", "png")
 _MOST_LINES = 24  # GPUs times passes: more cannot be told apart
 _LONGEST_NAME = 100  # columns of a title
 
@@ -49,48 +46,38 @@ _LONGEST_NAME = 100  # columns of a title
 class Shown:
     """How the sweep is to be shown; `plot` None leaves it to whether the output is a terminal."""
 
-    outputs: tuple[str, ...] = ()
-    metric: str | None = None
+    outputs: tuple[Destination, ...]
+    metric: Metric | None = None
     plot: bool | None = None
-    color: str = "auto"
+    color: ColorWhen = "auto"
 
 
 def run(
     flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job, shown: Shown
 ) -> int:
     """Writes the sweep and returns 0, or 3 where a point has no time or PATH has errors. Raises UsageError."""
-    if shown.metric is not None and shown.metric not in METRICS:
-        near = suggestion(shown.metric, METRICS)
-        raise UsageError(f"--metric: {shown.metric!r} is not one of {', '.join(METRICS)}{near}")
-    places = parse_destinations(shown.outputs, FORMATS, files_only=("svg", "png"))
-    refuse_clashes(files_of(places), inputs([decide(path)] if path is not None else []))
+    refuse_clashes(files_of(shown.outputs), inputs([decide(path)] if path is not None else []))
     errors: list[InputError] = []
     sweep = _sweep(flags, path, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
     metric: Metric = shown.metric or sweep.metric
-    for name, file in places:
+    for place in shown.outputs:
+        name, file = place.format, place.file
         if name in ("svg", "png"):
             from convlint.cli.commands.image_plot import render
 
             replace_file(str(file), render(sweep, metric, name))
         elif name == "csv":
-            _deliver(file, render_csv(sweep))
+            deliver(file, render_csv(sweep))
         else:
             style = style_of(sys.stdout, shown.color) if file is None else Style()
             charted = shown.plot if shown.plot is not None else file is None and sys.stdout.isatty()
-            _deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style), style)
+            deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style), style)
     for reason, values in sweep.reasons.items():
         listed = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
         write(sys.stderr, f"convlint: no time at {sweep.parameter} = {listed}: {clean(reason)}")
     return max(incomplete(errors), 3 if sweep.reasons else 0)
-
-
-def _deliver(file: str | None, text: str, style: Style | None = None) -> None:
-    if file is None:
-        write(sys.stdout, text, style)
-    else:
-        replace_file(file, harmless(text))
 
 
 def _sweep(
@@ -182,7 +169,7 @@ def _from_file(
         network, found = reading.read(decide(path), job.reading)
     errors += found
     for error in errors:
-        write(sys.stderr, f"convlint: error: {place(error.path, error.line, error.column)}: {clean(error.message)}")
+        write(sys.stderr, f"convlint: error: {where(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:
         if not errors:
             write(sys.stderr, f"convlint: error: {clean(path)}: no convolution in it")

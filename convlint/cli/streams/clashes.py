@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from convlint.cli.streams.files import open_stream, unwritable
 from convlint.errors import UsageError
 from convlint.files.private_folder import checkout_of, is_below
+from convlint.readers import known_suffixes
 from convlint.readers.inputs import Input
 
 # What no report and no spec is written over, also where this run does not read it.
-_MODELS = (
-    ".onnx", ".pt2", ".keras", ".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".h5", ".hdf5", ".onnx.data",
-    ".onnx_data", ".npz", ".npy", ".pb", ".tflite", ".gguf", ".engine", ".plan",
+_OTHER_MODELS = (
+    ".h5", ".hdf5", ".onnx.data", ".onnx_data", ".npz", ".npy", ".pb", ".tflite", ".gguf", ".engine", ".plan",
 )  # fmt: skip
+_MODELS = (*(suffix for suffix in known_suffixes() if not suffix.endswith((".yaml", ".yml", ".json"))), *_OTHER_MODELS)
 _SOURCES = (".py", ".toml")
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
 

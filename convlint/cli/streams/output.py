@@ -1,33 +1,15 @@
-"""Where output goes: each format to its file or stream, and how a terminal is dressed."""
+"""Writing to a standard stream, and how a terminal is dressed."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Sequence
 from typing import TextIO
 
-from convlint.cli.streams.destinations import Destination
-from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.gate import Gate
-from convlint.report import Report
-from convlint.reporters import Style, reporter
-from convlint.reporters.harmless import harmless
+from convlint.reporters import Style
 
 _WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
-
-
-def write_outputs(report: Report, outputs: Sequence[Destination], *, color: str, quiet: bool) -> None:
-    """Renders each format to its place. Raises UsageError where a file cannot be written after all."""
-    for name, path in outputs:
-        commands = name == "github"  # the one format that is made of them
-        if path is None:
-            style = style_of(sys.stdout, color, quiet=quiet)
-            write(sys.stdout, reporter(name)(report, style), style, annotations=commands)
-        else:
-            text = reporter(name)(report, Style(quiet=quiet, color=False))
-            replace_file(path, harmless(text, annotations=commands))
 
 
 def write(stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False) -> None:

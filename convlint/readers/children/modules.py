@@ -11,10 +11,9 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from importlib import import_module
 from typing import NoReturn
 
-from convlint.readers import MODULE_READER, ReadOptions
+from convlint.readers import MODULE, ReadOptions
 from convlint.readers.children.child import FRAME, signal_name
 from convlint.readers.children.serve import Channel, leave
 from convlint.readers.children.wire import decode_request, encode, encode_defect
@@ -115,6 +114,6 @@ def _read_and_leave(reference: str, options: ReadOptions, writable: int) -> NoRe
 
 def _outcome(reference: str, options: ReadOptions) -> bytes:
     try:
-        return encode(import_module(f"convlint.readers.{MODULE_READER}").read(reference, options))
+        return encode(MODULE.reader().read(reference, options))
     except BaseException as error:  # the end of foreign code's reach: it may raise what it likes, wherever it likes
         return encode_defect(reference, error)

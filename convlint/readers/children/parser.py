@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from convlint.readers import format_of
 from convlint.readers.children.limits import TOO_MUCH_MEMORY, limited
 from convlint.readers.children.serve import Channel
 from convlint.readers.children.wire import decode_request, encode, encode_defect
@@ -14,7 +13,7 @@ def work(channel: Channel) -> None:
     """Answers each request with the outcome of reading that file."""
     while (request := channel.receive()) is not None:
         reader_name, path, options = decode_request(request)
-        reader = import_module(f"convlint.readers.{reader_name}")
+        reader = format_of(reader_name).reader()
         reader.load_parser()
         try:
             with limited():

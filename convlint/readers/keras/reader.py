@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from convlint.errors import InputFault
 from convlint.model.network import Network
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.input_shapes import by_name, parse_shape
 from convlint.readers.keras.graph import Value, Walk
 from convlint.readers.keras.references import references
@@ -15,9 +14,6 @@ from convlint.readers.untrusted.bounded_zip import open_zip, read_member
 from convlint.readers.untrusted.json_tree import Node
 from convlint.readers.untrusted.limits import capped
 from convlint.report import InputError
-
-if TYPE_CHECKING:
-    from convlint.readers import ReadOptions
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -105,3 +101,6 @@ def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict
             raise InputFault(f"input {name!r} is {text(declared)} in the file and cannot be {text(wanted)}")
         shapes[name] = wanted
     return shapes
+
+
+READER = Reader(read=read)

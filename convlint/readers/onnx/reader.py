@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from convlint.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.children.limits import TOO_MUCH_MEMORY
 from convlint.readers.dataflow import is_first
 from convlint.readers.onnx.file import load, refuse_outside_data, text
@@ -15,9 +16,6 @@ from convlint.readers.onnx.graph import Scope, Walk
 from convlint.readers.onnx.layer import build_layer
 from convlint.readers.onnx.shapes import infer, out_of_order, real_inputs, set_input_sizes
 from convlint.report import InputError
-
-if TYPE_CHECKING:
-    from convlint.readers import ReadOptions
 
 
 def load_parser() -> None:
@@ -128,3 +126,6 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer]) -> list[
 
 def _convolutions(count: int) -> str:
     return "1 convolution" if count == 1 else f"{count} convolutions"
+
+
+READER = Reader(read=read, load_parser=load_parser)

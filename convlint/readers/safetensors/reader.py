@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.safetensors.header import MOST_TENSORS, Allowance, Header, read_header
 from convlint.readers.untrusted.bounded_json import MOST_BYTES, parse
 from convlint.readers.untrusted.limits import MOST_MESSAGES, MOST_SIZE, refuse_layers
 from convlint.report import InputError
-
-if TYPE_CHECKING:
-    from convlint.readers import ReadOptions
 
 _DTYPES = {
     "F64": Dtype.fp64, "F32": Dtype.fp32, "F16": Dtype.fp16, "BF16": Dtype.bf16, "I8": Dtype.int8, "U8": Dtype.int8,
@@ -143,3 +141,6 @@ def _split(name: str) -> tuple[str, int]:
     last = name[at + 1 :]
     suffix = len("weight") if last.endswith("weight") else len(last)
     return (name[:at].replace("/", ".") if at > 0 else name), suffix
+
+
+READER = Reader(read=read)

@@ -8,7 +8,7 @@ from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import LINE_BREAK, Value, fault, parse, read_text
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.readers import ReadOptions
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.spec.defaults import Defaults
 from convlint.readers.spec.errors import SpecErrors, TooManyErrors
 from convlint.readers.spec.graph import SpecGraph
@@ -27,11 +27,23 @@ MODES: Mapping[str, str] = {
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
     """The network that the spec at `path` ("-": standard input) describes, and everything wrong with it."""
+    shown_path = "<stdin>" if path == "-" else path
     try:
-        return read_spec(read_text(path), "<stdin>" if path == "-" else path, options)
+        return read_known(read_text(path), shown_path, options)
     except InputFault as error:
-        shown_path = "<stdin>" if path == "-" else path
-        return None, (InputError(path=shown_path, message=error.message, line=error.line, column=error.column),)
+        return None, (_error(shown_path, error),)
+
+
+def read_known(text: str, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The same for the text of a file that has been opened already."""
+    try:
+        return read_spec(text, path, options)
+    except InputFault as error:
+        return None, (_error(path, error),)
+
+
+def _error(path: str, fault: InputFault) -> InputError:
+    return InputError(path=path, message=fault.message, line=fault.line, column=fault.column)
 
 
 def read_spec(
@@ -123,3 +135,6 @@ def _targets(value: Value | None) -> tuple[str, ...]:
     if len(items) > MOST_TARGETS:
         raise fault(f"target: more than {MOST_TARGETS} GPUs", value.span)
     return tuple(dict.fromkeys(word("target", item) for item in items))
+
+
+READER = Reader(read=read, read_text=read_known)

@@ -1,37 +1,59 @@
-"""Tells specs from the many other YAML and JSON files of a repository, without reading all of each."""
+"""Tells specs from the many other YAML and JSON files of a repository: one decision, each file opened once."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 import yaml
 
 from convlint.errors import InputFault
-from convlint.files.located_yaml import MAX_DEPTH, Loader, read_text
+from convlint.files.bounded_file import open_regular
+from convlint.files.located_yaml import MAX_BYTES, MAX_DEPTH, Loader, text_of
 
 MOST_EVENTS = 200_000
-SUFFIXES = (".yaml", ".yml", ".json")
+_HEAD = 1 << 16  # bytes, which tell most files that are no spec
+_LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
 _TOP_LAYERS = re.compile(r"""^["']?layers["']?[ \t]*:[ \t]*(?P<rest>[^\r\n]*)""", re.MULTILINE)
 _CONTENT = re.compile(r"^[ \t]*([^ \t\r\n#])", re.MULTILINE)  # of the next line that holds something
 _FLOW = re.compile(r"\s*\{")
 _TOP_VERSION = re.compile(r"""^["']?version["']?[ \t]*:""", re.MULTILINE)
 
 
-def is_spec(path: str) -> bool:
-    """Whether the file has `layers:` at the top: a list, or anything at all beside `version:`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a file is: a spec; none, although it speaks of layers; or something else altogether.
 
-    True also where it cannot be read: that is for the reader to report.
+    `text` is a spec's, where it could be read: what could not is a spec for all that is known, and its reader's to
+    report.
+    """
+
+    verdict: Literal["spec", "no spec", "foreign"]
+    text: str | None = None
+
+
+def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
+    """What the file at `path` is. One that is not `named` speaks of layers in its first 64 KiB, or is foreign.
+
+    Without `whole` it is not read beyond those, and a file that does is taken for a spec.
     """
     try:
-        text = read_text(path)
+        with open_regular(path) as stream:
+            head = b"" if named else stream.read(_HEAD)
+            if not named and _LAYERS_KEY.search(head) is None:
+                return Look(verdict="foreign")
+            if not whole:
+                return Look(verdict="spec")
+            text = text_of(head + stream.read(MAX_BYTES + 1 - len(head)))
     except InputFault:
-        return True
-    return is_spec_text(text)
+        return Look(verdict="spec")
+    return Look(verdict="spec", text=text) if is_spec_text(text) else Look(verdict="no spec")
 
 
 def is_spec_text(text: str) -> bool:
-    """The same for the text of a file."""
+    """Whether the text has `layers:` at the top: a list, or anything at all beside `version:`."""
     if "layers" not in text or '"schema_version"' in text[:200]:  # a JSON report of convlint itself also has layers
         return False
     match = _TOP_LAYERS.search(text)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from convlint.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.input_shapes import InputShape, parse_shapes
 from convlint.report import InputError
 
 if TYPE_CHECKING:
-    from convlint.readers import ReadOptions
     from convlint.readers.torch.trace import Trace
 
 _SHAPES = re.compile(r"\s*[0-9N]+(\s*[x×*]\s*[0-9N]+)*\s*(:\s*[\w.]+\s*)*(,.*)?")
@@ -173,3 +173,6 @@ def _leaves(value: Any) -> list[Any]:
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for inner in value for leaf in _leaves(inner)] if isinstance(value, (list, tuple)) else []
+
+
+READER = Reader(read=read)

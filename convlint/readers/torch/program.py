@@ -7,12 +7,12 @@ and torch need not be installed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from convlint.errors import InputFault
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
+from convlint.readers import Reader, ReadOptions
 from convlint.readers.dataflow import Flow, Origin, Written
 from convlint.readers.torch.arguments import (
     LARGEST_NUMBER,
@@ -36,9 +36,6 @@ from convlint.readers.untrusted.bounded_zip import open_zip, read_member
 from convlint.readers.untrusted.json_tree import Node
 from convlint.readers.untrusted.limits import MOST_AXES, MOST_SIZE, capped, refuse_layers
 from convlint.report import InputError
-
-if TYPE_CHECKING:
-    from convlint.readers import ReadOptions
 
 # torch._export.serde.schema.ScalarType
 _DTYPES = {
@@ -239,3 +236,6 @@ class _Program:
                 shape = "x".join("?" if size is None else str(size) for size in sizes)
                 return f"input {name!r} is {shape}; set it with --batch N or --input {name}=Nx3x224x224"
         return "some sizes depend on values that are known only when the program runs"
+
+
+READER = Reader(read=read)

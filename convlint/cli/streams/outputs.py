@@ -1,0 +1,77 @@
+"""Outputs of every command: what `--output FORMAT[=FILE]` means, and how a text gets to its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from convlint.cli.streams.clashes import Use
+from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.output import style_of, write
+from convlint.errors import UsageError, suggestion
+from convlint.report import Report
+from convlint.reporters import Style, reporter
+from convlint.reporters.harmless import harmless
+
+ColorWhen = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A format and the file that it goes to; None is standard output."""
+
+    format: str
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """How a report is to be shown."""
+
+    outputs: tuple[Destination, ...] = (Destination(format="text"),)
+    color: ColorWhen = "auto"
+    quiet: bool = False
+
+
+def parse_outputs(
+    values: Sequence[str], known: Collection[str], *, default: str = "text", files_only: Sequence[str] = ()
+) -> tuple[Destination, ...]:
+    """Each `FORMAT[=FILE]`; `default` where none is given.
+
+    Raises UsageError for an unknown format, one of `files_only` without a file, and two for standard output.
+    """
+    places: list[Destination] = []
+    for value in values or (default,):
+        name, _, path = value.partition("=")
+        if name not in known:
+            raise UsageError(f"unknown format {name!r}{suggestion(name, known)}; known are {', '.join(known)}")
+        if not path and name in files_only:
+            raise UsageError(f"--output {name} needs a file: --output {name}=FILE.{name}")
+        if not path and any(other.file is None for other in places):
+            raise UsageError(f"two formats write to standard output; give one of them a file: {name}=FILE")
+        places.append(Destination(format=name, file=path or None))
+    return tuple(places)
+
+
+def files_of(places: Sequence[Destination]) -> list[Use]:
+    """The files among the places."""
+    return [Use(role=place.format, path=place.file) for place in places if place.file is not None]
+
+
+def deliver(file: str | None, text: str, style: Style | None = None, *, annotations: bool = False) -> None:
+    """A text to its file, or to standard output in the colours of `style`. Raises UsageError."""
+    if file is None:
+        write(sys.stdout, text, style, annotations=annotations)
+    else:
+        replace_file(file, harmless(text, annotations=annotations))
+
+
+def write_outputs(report: Report, shown: Presentation) -> None:
+    """Renders each format to its place. Raises UsageError where a file cannot be written after all."""
+    for place in shown.outputs:
+        found = reporter(place.format)
+        plain = Style(quiet=shown.quiet, color=False)
+        style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
+        deliver(place.file, found(report, style), style, annotations=found.annotations)
