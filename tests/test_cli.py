@@ -742,3 +742,12 @@ def test_an_output_never_replaces_an_input(arguments: tuple[str, ...]) -> None:
     assert done.code == 2
     assert "is an input" in done.err
     assert Path("warns.yaml").read_text() == before
+
+
+def test_a_spec_cannot_ask_for_any_number_of_checks(folder: Path) -> None:
+    layers = "  - { C: 64, H: 8, W: 8, K: 64, kernel_size: 3, padding: 1 }\n" * 500
+    targets = ", ".join(gpu_names()[:50])
+    (folder / "many.yaml").write_text(HEAD.replace("version: 1\n", f"version: 1\ntarget: [{targets}]\n") + layers)
+    ran = convlint("check", "many.yaml", "--isolated", "-o", "concise")
+    assert ran.code == 3
+    assert "asks for 500 layers on 50 GPUs; --gpu names those that matter" in ran.out

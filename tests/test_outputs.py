@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import convlint
+from specs import GOOD
 
 from convlint.cli.streams.files import replace_file
 from convlint.errors import UsageError
@@ -286,3 +287,30 @@ def test_a_nul_in_a_path_is_an_error() -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         replace_file("a\0b", "x")
     assert convlint("check", "ok.yaml", "-o", "json=a\0b").code == 2
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_a_link_that_leads_out_of_the_checkout_is_no_output(
+    git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's branch may hold a link under the name that CI writes its report to."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".bashrc").write_text("mine\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    if git:
+        (work / ".git").mkdir()
+    (work / "net.yaml").write_text(GOOD)
+    (work / "report").symlink_to(tmp_path / "home" / ".bashrc")
+    (work / "folder").symlink_to(tmp_path / "home")
+    (work / "inside").symlink_to("kept")
+    (work / "kept").write_text("")
+    monkeypatch.chdir(work)
+    for file in ("report", "folder/.bashrc", "folder/new"):
+        ran = convlint("check", "net.yaml", "--output", f"json={file}")
+        assert ran.code == 2
+        assert "leads out of" in ran.err
+    assert (tmp_path / "home" / ".bashrc").read_text() == "mine\n"
+    assert convlint("check", "net.yaml", "--output", "json=inside").code in (0, 1)
+    assert (work / "inside").is_symlink()
+    assert (work / "kept").read_text().startswith("{")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,36 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out, err) == (130, "", "")
+
+
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    """In the middle of their work, and whatever ended it: nobody waits for what they find."""
+    layers = "".join(
+        f"  - {{C: {60 + i % 7}, H: {8 + i % 50}, W: 9, K: {60 + i % 11}, kernel_size: 3}}\n" for i in range(8000)
+    )
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(f"version: 1\ndefaults: {{N: 8, dtype: fp16}}\nlayers:\n{layers}")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "convlint", "check", ".", "--jobs", "2"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    workers: list[int] = []
+    deadline = time.monotonic() + 30
+    while len(workers) < 2 and time.monotonic() < deadline:
+        tasks = Path(f"/proc/{run.pid}/task").iterdir()
+        workers = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        time.sleep(0.02)
+    time.sleep(0.5)
+    run.kill()
+    run.communicate(timeout=30)
+    deadline = time.monotonic() + 5
+    while left := [pid for pid in workers if Path(f"/proc/{pid}").exists() and _state(pid) != "Z"]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    assert workers
+
+
+def _state(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z"
