@@ -19,6 +19,7 @@ from convlint.rulebook.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSIO
 
 REQUIRED = ("code", "name", "title", "severity", "check", "message", "rationale", "source", "examples")
 KEYS = (*REQUIRED, "scope", "opt_in", "yields_to", "when", "let", "at", "fix", "variants", "loss", "join")
+MOST_PARTS = 200  # names of `let`, variants
 SEVERITIES = ("error", "warning", "info")
 SCOPES = ("layer", "edge", "network", "suppression")
 _OF_LAYERS = ("at", "join", "loss", "yields_to")  # keys that mean nothing for a suppression
@@ -63,7 +64,10 @@ def _rule(rule: Pieces) -> Rule:
     let = _let(rule)
     check = rule.expr(rule.top["check"], "truth", "check")
     default = _case(rule, rule.top, None)
-    cases = [_variant(rule, item, default) for item in rule.items("variants")] + [default]
+    variants = rule.items("variants")
+    if len(variants) > MOST_PARTS:
+        rule.fail(f"variants: more than {MOST_PARTS}", rule.top["variants"])
+    cases = [_variant(rule, item, default) for item in variants] + [default]
     loss, loss_passes = _loss(rule)
     join = _join(rule)
     source = rule.mapping("source", ("document", "section"))
@@ -94,7 +98,10 @@ def _rule(rule: Pieces) -> Rule:
 
 def _let(rule: Pieces) -> tuple[tuple[str, Expr], ...]:
     result = []
-    for name, item in rule.entries("let", "names to expressions").items():
+    entries = rule.entries("let", "names to expressions")
+    if len(entries) > MOST_PARTS:
+        rule.fail(f"let: more than {MOST_PARTS} names", rule.top["let"])
+    for name, item in entries.items():
         if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
             rule.fail(f"let: {shown(name)!r} cannot be a name here", item)
         expr = rule.expr(item, None, f"let: {name}")

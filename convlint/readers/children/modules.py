@@ -10,7 +10,9 @@ import os
 import select
 import signal
 import sys
+import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from convlint.readers import MODULE, ReadOptions
@@ -24,12 +26,16 @@ FORKS = sys.platform.startswith("linux")
 READY = b"ready"
 MEMORY_BYTES = 8 << 30  # models are built without their weights
 _TICK_S = 0.2
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_MOST_GENERATIONS = 50
 
 
 def work(channel: Channel) -> None:
     """Says that torch is loaded, then answers each request with the outcome of reading that model."""
     with suppress(ImportError):  # the reader says so
         import torch  # noqa: F401
+    if FORKS:
+        _adopt_descendants()
     channel.send(READY)
     while (request := channel.receive()) is not None:
         _, reference, options = decode_request(request)
@@ -39,7 +45,9 @@ def work(channel: Channel) -> None:
             if os.getpid() == me:  # else it is a fork of the model's own code
                 channel.send(answer)
             return
-        channel.send(_in_a_fork(reference, options, channel))
+        answer = _in_a_fork(reference, options, channel)
+        _end_descendants()
+        channel.send(answer)
 
 
 def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
@@ -78,6 +86,25 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     if _complete(received):
         return bytes(received[FRAME.size :])
     return encode((None, (InputError(path=reference, message=_ending(os.waitstatus_to_exitcode(status or 0))),)))
+
+
+def _adopt_descendants() -> None:
+    """What a model's code starts becomes this process's child once its own parent is gone, also from other sessions."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_descendants() -> None:
+    """Of a model that has been read; ending one may bring up its own children."""
+    for _ in range(_MOST_GENERATIONS):
+        with suppress(OSError):
+            children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text(encoding="ascii").split()
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
+                os.waitpid(int(child), 0)
+            if not children:
+                return
 
 
 def _bound_memory() -> None:
