@@ -93,7 +93,7 @@ GENERATED: dict[str, tuple[Callable[[], str], int, int, str]] = {
     "merge_bomb": (
         lambda: "x-b: &b {" + ", ".join(f"k{i}: 0" for i in range(200)) + "}\nx-l: [" + "{<<: *b}, " * 100_000 + "]",
         2,
-        5032,
+        5012,
         "<< merges more than 100,000 values in all",
     ),
     "merge_of_merges": (

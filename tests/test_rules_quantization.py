@@ -62,7 +62,7 @@ def test_the_step_of_N_is_what_the_positions_lack_of_64(positions: int, step: in
     assert rule is not None
     values: dict[str, Any] = {"training": True, "first": False, "has_output": True, "C": 64, "K": 64, "N": 33}
     values["NPQ"] = 33 * positions
-    for name, expr in rule.let:
+    for name, expr in rule.decision.let:
         values[name] = expr.evaluate(values)
     assert values["bad_N"] is True
     assert values["step"] == step
