@@ -204,7 +204,7 @@ def bare_run(kind: str, jobs: bool = False) -> Outcome:
     from .seeds import write_valid
 
     options = (*(("--jobs", "2") if jobs else ()), *(("--input", "1x3x8x8") if kind == "module" else ()))
-    with tempfile.TemporaryDirectory(prefix="convlint-bare-") as folder:
+    with tempfile.TemporaryDirectory(prefix="convlint-bare-", ignore_cleanup_errors=True) as folder:
         work = Path(folder) / "work"
         work.mkdir()
         attack = Attack(name=f"bare {kind}", bare=kind, inputs=(write_valid(kind, work),), options=options)

@@ -19,7 +19,7 @@ EACH_S = 0.1
 def verdicts(group: Sequence[Attack], folder: Path) -> Iterator[tuple[Attack, list[str]]]:
     """Each attack of a group and its breaches, all of them from one run where that goes well."""
     if len(group) == 1:
-        with tempfile.TemporaryDirectory(dir=folder) as own:
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
             yield group[0], hold(group[0], Path(own))[1]
         return
     cleared = together(group, folder)
@@ -50,7 +50,7 @@ def together(group: Sequence[Attack], folder: Path) -> set[str]:
         extra_s=EACH_S * len(group),
     )
     bare = bare_of(first)
-    with tempfile.TemporaryDirectory(dir=folder) as own:
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
         outcome = run(joined, Path(own), most_cpu_s=bare.cpu_s + 4 + joined.extra_s, most_mb=bare.mb + 400)
         if breaches(joined, outcome, bare):
             return set()

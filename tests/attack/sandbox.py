@@ -9,6 +9,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def snapshot(folder: Path) -> dict[str, Entry]:
     for here, folders, files in os.walk(folder, followlinks=False):
         for name in (*folders, *files):
             path = os.path.join(here, name)
-            found[os.path.relpath(path, folder)] = _entry(path)
+            with suppress(FileNotFoundError):  # gone since it was listed: an attack that replaces a file goes on
+                found[os.path.relpath(path, folder)] = _entry(path)
     return found
 
 
