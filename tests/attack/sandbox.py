@@ -51,7 +51,8 @@ def _entry(path: str) -> Entry:
         return "large", status.st_mode, status.st_size, status.st_mtime_ns
     mode = status.st_mode & 0o7777
     try:
-        with open(path, "rb") as stream:
+        # it may be a pipe by now, which nobody writes to
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
             content = hashlib.sha256(stream.read()).hexdigest()
     except OSError:
         content = f"unreadable, {status.st_size}, {status.st_mtime_ns}"
