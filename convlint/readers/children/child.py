@@ -189,7 +189,7 @@ _SIGNALS = {int(known): known.name for known in signal.Signals}
 
 def signal_name(status: int | None) -> str | None:
     """Of the signal that ended a process with this exit status; None where none did."""
-    return None if status is None or status >= 0 else _SIGNALS.get(-status, f"signal {-status}")
+    return None if status is None or status >= 0 else _SIGNALS.get(-status, f"number {-status}")
 
 
 def _flags() -> list[str]:
