@@ -61,11 +61,8 @@ class Flaw:
 
 
 def holds(expr: Expr | None, values: LayerFacts) -> bool:
-    """Whether `expr` is known to be true."""
-    try:
-        return expr is not None and bool(expr.evaluate(values))
-    except UnknownValue:
-        return False
+    """Whether there is an `expr`, and it is known to be true."""
+    return expr is not None and expr.holds(values)
 
 
 class Loss(NamedTuple):
