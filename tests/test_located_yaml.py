@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +234,27 @@ def test_a_byte_order_mark_is_dropped(tmp_path: Path) -> None:
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
     assert read_text("-") == "a: 1"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_file_that_turns_into_a_pipe_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, pipe = tmp_path / "net.yaml", tmp_path / "pipe"
+    file.write_text("a: 1")
+    os.mkfifo(pipe)
+    was_a_file = file.stat()
+    writer = threading.Thread(target=_write_once_read, args=(pipe,), daemon=True)  # whoever waits on it would go on
+    writer.start()
+    with monkeypatch.context() as before:
+        before.setattr(Path, "stat", lambda _: was_a_file)
+        with pytest.raises(InputFault, match="not a regular file"):
+            read_text(str(pipe))
+    with open(pipe, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)):
+        writer.join(10)
+
+
+def _write_once_read(pipe: Path) -> None:
+    with suppress(BrokenPipeError):
+        pipe.write_text("a: 2")
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

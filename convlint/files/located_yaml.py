@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
 from convlint.model.location import Span
 
 MAX_BYTES = 4 * 2**20  # a layer takes about 100
@@ -74,7 +75,7 @@ def read_text(path: str) -> str:
                 raise InputFault("is a directory, not a file")
             if not stat.S_ISREG(status.st_mode):
                 raise InputFault("is not a regular file (a pipe, socket or device)")
-            with open(path, "rb") as file:
+            with open_regular(path) as file:  # it may be a pipe by now, on which opening would wait
                 raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputFault(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
