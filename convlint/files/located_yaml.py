@@ -26,8 +26,7 @@ MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merg
 MAX_MERGED_VALUES = 100_000  # of a whole file: few bytes can ask for many merges
 MAX_DIRECTIVES = 20  # lines that begin with %; libyaml compares each %TAG with all before it
 
-# libyaml's line breaks; its marks count lines by them
-LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # libyaml's; its marks count lines by them
 _DIRECTIVE = re.compile("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
