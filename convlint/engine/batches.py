@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from heapq import nlargest
 
 from convlint.engine.hits import Hit
 from convlint.engine.severity import by_batch
@@ -13,6 +14,7 @@ from convlint.model.layer import ConvLayer
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
 _BATCHES_TRIED = 6  # on each side
 _MOST_KINDS = 400  # kinds of layers on which a batch is tried
+_SAMPLE = 100  # of a network with more: those that take most of its time
 
 
 def sets_batch(hit: Hit) -> bool:
@@ -31,6 +33,7 @@ class Batches:
     ) -> None:
         self.layers, self.estimates, self.time_us = layers, estimates, time_us
         self._network_us: dict[tuple[int, int], float] = {}
+        self._samples: dict[int, Sequence[tuple[int, int]]] = {}
 
     def kinds(self, hit: Hit) -> Mapping[int, int]:
         """Of the layers that share the hit's batch, one of each kind and how many are like it."""
@@ -87,6 +90,18 @@ class Batches:
         """Of all layers whose batch is `now`, at batch `N`, as far as it is known."""
         key = now, N
         if key not in self._network_us:
-            kinds = list(self._by_batch[now].items())[:_MOST_KINDS]  # a sample of a network with more
-            self._network_us[key] = sum(times * (self.time_us(index, N) or 0.0) for index, times in kinds)
+            self._network_us[key] = sum(times * (self.time_us(index, N) or 0.0) for index, times in self._tried(now))
         return self._network_us[key] / N
+
+    def _tried(self, now: int) -> Sequence[tuple[int, int]]:
+        """The kinds on which other batches are tried, and how many layers each stands for."""
+        if now not in self._samples:
+            kinds = list(self._by_batch[now].items())
+            if len(kinds) > _MOST_KINDS:
+                kinds = nlargest(_SAMPLE, kinds, key=lambda kind: kind[1] * self._present_us(kind[0]))
+            self._samples[now] = kinds
+        return self._samples[now]
+
+    def _present_us(self, index: int) -> float:
+        estimate = self.estimates[index]
+        return estimate.time_us if estimate else 0.0

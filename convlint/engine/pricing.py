@@ -11,7 +11,7 @@ from convlint.engine.severity import by_price
 from convlint.engine.target_facts import TargetFacts
 from convlint.estimate import LayerEstimate, time_us
 from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import ConvLayer, Dtype, changed, with_output
 from convlint.model.runtime import Runtime
 from convlint.report import Fix, Scalar
 
@@ -48,8 +48,8 @@ def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
                 values.setdefault(name + "_end", value)
     if not values:
         return layer
-    changed = replace(layer, **values)  # type: ignore[arg-type]
-    return changed if _SHAPELESS.issuperset(values) else with_output(changed)
+    fixed = changed(layer, values)
+    return fixed if _SHAPELESS.issuperset(values) else with_output(fixed)
 
 
 def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:

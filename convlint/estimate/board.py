@@ -14,6 +14,8 @@ from convlint.model.layer import Dtype
 
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
+# What CUDA cores multiply in place of Tensor Cores.
+_SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
 
 
 class Unit(NamedTuple):
@@ -40,14 +42,17 @@ class Board:
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         self.estimates: dict[object, PassEstimate | None] = {}
         self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
-        self._units: dict[tuple[Dtype, bool, bool], Unit | None] = {}
+        self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
 
-    def unit(self, compute: Dtype, *, tensor: bool, tensorrt: bool) -> Unit | None:
-        """The Tensor Cores or CUDA cores for a compute dtype; None if they do not multiply it."""
-        key = (compute, tensor, tensorrt)
-        if key not in self._units:
-            self._units[key] = self._build(compute, tensor, tensorrt)
-        return self._units[key]
+    def units(self, compute: Dtype, tensorrt: bool) -> tuple[Unit | None, Unit | None]:
+        """The Tensor Cores and the CUDA cores for a compute dtype; None for those that do not multiply it."""
+        key = compute, tensorrt
+        found = self._units.get(key)
+        if found is None:
+            tensor = self._build(compute, True, tensorrt)
+            simt = _SIMT_TYPE.get(compute, compute) if tensor else compute
+            found = self._units[key] = tensor, self._build(simt, False, tensorrt)
+        return found
 
     def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> Unit | None:
         gpu = self.gpu

@@ -29,18 +29,17 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, us_per_
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     if not problem.nchw and ((c == raw_c and k == raw_k) or not pads):
         return NONE
-    pixels_in = problem.N * problem.D * problem.H * problem.W
-    pixels_out = problem.N * problem.Z * problem.P * problem.Q
-    taps = problem.T * problem.R * problem.S
+    pixels_in, pixels_out, taps, nchw = problem.pixels_in, problem.pixels_out, problem.taps, problem.nchw
+    bytes_ = problem.groups * problem.element_bytes
     transposes = padding = 0.0
     for raw, wide, transposed in (
-        (pixels_in * raw_c, pixels_in * c, problem.nchw),
-        (pixels_out * raw_k, pixels_out * k, problem.nchw),
-        (taps * raw_c * raw_k, taps * c * k, problem.nchw and which == "dgrad"),
+        (pixels_in * raw_c, pixels_in * c, nchw),
+        (pixels_out * raw_k, pixels_out * k, nchw),
+        (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad"),
     ):
         if raw == wide and not transposed:
             continue
-        time = (raw + wide) * problem.groups * problem.dtype.bytes * us_per_byte + const.COPY_KERNEL_US
+        time = (raw + wide) * bytes_ * us_per_byte + const.COPY_KERNEL_US
         if transposed:
             transposes += time
         elif pads:

@@ -41,24 +41,18 @@ class Priced(NamedTuple):
     copies: Copies
 
 
-def useful_flops(problem: Problem) -> int:
-    """2 x multiply-accumulates of any pass."""
-    outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
-    return 2 * outputs * (problem.C // problem.groups) * problem.taps
-
-
 def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
     """DRAM bytes of the GEMM kernel; what a stride skips of x is not read, but dgrad writes all of it."""
-    groups = problem.groups
-    x: float = problem.N * c * groups * problem.D * problem.H * problem.W
-    w = k * groups * c * problem.taps
-    y = problem.N * k * groups * problem.Z * problem.P * problem.Q
+    c_all, k_all = c * problem.groups, k * problem.groups
+    x: float = problem.pixels_in * c_all
+    w = k_all * c * problem.taps
+    y = problem.pixels_out * k_all
     if which != "dgrad" and problem.strided:
         for taps, stride in ((problem.T, problem.StrideD), (problem.R, problem.U), (problem.S, problem.V)):
             x *= min(1.0, taps / stride)
     if which == "fprop":
         y *= 1 + problem.residual_inputs
-    return problem.dtype.bytes * (x + w + y)
+    return problem.element_bytes * (x + w + y)
 
 
 def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
@@ -108,7 +102,7 @@ def direct(case: Case) -> Priced:
     """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     problem, which, board = case[:3]
     factor = depthwise_factor(which)
-    compute_us = useful_flops(problem) / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
+    compute_us = problem.flops / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
     bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
     return _priced_untiled(case, factor * compute_us, factor * bytes_ * board.copy_us_per_byte, NONE)
 
@@ -120,7 +114,7 @@ def depthwise_factor(which: Pass) -> float:
 
 def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
     problem, which, unit = case.problem, case.which, case.unit
-    outputs = problem.N * problem.Z * problem.P * problem.Q * problem.K
+    outputs = problem.pixels_out * problem.K
     choice = Choice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
     )

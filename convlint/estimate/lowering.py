@@ -65,7 +65,7 @@ def implicit_gemm(
         M = N * -(-D // StrideD) * -(-H // U) * -(-W // V)
         per_phase = -(-T // StrideD) * -(-R // U) * -(-S // V)
         zero_fill = owned < phases
-        x_bytes = problem.dtype.bytes * useful if zero_fill else 0
+        x_bytes = problem.element_bytes * useful if zero_fill else 0
         if not tensor:
             batch = 2 if taps == 1 else phases  # a strided 1x1 computes twice what it needs; fit
             steps = -(-k * per_phase // granule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from convlint.estimate.board import Board, board_of
-from convlint.estimate.kernels import Priced, depthwise_factor, useful_flops, without_waves
+from convlint.estimate.kernels import Priced, depthwise_factor, without_waves
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of
@@ -123,8 +123,8 @@ def _describe(
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
     tm, tn, resident, tiles = program.tm, program.tn, program.resident, choice.tiles
-    flops = useful_flops(problem)
-    bytes_ = problem.dtype.bytes * elements
+    flops = problem.flops
+    bytes_ = problem.element_bytes * elements
     direct = lowering.algorithm == "direct"
     if direct:
         resident = 32 * board.gpu.max_warps_per_sm

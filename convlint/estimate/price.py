@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
-from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled, useful_flops
+from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
 from convlint.estimate.search import join
 from convlint.estimate.transforms import transforms
 from convlint.model.layer import Dtype, Pass
 
-# What CUDA cores multiply in place of Tensor Cores.
-_SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
+_STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
+_TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT kernels
 
 
 class Situation(NamedTuple):
@@ -31,26 +32,30 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
     CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
     """
-    compute, tensorrt = situation.compute, situation.tensorrt
-    tensor = board.unit(compute, tensor=True, tensorrt=tensorrt)
-    simt = board.unit(_SIMT_TYPE.get(compute, compute) if tensor else compute, tensor=False, tensorrt=tensorrt)
+    tensor, simt = board.units(situation.compute, situation.tensorrt)
     unit = tensor or simt
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
     ways: list[Priced] = []
     if tensor is None:
-        ways = _on_cuda_cores(case, tensorrt)
+        ways = _on_cuda_cores(case, situation.tensorrt)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
         return _refused(case, simt, situation)
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
         if simt is not None and not _keeps_to_tensor_cores(case):
-            below_us = min(way.time_us for way in ways)
-            ways += _instead_of_tensor_cores(case, simt, below_us)
+            ways += _instead_of_tensor_cores(case, simt, _least(ways).time_us)
     if problem.groups > 1:
         ways.append(direct(case))
-    return min(ways, key=lambda way: way.time_us)
+    return _least(ways)
+
+
+def _least(ways: list[Priced]) -> Priced:
+    return ways[0] if len(ways) == 1 else min(ways, key=_TIME)
+
+
+_TIME = attrgetter("time_us")
 
 
 def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
@@ -74,7 +79,7 @@ def _copies(case: Case, situation: Situation) -> Copies:
 
 
 def _direct_us(case: Case) -> float:
-    return useful_flops(case.problem) / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
+    return case.problem.flops / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
 
 
 def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
@@ -86,7 +91,7 @@ def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
         return [untiled(case, _direct_us(case), _copies(case, situation))]
     if which == "dgrad" and problem.strided and board.cc == "7.5":
         rate = const.STRIDED_POINTWISE_SHARE * 2 * board.fp32_peak
-        return [untiled(case, useful_flops(problem) / rate * 1e6, _copies(case, situation))]
+        return [untiled(case, problem.flops / rate * 1e6, _copies(case, situation))]
     return []
 
 
@@ -122,12 +127,12 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
     """
     problem, which, board, tensor, c, k, moved = case
-    if problem.dtype in (Dtype.fp32, Dtype.tf32):  # on GeForce, Tensor Cores are no faster at tf32
+    if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > tensor.peak
         return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
     here = Case(problem, which, board, simt, c, k, moved)
-    narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS)
-    least_us = useful_flops(problem) / simt.best_flops_per_us
+    narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
+    least_us = problem.flops / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if least_us >= spare_us or join(least_us, moved * board.us_per_byte) >= spare_us:
         return narrow
@@ -142,7 +147,7 @@ def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
     problem, which, unit = case.problem, case.which, case.unit
     if which != "dgrad" or not problem.strided or problem.groups != 1 or problem.C > const.FIRST_LAYER_CHANNELS:
         return []
-    flops = useful_flops(problem) * c / problem.C
+    flops = problem.flops * c / problem.C
     return [untiled(case, flops / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6)]
 
 
@@ -151,13 +156,13 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     newer = cheapest(case.problem, case.which, case.board, situation._replace(pads_nhwc=True))
     if newer is None or simt is None:
         return newer
-    if case.problem.dtype in (Dtype.fp32, Dtype.tf32):
+    if case.problem.dtype in _STORED_IN_32_BITS:
         ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), False)
     else:
         ways = _instead_of_tensor_cores(case, simt, float("inf"))
     if case.problem.groups > 1:
         ways.append(direct(case))
-    least = min(ways, key=lambda way: way.time_us)
+    least = _least(ways)
     return least._replace(time_us=max(least.time_us, newer.time_us))
 
 
@@ -166,7 +171,7 @@ def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf"))
     problem, which, board, unit, c, k, _ = case
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
-    if (any_layout or problem.layout != "NHWC") and problem.dtype in (Dtype.fp32, Dtype.tf32, Dtype.fp16):
+    if (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:
         lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)

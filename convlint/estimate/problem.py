@@ -30,21 +30,14 @@ class Problem(NamedTuple):
     layout: Layout
     residual_inputs: int
     dtype: Dtype
-
-    @property
-    def taps(self) -> int:
-        """Filter points."""
-        return self.T * self.R * self.S
-
-    @property
-    def nchw(self) -> bool:
-        """Whether the tensors are known to be NCHW."""
-        return self.layout == "NCHW"
-
-    @property
-    def strided(self) -> bool:
-        """Whether any stride is greater than 1."""
-        return self.StrideD > 1 or self.U > 1 or self.V > 1
+    # What follows from those and is asked for at every pass and way to run it.
+    taps: int  # filter points
+    pixels_in: int
+    pixels_out: int
+    flops: int  # of any pass: 2 x useful multiply-accumulates
+    element_bytes: int
+    nchw: bool  # the tensors are known to be NCHW
+    strided: bool  # any stride is greater than 1
 
 
 def problem_of(layer: ConvLayer) -> Problem | None:
@@ -61,9 +54,11 @@ def problem_of(layer: ConvLayer) -> Problem | None:
     padded = bool(layer.PadH or layer.PadW or layer.PadD or layer.PadH_end or layer.PadW_end or layer.PadD_end)
     if layer.op == "conv_transpose":
         C, D, H, W, K, Z, P, Q = K, Z, P, Q, C, D, H, W
+    StrideD, U, V, taps, pixels_out = layer.StrideD, layer.U, layer.V, T * R * S, N * Z * P * Q
     return Problem(
-        N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups,
-        padded, layer.layout, layer.residual_inputs, dtype,
+        N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
+        taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
+        layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1,
     )  # fmt: skip
 
 

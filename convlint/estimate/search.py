@@ -116,6 +116,12 @@ def fastest(
         if bound >= (least_whole if whole else least):
             continue
         for split in _WHOLE if whole else _splits(rule, unsplit, total_steps, sms):
+            memory_us, more = bytes_us, 0.0
+            if split > 1:
+                more = family.extra_kernel_us
+                memory_us += 8 * split * batch * M * N * us_per_byte
+                if memory_us + more >= least or bound + more >= least:
+                    continue
             steps = -(-total_steps // split)
             tiles = unsplit * split
             rounds, rest = divmod(-(-tiles // sms), resident)
@@ -123,11 +129,9 @@ def fastest(
             if rest:
                 compute_us += rounds_us[rest] * steps + round_us
             compute_us /= share
-            expected, memory_us, more = compute_us, bytes_us, 0.0
+            expected = compute_us
             if split > 1:
-                memory_us += 8 * split * batch * M * N * us_per_byte
-                more = family.extra_kernel_us
-                if expected + more >= least or memory_us + more >= least:
+                if expected + more >= least:
                     continue
             else:
                 if tiles > wave and rule != "free":

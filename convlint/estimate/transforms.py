@@ -42,7 +42,7 @@ def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:
 
 def _tensors_bytes(problem: Problem) -> int:
     N, C, H, W, K, P, Q = problem.N, problem.C, problem.H, problem.W, problem.K, problem.P, problem.Q
-    return problem.dtype.bytes * (N * C * H * W + N * K * P * Q)
+    return problem.element_bytes * (N * C * H * W + N * K * P * Q)
 
 
 def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> Lowering:
