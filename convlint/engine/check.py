@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
-from convlint.engine.facts import LayerFacts
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
 from convlint.engine.pricing import Price, Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
-from convlint.engine.target_facts import TargetFacts, framework_picks_layout
 from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.facts.layer import LayerFacts
+from convlint.facts.target import TargetFacts, framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
-from convlint.engine.facts import LayerFacts
 from convlint.engine.hits import Flaw, holds
 from convlint.errors import RuleError
+from convlint.facts.layer import LayerFacts
 from convlint.model.layer import ConvLayer
 from convlint.rulebook.expr import ExprError, UnknownValue
 from convlint.rulebook.rule import Case, Rule

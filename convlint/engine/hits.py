@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from convlint.engine.facts import LayerFacts
 from convlint.engine.new_values import new_value
+from convlint.facts.layer import LayerFacts
 from convlint.model.location import Location
 from convlint.report import Scalar, Severity
 from convlint.rulebook.expr import Expr, UnknownValue

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from convlint.engine.hits import COUNT, LAYERS, Hit, Loss
 from convlint.engine.severity import joins, stated
-from convlint.engine.target_facts import shortened
+from convlint.facts.network import shortened
 
 # Layers that say the same are joined from here on even where not all of the network's share it.
 _MANY = 4

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.hits import Hit, Loss
 from convlint.engine.severity import by_price
-from convlint.engine.target_facts import TargetFacts
 from convlint.estimate import LayerEstimate, time_us
+from convlint.facts.target import TargetFacts
 from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, changed, with_output
 from convlint.model.runtime import Runtime

@@ -15,12 +15,13 @@ from types import CodeType
 from typing import Any
 
 from convlint.errors import ConvlintError, suggestion
+from convlint.facts.quantity import Type
+from convlint.facts.unknown import UNKNOWN as UNKNOWN
+from convlint.facts.unknown import UnknownValue as UnknownValue
 from convlint.model.version import Version
 from convlint.rulebook import functions
 from convlint.rulebook.compiled import expression_code, function
-from convlint.rulebook.functions import FUNCTIONS, GLOBALS, Type, bounded
-from convlint.rulebook.unknown import UNKNOWN as UNKNOWN
-from convlint.rulebook.unknown import UnknownValue as UnknownValue
+from convlint.rulebook.functions import FUNCTIONS, GLOBALS, bounded
 
 MAX_LENGTH = 500
 MAX_DEPTH = 20

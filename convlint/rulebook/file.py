@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from convlint.errors import InputFault, RuleError, shown, suggestion
+from convlint.facts.quantity import Type
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.report import RuleInfo, Source
 from convlint.rulebook.decision import compile_decision
 from convlint.rulebook.expr import Expr
-from convlint.rulebook.functions import FUNCTIONS, Type
+from convlint.rulebook.functions import FUNCTIONS
 from convlint.rulebook.pieces import Pieces
 from convlint.rulebook.rule import Case, FixSpec, Join, Rule
 from convlint.rulebook.vocabulary import GPU_NAMES, PLACES, SETTABLE, SUPPRESSION, VOCABULARY
@@ -90,7 +91,7 @@ def _rule(rule: Pieces) -> Rule:
         loss=loss,  # type: ignore[arg-type]
         loss_passes=loss_passes,
         join=join,
-        needs_gpu=loss != "none" or any(n.startswith("gpu.") or n in GPU_NAMES for n in rule.read),
+        needs_gpu=loss != "none" or not GPU_NAMES.isdisjoint(rule.read),
         path=rule.path,
         lines={key: rule.top[key].span[:2] for key in ("code", "name", "yields_to") if key in rule.top},
     )

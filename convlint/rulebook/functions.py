@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from convlint.rulebook.unknown import UNKNOWN
-
-Type = Literal["number", "text", "truth", "version"]
+from convlint.facts.quantity import Type
+from convlint.facts.unknown import UNKNOWN
 
 MAX_RESULT_BITS = 512  # of a whole number that an expression yields: rules feed results into each other
 

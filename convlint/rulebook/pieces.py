@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from convlint.errors import RuleError, shown, suggestion
+from convlint.facts.quantity import Type
 from convlint.files.located_yaml import Value
 from convlint.rulebook.expr import Expr, ExprError, compile_expr
-from convlint.rulebook.functions import Type
 from convlint.rulebook.rule import Fragments, Message, Template
 from convlint.rulebook.vocabulary import VOCABULARY
 

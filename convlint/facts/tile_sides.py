@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from convlint.engine.quantity import Quantity, or_unknown
+from convlint.facts.predicted import predicted
+from convlint.facts.quantity import Table
 
 if TYPE_CHECKING:
-    from convlint.engine.facts import LayerFacts
+    from convlint.facts.layer import LayerFacts
 
 
 def _columns(facts: LayerFacts) -> str:
@@ -55,13 +56,25 @@ def _column_fill(facts: LayerFacts) -> Any:
     return _fill(worst.gemm_N, worst.tile_n)
 
 
-TILE_SIDES: Mapping[str, Quantity] = {
-    "tile_columns": or_unknown(_columns),
-    "tile_rows": or_unknown(_rows),
-    "tile_column_fill": or_unknown(_column_fill),
-    "tile_row_fill": or_unknown(_row_fill),
-    "tile_C": or_unknown(lambda facts: _side(facts, "C")),
-    "tile_K": or_unknown(lambda facts: _side(facts, "K")),
-    "tile_batch_above": or_unknown(lambda facts: _batch(facts, above=True)),
-    "tile_batch_below": or_unknown(lambda facts: _batch(facts, above=False)),
+TILE_SIDES: Table = {
+    "tile_columns": predicted("text", "what lies along the columns of tiles_worst's output: C or K", _columns),
+    "tile_rows": predicted("text", "what lies along its rows: N with the positions, or C or K in wgrad", _rows),
+    "tile_column_fill": predicted("number", "useful share of the width of tiles_worst's tiles", _column_fill),
+    "tile_row_fill": predicted("number", "useful share of the height of tiles_worst's tiles", _row_fill),
+    "tile_C": predicted(
+        "number", "side of tiles_worst's tiles along C (0: they do not cover C)", partial(_side, channels="C")
+    ),
+    "tile_K": predicted(
+        "number", "side of tiles_worst's tiles along K (0: they do not cover K)", partial(_side, channels="K")
+    ),
+    "tile_batch_above": predicted(
+        "number",
+        "smallest N that fills the rows of tiles that tiles_worst has (0: its rows are channels)",
+        partial(_batch, above=True),
+    ),
+    "tile_batch_below": predicted(
+        "number",
+        "largest N that leaves tiles_worst no partly filled row of tiles (0: none)",
+        partial(_batch, above=False),
+    ),
 }

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from convlint.engine.quantity import Quantity, or_unknown
-from convlint.rulebook.unknown import UNKNOWN
+from convlint.facts.quantity import Table, text, truth
+from convlint.facts.unknown import UNKNOWN
 
 if TYPE_CHECKING:
-    from convlint.engine.facts import LayerFacts
+    from convlint.facts.layer import LayerFacts
 
 
 def _shown(value: Any) -> str:
     return "?" if value is UNKNOWN else str(value)
 
 
-def _by(*names: str) -> Quantity:
+def _by(*names: str) -> Callable[[LayerFacts], str]:
     """`3x3`, of three names the last two where there is no depth."""
     return lambda facts: "x".join(_shown(facts[name]) for name in names[0 if facts["dims"] == 3 else 1 :])
 
@@ -49,14 +49,16 @@ def _matches_arriving(facts: LayerFacts) -> Any:
     return not facts["connected"] or all(facts[name] == getattr(facts["arriving"], name) for name in names)
 
 
-SIZES: Mapping[str, Quantity] = {
-    "filter_size": _by("T", "R", "S"),
-    "stride_size": _by("StrideD", "U", "V"),
-    "dilation_size": _by("DilD", "DilH", "DilW"),
-    "input_size": _by("D", "H", "W"),
-    "padding_sizes": _paddings,
-    "input_shape": _input_shape,
-    "arriving_shape": _arriving_shape,
-    "groups_divide": or_unknown(_groups_divide),
-    "matches_arriving": or_unknown(_matches_arriving),
+PRINTED: Table = {
+    "filter_size": text("the filter, such as 3x3, or 3x3x3 in 3-D", _by("T", "R", "S")),
+    "stride_size": text("the stride, such as 2x2, or 1x2x2 in 3-D", _by("StrideD", "U", "V")),
+    "dilation_size": text("the dilation, such as 2x2, or 1x2x2 in 3-D", _by("DilD", "DilH", "DilW")),
+    "input_size": text("the map it reads, such as 56x56, or 8x56x56 in 3-D", _by("D", "H", "W")),
+    "padding_sizes": text("the padding, such as PadH=1, PadW=1", _paddings),
+    "input_shape": text("what it takes, such as C=64, H=56, W=56", _input_shape),
+    "arriving_shape": text("what arrives, such as C=64, H=56, W=56", _arriving_shape),
+    "groups_divide": truth("groups divides C and K", _groups_divide, ("C", "K")),
+    "matches_arriving": truth(
+        "C and the sizes are those that arrive; nothing arrives, so be it", _matches_arriving, ("C", "D", "H", "W")
+    ),
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from convlint.engine.quantity import AXES, Axis, Quantity, or_unknown
+from convlint.facts.quantity import AXES, Axis, Quantity, Table, number, truth
 
 if TYPE_CHECKING:
-    from convlint.engine.facts import LayerFacts
+    from convlint.facts.layer import LayerFacts
 
 
 def _live_pads(axis: Axis, facts: LayerFacts) -> tuple[int, int]:
@@ -64,16 +63,35 @@ def _one(of: Any, axis: Axis, index: int, facts: LayerFacts) -> Any:
 
 
 def _of_axis(axis: Axis) -> dict[str, Quantity]:
-    size = axis.size
+    size, taps, out = axis.size, axis.taps, axis.out
+    needs = size, taps
     return {
-        f"live_Pad{size}": partial(_one, _live_pads, axis, 0),
-        f"live_Pad{size}_end": partial(_one, _live_pads, axis, 1),
-        f"fitting_Dil{size}": partial(_fitting_dilation, axis),
-        f"fitting_Pad{size}": partial(_one, _fitting_pads, axis, 0),
-        f"fitting_Pad{size}_end": partial(_one, _fitting_pads, axis, 1),
-        f"even_Pad{size}": partial(_one, _even_pads, axis, 0),
-        f"even_Pad{size}_end": partial(_one, _even_pads, axis, 1),
-        f"even_OutPad{size}": partial(_one, _even_pads, axis, 2),
+        f"live_Pad{size}": number(
+            f"Pad{size} without the dead taps, {out} as it is", partial(_one, _live_pads, axis, 0), needs
+        ),
+        f"live_Pad{size}_end": number(
+            f"Pad{size}_end without the dead taps, {out} as it is", partial(_one, _live_pads, axis, 1), needs
+        ),
+        f"fitting_Dil{size}": number(
+            f"largest Dil{size}, up to the present one, that leaves no tap of {taps} dead",
+            partial(_fitting_dilation, axis),
+            needs,
+        ),
+        f"fitting_Pad{size}": number(
+            f"Pad{size} that keeps {out} at fitting_Dil{size}", partial(_one, _fitting_pads, axis, 0), needs
+        ),
+        f"fitting_Pad{size}_end": number(
+            f"Pad{size}_end that keeps {out} at fitting_Dil{size}", partial(_one, _fitting_pads, axis, 1), needs
+        ),
+        f"even_Pad{size}": number(
+            f"Pad{size} that keeps a transposed {out} with {taps} raised to its stride's multiple",
+            partial(_one, _even_pads, axis, 0),
+            needs,
+        ),
+        f"even_Pad{size}_end": number(f"Pad{size}_end that does so", partial(_one, _even_pads, axis, 1), needs),
+        f"even_OutPad{size}": number(
+            f"output padding in {axis.word} that does so", partial(_one, _even_pads, axis, 2), needs
+        ),
     }
 
 
@@ -81,9 +99,17 @@ def _padded(facts: LayerFacts) -> bool:
     return any(facts[f"Pad{size}{end}"] > 0 for size in "HWD" for end in ("", "_end"))
 
 
-TAPS: Mapping[str, Quantity] = {
-    "spatial_filter": or_unknown(lambda facts: facts["T"] > 1 or facts["R"] > 1 or facts["S"] > 1),
-    "padded": or_unknown(_padded),
-    "has_output": or_unknown(lambda facts: facts["P"] >= 1 and facts["Q"] >= 1 and facts["Z"] >= 1),
-    **{name: or_unknown(make) for axis in AXES for name, make in _of_axis(axis).items()},
+TAPS: Table = {
+    "spatial_filter": truth(
+        "the filter has more than one tap",
+        lambda facts: facts["T"] > 1 or facts["R"] > 1 or facts["S"] > 1,
+        ("T", "R", "S"),
+    ),
+    "padded": truth("some side is padded", _padded, ("D", "H", "W")),
+    "has_output": truth(
+        "Z, P and Q are at least 1",
+        lambda facts: facts["P"] >= 1 and facts["Q"] >= 1 and facts["Z"] >= 1,
+        ("H", "W", "D"),
+    ),
+    **{name: quantity for axis in AXES for name, quantity in _of_axis(axis).items()},
 }

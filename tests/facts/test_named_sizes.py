@@ -7,33 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from layer_facts import facts
 
-from convlint.engine.facts import LayerFacts
-from convlint.engine.target_facts import TargetFacts
-from convlint.estimate import estimate_layer
-from convlint.files.located_yaml import parse
-from convlint.gpus.gpu import load_gpu
+from convlint.facts.layer import LayerFacts
+from convlint.facts.predicted import PASS_TABLES, Run
+from convlint.facts.quantity import View
+from convlint.facts.unknown import UNKNOWN
 from convlint.model.geometry import transposed_output_size
-from convlint.readers.spec.reader import read_fragment
-from convlint.rulebook.named_sizes import NUMBER, ROOTS, TEXT, TRUTH
-from convlint.rulebook.unknown import UNKNOWN
-from convlint.rulebook.vocabulary import GPU_NAMES, VOCABULARY
-
-
-def facts(*layers: str, gpu: str = "a100") -> LayerFacts:
-    """What rules read of the last of `layers`."""
-    parsed = parse("version: 1\nlayers:\n" + "".join(f"  - {{ {layer} }}\n" for layer in layers))
-    assert parsed is not None
-    network, errors = read_fragment(parsed, "net.yaml")
-    assert network is not None
-    assert not errors, errors
-    shared = TargetFacts(gpu, load_gpu(gpu), network.runtime, "training")
-    last = len(network.layers) - 1
-    edge = next((edge for edge in network.edges if edge.consumer == last), None)
-    producers = tuple(network.layers[index] for index in edge.producers) if edge else ()
-    layer = network.layers[last]
-    return LayerFacts(shared, layer, edge, producers, estimate_layer(layer, shared.gpu, shared.runtime, "training"))
-
+from convlint.rulebook.vocabulary import VOCABULARY
 
 DEAD = "H: 16, W: 16, R: 3, S: 3, dilation: 24, padding: 24"
 TINY = "H: 2, W: 2, R: 5, S: 5, padding: 2"
@@ -111,7 +92,9 @@ SIDES = {
 def test_the_sides_of_a_tile(which: Any, transposed: bool) -> None:
     op = "op: conv_transpose, " if transposed else ""
     found = facts(f"{op}N: 9, C: 1000, H: 14, W: 14, K: 72, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC")
-    found["tiles_worst"] = found.pass_view(which)
+    assert found.estimate is not None
+    run = Run(found.estimate.passes[which], which, found.context.gpu.sms)
+    found["tiles_worst"] = View(PASS_TABLES["tiles_worst"], run)
     m, n = found["tiles_worst"].tile_m, found["tiles_worst"].tile_n
     columns, rows = SIDES[which, transposed]
     channels = {"C": 1000, "K": 72, "N": 9 * 14 * 14}
@@ -153,18 +136,6 @@ def test_what_a_user_can_give_so_that_it_is_known(name: str, needs: tuple[str, .
     if name == "even_OutPadH":
         found = facts("op: conv_transpose, stride: 2, H: 4")
     assert found.needs(frozenset((name,))) == needs
-
-
-def test_every_name_has_its_type_and_those_that_can_be_unknown_say_what_they_need() -> None:
-    for names, kind in ((NUMBER, "number"), (TEXT, "text"), (TRUTH, "truth")):
-        assert {VOCABULARY[name] for name in names} == {kind}
-    tiles = {name for name in (*NUMBER, *TEXT) if name.startswith("tile_")}
-    assert ROOTS.keys() >= {*NUMBER, *TRUTH} - tiles
-    assert tiles <= GPU_NAMES
-    assert not GPU_NAMES & ({*NUMBER, *TEXT, *TRUTH} - tiles)
-    found = facts("groups: 2")
-    for name in (*NUMBER, *TEXT, *TRUTH):
-        found[name]  # every one has a function
 
 
 sizes = st.integers(1, 40)

@@ -1,0 +1,72 @@
+"""The values behind the vocabulary for one layer on one target, and what a rule lacks where one is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from convlint.estimate import LayerEstimate
+from convlint.facts.arriving import arriving
+from convlint.facts.fields import NAMES, values_of
+from convlint.facts.predicted import full_waves, of_pass, worst_tiles, worst_waves
+from convlint.facts.table import OF_LAYERS, QUANTITIES
+from convlint.facts.target import TargetFacts
+from convlint.facts.unknown import UNKNOWN
+from convlint.model.layer import PASSES, ConvLayer
+from convlint.model.network import Edge
+
+# What stands before a dot in the vocabulary, and what several quantities share.
+_OBJECTS: Mapping[str, Callable[[LayerFacts], Any]] = {
+    **{which: partial(of_pass, which=which) for which in PASSES},
+    "tiles_worst": worst_tiles,
+    "waves_worst": worst_waves,
+    "full waves": full_waves,  # spelled as no rule can
+    "arriving": arriving,
+}
+
+
+class LayerFacts(dict[str, Any]):
+    """The namespace in which the rules' expressions about one layer are evaluated; filled as they ask."""
+
+    __slots__ = ("context", "edge", "estimate", "layer", "producers")
+
+    def __init__(
+        self, context: TargetFacts, layer: ConvLayer, edge: Edge | None, producers: tuple[ConvLayer, ...],
+        estimate: LayerEstimate | None,
+    ) -> None:  # fmt: skip
+        super().__init__(context.shared)
+        self.context, self.layer, self.estimate = context, layer, estimate
+        self.edge, self.producers = edge, producers
+        for name, value in zip(NAMES, values_of(layer), strict=True):
+            self[name] = UNKNOWN if value is None else value
+
+    def __missing__(self, name: str) -> Any:
+        quantity = OF_LAYERS.get(name)
+        value = self[name] = quantity.value(self) if quantity else _OBJECTS[name](self)
+        return value
+
+    def needs(self, names: frozenset[str]) -> tuple[str, ...]:
+        """Which values a rule that reads `names` lacks, in words that a user can act on."""
+        lacking: dict[str, None] = {}
+        for name in sorted(names):
+            needs = QUANTITIES[name].needs
+            if callable(needs):
+                lacking.update(dict.fromkeys(needs(self)))
+            elif self._is_unknown(name):
+                lacking.update(dict.fromkeys(need for need in needs or (name,) if self._is_unknown(need)))
+        framework = self.context.runtime.framework
+        owners = {name: QUANTITIES[name].framework for name in lacking if name in QUANTITIES}
+        return tuple(name for name in lacking if owners.get(name) in (None, framework)) or tuple(lacking)
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether nobody gave it; what is no quantity, such as a predicted time, is only named where it is lacking."""
+        if name not in QUANTITIES:
+            return True
+        first, *rest = name.split(".")
+        value = self[first]
+        if rest and first == "arriving" and value is UNKNOWN:  # nothing arrives, so that nothing is lacking
+            return False
+        for attribute in rest:
+            value = getattr(value, attribute)
+        return value is UNKNOWN

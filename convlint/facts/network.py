@@ -1,0 +1,102 @@
+"""What only all layers of a network together show: its time, and where that goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from convlint.estimate import LayerEstimate
+from convlint.facts.quantity import Quantity, Table, Type, number
+from convlint.facts.unknown import UNKNOWN
+from convlint.model.layer import ConvLayer, Dtype
+
+_MOST_NAMED = 5
+
+
+class Whole:
+    """All layers and their estimates; what rests on time is UNKNOWN where one layer's is not predicted."""
+
+    def __init__(
+        self,
+        layers: Sequence[ConvLayer],
+        estimates: Sequence[LayerEstimate | None],
+        precision: Callable[[Dtype], tuple[Dtype, int, bool]],
+    ) -> None:
+        self.layers, self.precision = layers, precision
+        self.priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
+        self.time_us = sum(estimate.time_us for _, estimate in self.priced)
+        self.is_predicted = bool(self.priced) and len(self.priced) == len(layers) and self.time_us > 0
+
+    @cached_property
+    def memory_bound_us(self) -> list[tuple[float, str]]:
+        """What each layer spends in memory-bound passes, and its name."""
+        return [
+            (layer.calls * sum(p.time_us for p in estimate.passes.values() if p.bound_by == "memory"), layer.name)
+            for layer, estimate in self.priced
+        ]
+
+    def launch_us(self) -> float:
+        """What all layers spend on launches and setup."""
+        return sum(layer.calls * sum(p.overhead_us for p in e.passes.values()) for layer, e in self.priced)
+
+    def on_tensor_cores(self) -> Any:
+        """Whether some layer's compute dtype multiplies on Tensor Cores."""
+        dtypes = {layer.dtype for layer in self.layers}
+        if any(dtype is not None and self.precision(dtype)[2] for dtype in dtypes):
+            return True
+        return UNKNOWN if None in dtypes else False
+
+    def is_unaligned(self, layer: ConvLayer) -> bool:
+        """Whether C or K is no multiple of what the layer's compute dtype wants."""
+        if layer.dtype is None or layer.groups > 1:
+            return False
+        multiple = self.precision(layer.dtype)[1]
+        return any(channels is not None and channels % multiple for channels in (layer.C, layer.K))
+
+
+def _timed(kind: Type, meaning: str, of: Callable[[Whole], Any]) -> Quantity:
+    return Quantity(
+        kind, meaning, lambda whole: of(whole) if whole.is_predicted else UNKNOWN, ("predicted time",), gpu=True
+    )
+
+
+def _heaviest(whole: Whole) -> str:
+    return shortened([name for time, name in sorted(whole.memory_bound_us, reverse=True) if time > 0], _MOST_NAMED)
+
+
+NETWORK: Table = {
+    "layers": number("convolutions in the network", lambda whole: len(whole.layers)),
+    "time_us": _timed("number", "predicted time of one step", attrgetter("time_us")),
+    "memory_bound_percent": _timed(
+        "number",
+        "share of the time in passes below the GPU's ridge, in percent",
+        lambda whole: 100 * sum(time for time, _ in whole.memory_bound_us) / whole.time_us,
+    ),
+    "launch_percent": _timed(
+        "number",
+        "share of the time that is launch overhead, in percent",
+        lambda whole: 100 * whole.launch_us() / whole.time_us,
+    ),
+    "memory_bound_layers": _timed("text", "layers with most time in memory-bound passes", _heaviest),
+    "unaligned_nhwc": Quantity(
+        "truth",
+        "some NHWC layer on Tensor Cores has C or K that is no multiple of alignment",
+        lambda whole: any(whole.is_unaligned(layer) for layer in whole.layers if layer.layout == "NHWC"),
+        gpu=True,
+    ),
+    "on_tensor_cores": Quantity(
+        "truth",
+        "compute_dtype of some layer multiplies on this GPU's Tensor Cores",
+        lambda whole: whole.on_tensor_cores(),
+        lambda facts: ("dtype",) if facts["network"].on_tensor_cores is UNKNOWN else (),
+        gpu=True,
+    ),
+}
+
+
+def shortened(names: list[str], most: int) -> str:
+    """Names for a message: `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

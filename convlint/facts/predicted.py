@@ -1,0 +1,181 @@
+"""What the cost model predicts, as rules read it: the passes, the emptiest of them, batches, shares of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from convlint.estimate import PassEstimate, nearest_full_waves
+from convlint.facts.quantity import Quantity, Table, Type, View, number, text
+from convlint.facts.unknown import UNKNOWN
+from convlint.model.layer import PASSES, Pass
+
+if TYPE_CHECKING:
+    from convlint.facts.layer import LayerFacts
+
+_SIZES = ("N", "C", "H", "W", "K", "R", "S")
+
+
+class Run(NamedTuple):
+    """One pass of a layer, as it is predicted to run."""
+
+    estimate: PassEstimate
+    which: Pass
+    sms: int
+
+
+PASS: Table = {
+    "gemm_M": number("gemm.M", attrgetter("estimate.gemm.M")),
+    "gemm_N": number("gemm.N", attrgetter("estimate.gemm.N")),
+    "gemm_K": number("gemm.K", attrgetter("estimate.gemm.K")),
+    "tile_m": number("tile height", lambda run: run.estimate.tile[0]),
+    "tile_n": number("tile width", lambda run: run.estimate.tile[1]),
+    "tiles": number("tiles, split included", attrgetter("estimate.tiles")),
+    "split_k": number("how often gemm.K is split", attrgetter("estimate.split_k")),
+    "waves": number("tiles over SMs x resident tiles", attrgetter("estimate.waves")),
+    "wave_tiles": number("tiles in one full wave", lambda run: run.sms * run.estimate.resident_tiles),
+    "last_wave_tiles": number(
+        "tiles in the last, partly filled wave (0: full)", attrgetter("estimate.last_wave_tiles")
+    ),
+    "tile_efficiency": number("useful share of the tiles", attrgetter("estimate.tile_efficiency")),
+    "wave_efficiency": number("useful share of the waves", attrgetter("estimate.wave_efficiency")),
+    "main_loop_steps": number("steps of gemm.K that one tile takes", attrgetter("estimate.main_loop_steps")),
+    "resident_warps": number("warps on one SM", attrgetter("estimate.resident_warps")),
+    "time_us": number("predicted time", attrgetter("estimate.time_us")),
+    "overhead_us": number("launch and setup time", attrgetter("estimate.overhead_us")),
+    "arithmetic_intensity": number("FLOPs per byte", attrgetter("estimate.arithmetic_intensity")),
+    "bound_by": text("compute, memory or launch", attrgetter("estimate.bound_by")),
+    "algorithm": text("implicit-gemm, winograd, fft or direct", attrgetter("estimate.algorithm")),
+}
+# of the passes in use, the one with the emptiest tiles and the one with the emptiest waves
+_WORST: dict[str, Table] = {
+    "tiles_worst": {
+        **PASS,
+        "pass_name": text("the compute-bound pass with the emptiest tiles", attrgetter("which")),
+    },
+    "waves_worst": {
+        **PASS,
+        "pass_name": text("of fprop and dgrad with a full wave, the one with the emptiest waves", attrgetter("which")),
+    },
+}
+PASS_TABLES: dict[str, Table] = {**dict.fromkeys(PASSES, PASS), **_WORST}
+
+# What is read where no pass has the flaw in question.
+_UNFLAWED = {"tile_efficiency": 1.0, "wave_efficiency": 1.0, "pass_name": "fprop"}
+
+
+def _unflawed(name: str, _subject: None) -> Any:
+    return _UNFLAWED.get(name, UNKNOWN)
+
+
+_NO_PASS = View({name: row._replace(of=partial(_unflawed, name)) for name, row in _WORST["tiles_worst"].items()}, None)
+
+
+def lacking_prediction(facts: LayerFacts) -> tuple[str, ...]:
+    """What a user would have to give for the layer's time to be predicted."""
+    if facts.estimate is not None:
+        return ()
+    lacking = [size for size in _SIZES if getattr(facts.layer, size) is None]
+    lacking += ["dtype"] if facts.layer.dtype is None else []
+    return tuple(lacking) or ("predicted time",)
+
+
+def predicted(kind: Type, meaning: str, of: Callable[[LayerFacts], Any]) -> Quantity:
+    """A quantity that follows from the estimate."""
+    return Quantity(kind, meaning, of, lacking_prediction, gpu=True)
+
+
+def of_pass(facts: LayerFacts, which: Pass) -> Any:
+    """The pass, or UNKNOWN where it is not run or not predicted."""
+    estimate = facts.estimate.passes.get(which) if facts.estimate else None
+    return UNKNOWN if estimate is None else View(PASS, Run(estimate, which, facts.context.gpu.sms))
+
+
+def worst_tiles(facts: LayerFacts) -> Any:
+    """The compute-bound pass with the emptiest tiles; a view without flaws where no pass is compute-bound."""
+    return _worst(facts, "tiles_worst", "tile_efficiency", lambda _, estimate: estimate.bound_by == "compute")
+
+
+def worst_waves(facts: LayerFacts) -> Any:
+    """Of fprop and dgrad, whose tiles follow N, the one with the emptiest waves among those of one wave or more."""
+    return _worst(
+        facts, "waves_worst", "wave_efficiency", lambda which, estimate: which != "wgrad" and estimate.waves >= 1
+    )
+
+
+def _worst(facts: LayerFacts, name: str, efficiency: str, counts: Callable[[Pass, PassEstimate], bool]) -> Any:
+    if facts.estimate is None:
+        return UNKNOWN
+    passes = [(which, estimate) for which, estimate in facts.estimate.passes.items() if counts(which, estimate)]
+    if not passes:
+        return _NO_PASS
+    which, worst = min(passes, key=lambda entry: float(getattr(entry[1], efficiency)))
+    return View(_WORST[name], Run(worst, which, facts.context.gpu.sms))
+
+
+def full_waves(facts: LayerFacts) -> Any:
+    """The nearest smaller and larger N with full waves in the pass that loses most to waves; 0: none."""
+    worst = facts["waves_worst"]
+    if worst is UNKNOWN:
+        return UNKNOWN, UNKNOWN
+    below, above = nearest_full_waves(facts.layer, worst.pass_name, facts.context.gpu, facts.context.runtime)
+    return below or 0, above or 0
+
+
+def _batch_to_fill(facts: LayerFacts) -> Any:
+    """The smallest N at which fprop and dgrad have a tile for every SM, with the splits that they run with now."""
+    if facts["fprop"] is UNKNOWN or facts["N"] is UNKNOWN:
+        return UNKNOWN
+    wanted, sms = facts["N"], facts.context.gpu.sms
+    for which in ("fprop", "dgrad"):
+        view = facts[which]
+        if view is not UNKNOWN and view.tiles < sms:
+            columns = facts.layer.groups * view.split_k * -(-view.gemm_N // view.tile_n)
+            rows = -(-sms // columns)
+            wanted = max(wanted, (rows - 1) * view.tile_m * facts["N"] // view.gemm_M + 1)
+    return wanted
+
+
+def _wgrad_per_tap(facts: LayerFacts) -> bool:
+    """Whether wgrad's tiles are those of one GEMM per tap, C high (CG 4.4.2); where it is not predicted, they are."""
+    view, layer = facts["wgrad"], facts.layer
+    if view is UNKNOWN or layer.C is None or layer.K is None:
+        return True
+    rows = -(-(layer.C // layer.groups) // view.tile_m)
+    columns = -(-(layer.K // layer.groups) // view.tile_n)
+    taps = (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
+    return bool(view.tiles == taps * layer.groups * rows * columns * view.split_k)
+
+
+def _tile(facts: LayerFacts) -> Any:
+    worst = facts["tiles_worst"]
+    return UNKNOWN if worst.tile_m is UNKNOWN else f"{worst.tile_m}x{worst.tile_n}"
+
+
+def _layer_percent(facts: LayerFacts) -> Any:
+    total = facts.context.time_us
+    return UNKNOWN if facts.estimate is None or not total else 100 * facts.estimate.time_us / total
+
+
+PREDICTED: Table = {
+    "has_dgrad": Quantity(
+        "truth", "dgrad is run and its time predicted", lambda facts: facts["dgrad"] is not UNKNOWN, gpu=True
+    ),
+    "has_wgrad": Quantity(
+        "truth", "wgrad is run and its time predicted", lambda facts: facts["wgrad"] is not UNKNOWN, gpu=True
+    ),
+    "wgrad_per_tap": Quantity(
+        "truth", "wgrad is tiled once for each filter tap, or not predicted", _wgrad_per_tap, gpu=True
+    ),
+    "tile": predicted("text", "tile of tiles_worst, such as 128x128", _tile),
+    "batch_below": predicted(
+        "number", "nearest smaller N whose waves are full (0: none)", lambda facts: facts["full waves"][0]
+    ),
+    "batch_above": predicted(
+        "number", "nearest larger N whose waves are full (0: none)", lambda facts: facts["full waves"][1]
+    ),
+    "batch_to_fill": predicted("number", "smallest N whose fprop tiles fill one wave (0: none)", _batch_to_fill),
+    "layer_percent": predicted("number", "the layer's share of the network's time, in percent", _layer_percent),
+}

@@ -1,0 +1,166 @@
+"""What all layers of one network share on one target: the GPU, the runtime, the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from convlint.estimate import LayerEstimate, compute_dtype
+from convlint.facts.network import NETWORK, Whole
+from convlint.facts.quantity import Quantity, Table, Type, View, known, number, text, truth
+from convlint.facts.support import SUPPORT, Libraries
+from convlint.facts.unknown import UnknownValue
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import ConvLayer, Dtype, Mode
+from convlint.model.runtime import Runtime
+
+if TYPE_CHECKING:
+    from convlint.facts.layer import LayerFacts
+
+# Tensor Core vectors are 16 bytes wide: the guide's 8 for fp16 and 4 for tf32; TensorRT packs int8 by 32 (CG 4.4.3).
+_ALIGN = {Dtype.fp16: 8, Dtype.bf16: 8, Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
+_LAYOUT_PICKERS = ("jax", "tensorrt", "tensorflow")
+
+
+def _of_gpu(kind: Type, name: str, meaning: str) -> Quantity:
+    return Quantity(kind, meaning, lambda target: known(getattr(target.gpu, name)), gpu=True)
+
+
+def _multiplies(dtype: str, target: TargetFacts) -> bool:
+    return dtype in target.gpu.tensor_dtypes
+
+
+GPU: Table = {
+    "id": text("the target, as the user named it", lambda target: target.label, gpu=True),
+    "name": _of_gpu("text", "name", "the GPU's full name"),
+    "architecture": _of_gpu(
+        "text", "architecture", "kepler, maxwell, pascal, volta, turing, ampere, ada, hopper or blackwell"
+    ),
+    "chip": _of_gpu("text", "chip", "the chip, such as GK110"),
+    "compute_capability": _of_gpu("version", "compute_capability", "compute capability"),
+    "sms": _of_gpu("number", "sms", "streaming multiprocessors"),
+    "fp64_ratio": _of_gpu("number", "fp64_ratio", "fp64 rate over fp32 rate"),
+    "dies_per_board": _of_gpu("number", "dies_per_board", "CUDA devices on one board"),
+    "pcie_gen": _of_gpu("number", "pcie_gen", "PCIe generation"),
+    "concurrent_kernels": _of_gpu("number", "concurrent_kernels", "kernels that can run at once"),
+    "tensor_cores": _of_gpu("truth", "tensor_cores", "has Tensor Cores"),
+    "fast_fp16": _of_gpu("truth", "fast_fp16", "fp16 arithmetic at fp32's rate or more"),
+    "hyper_q": _of_gpu("truth", "hyper_q", "32 hardware work queues"),
+    "geforce": _of_gpu("truth", "geforce", "a consumer board"),
+    "integrated": _of_gpu("truth", "integrated", "shares memory with the CPU (Jetson)"),
+    **{
+        f"tensor_{dtype}": truth(f"Tensor Cores multiply {dtype}", partial(_multiplies, dtype), gpu=True)
+        for dtype in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")
+    },
+}
+
+
+def _setting(kind: Type, name: str, meaning: str = "", framework: str | None = None) -> Quantity:
+    return Quantity(
+        kind, meaning or f"the setting {name}", lambda runtime: known(getattr(runtime, name)), framework=framework
+    )
+
+
+RUNTIME: Table = {
+    "framework": _setting("text", "framework", "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ..."),
+    "framework_version": _setting("version", "framework_version", "the framework's version"),
+    "cuda": _setting("version", "cuda", "CUDA's version"),
+    "cudnn": _setting("version", "cudnn", "cuDNN's version"),
+    "tensorrt": _setting("version", "tensorrt", "TensorRT's version", "tensorrt"),
+    "compile": _setting("truth", "compile"),
+    "cudnn_benchmark": _setting("truth", "cudnn_benchmark", framework="pytorch"),
+    "fixed_input_size": _setting("truth", "fixed_input_size"),
+    "deterministic": _setting("truth", "deterministic"),
+    "tf32": _setting("truth", "tf32"),
+    "prefer_nhwc": _setting("truth", "prefer_nhwc"),
+    "pinned_memory": _setting("truth", "pinned_memory"),
+    "tf_cudnn_use_autotune": _setting("truth", "tf_cudnn_use_autotune", framework="tensorflow"),
+    "cudnn_conv_algo_search": _setting(
+        "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT", "onnxruntime"
+    ),
+    "mxnet_cudnn_autotune_default": _setting(
+        "number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT", "mxnet"
+    ),
+    "xla_gpu_autotune_level": _setting("number", "xla_gpu_autotune_level", "xla_gpu_autotune_level", "jax"),
+    "gpu_clock": _setting("text", "gpu_clock", "base or boost"),
+}
+VIEWS: dict[str, Table] = {"gpu": GPU, "runtime": RUNTIME, "support": SUPPORT, "network": NETWORK}
+
+def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
+    dtype = facts.layer.dtype
+    if dtype is None:
+        raise UnknownValue
+    return facts.context.precision(dtype)
+
+
+TARGET: Table = {
+    "mode": text("training or inference", lambda facts: facts.context.mode),
+    "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
+    "framework_picks_layout": truth(
+        "the framework chooses the layout itself", lambda facts: framework_picks_layout(facts.context.runtime)
+    ),
+    "compute_dtype": text(
+        "what multiplies on this GPU with this runtime",
+        lambda facts: _precision(facts)[0],
+        ("dtype",),
+        gpu=True,
+    ),
+    "alignment": number(
+        "multiple that the compute dtype's Tensor Core vectors want (1: none)",
+        lambda facts: _precision(facts)[1],
+        ("dtype",),
+        gpu=True,
+    ),
+    "on_tensor_cores": truth(
+        "compute_dtype multiplies on this GPU's Tensor Cores",
+        lambda facts: _precision(facts)[2],
+        ("dtype",),
+        gpu=True,
+    ),
+}
+
+
+def framework_picks_layout(runtime: Runtime) -> bool:
+    """Whether the framework is known to choose the convolution's layout itself, whatever the user declares."""
+    return (
+        runtime.framework in _LAYOUT_PICKERS
+        or runtime.compile is True
+        or (runtime.framework == "onnxruntime" and runtime.prefer_nhwc is True)
+    )
+
+
+def alignment(compute: Dtype, runtime: Runtime) -> int:
+    """The multiple that channels should have for Tensor Cores of this type (CG 1, 4.4.3)."""
+    if compute == Dtype.int8 and (runtime.framework == "tensorrt" or runtime.tensorrt is not None):
+        return 32
+    return _ALIGN.get(compute, 1)
+
+
+class TargetFacts:
+    """What all layers of one network share on one target; `shared` is what their facts begin with."""
+
+    def __init__(self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode) -> None:
+        self.label, self.gpu, self.runtime, self.mode = label, gpu, runtime, mode
+        self.time_us = 0.0
+        self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
+        self.shared: dict[str, Any] = {
+            "gpu": View(GPU, self),
+            "runtime": View(RUNTIME, runtime),
+            "support": View(SUPPORT, Libraries(gpu, runtime)),
+        }
+
+    def add_network(self, layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None]) -> None:
+        """Adds what only all layers together show: the network's time and where it goes."""
+        whole = Whole(layers, estimates, self.precision)
+        self.time_us = whole.time_us
+        self.shared["network"] = View(NETWORK, whole)
+
+    def precision(self, dtype: Dtype) -> tuple[Dtype, int, bool]:
+        """(compute dtype, alignment, whether Tensor Cores multiply it)."""
+        found = self._precision.get(dtype)
+        if found is None:
+            compute = compute_dtype(dtype, self.gpu, self.runtime)
+            tensor = compute.value in self.gpu.tensor_dtypes and compute != Dtype.fp64
+            found = self._precision[dtype] = (compute, alignment(compute, self.runtime) if tensor else 1, tensor)
+        return found

@@ -1,0 +1,97 @@
+"""The one table of quantities: every row has a value of its type, or is unknown and says what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from layer_facts import facts
+
+from convlint.facts.layer import LayerFacts
+from convlint.facts.table import QUANTITIES
+from convlint.facts.unknown import UNKNOWN
+from convlint.model.version import Version
+
+FULL = "N: 256, H: 32, W: 32, K: 64, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, bias: true"
+BEFORE = "name: a, N: 256, C: 3, H: 32, W: 32, K: 62, kernel_size: 3, padding: 1, dtype: fp16, layout: NCHW"
+SETTINGS = (
+    "framework: pytorch, framework_version: '2.1', cuda: '11.8', cudnn: '8.9', tensorrt: '8.6', compile: false, "
+    "cudnn_benchmark: true, fixed_input_size: true, deterministic: false, prefer_nhwc: true, pinned_memory: true, "
+    "tf_cudnn_use_autotune: true, cudnn_conv_algo_search: EXHAUSTIVE, mxnet_cudnn_autotune_default: 1, "
+    "xla_gpu_autotune_level: 4, gpu_clock: boost"
+)
+# may stay unknown although all is given: nothing states them, or nothing bounds them
+LEFT = {
+    "norm_follows", "gpu.chip", "declared_P", "declared_Q", "declared_Z", "support.cuda_last", "support.cudnn_last",
+    "support.tensorrt_last", "support.framework_first", "support.framework_last", "support.framework_dropped",
+    "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old",
+}  # fmt: skip
+PYTHON = {"number": (int, float), "text": (str,), "truth": (bool,), "version": (Version,)}
+
+
+def value(of: LayerFacts, name: str) -> Any:
+    """As a rule's expression looks it up."""
+    first, *rest = name.split(".")
+    found = of[first]
+    return getattr(found, rest[0]) if rest else found
+
+
+@pytest.fixture(scope="module")
+def full() -> LayerFacts:
+    return facts(BEFORE, FULL, runtime=SETTINGS)
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_layer_with_everything_given_has_a_value_of_the_type(name: str, full: LayerFacts) -> None:
+    found = value(full, name)
+    if name in LEFT and found is UNKNOWN:
+        return
+    assert isinstance(found, PYTHON[QUANTITIES[name].type])
+    assert isinstance(found, bool) == (QUANTITIES[name].type == "truth")
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_layer_of_which_nothing_is_known_says_what_is_lacking(name: str) -> None:
+    nothing = facts("name: a")
+    nobody_gives = name.startswith(("arriving.", "support.", "declared_")) or name in LEFT
+    if value(nothing, name) is UNKNOWN and not nobody_gives:
+        assert nothing.needs(frozenset((name,)))
+
+
+def test_what_is_known_needs_nothing(full: LayerFacts) -> None:
+    for name in QUANTITIES:
+        if value(full, name) is not UNKNOWN:
+            assert full.needs(frozenset((name,))) == (), name
+
+
+def test_only_what_is_said_to_depend_on_the_target_does() -> None:
+    targets = [facts(BEFORE, FULL, gpu=gpu, runtime=SETTINGS) for gpu in ("a100", "k80", "t4")]
+    for name, quantity in QUANTITIES.items():
+        if not quantity.gpu:
+            first, *others = (value(of, name) for of in targets)
+            assert all(other is first or other == first for other in others), name
+
+
+def test_every_meaning_is_there_once() -> None:
+    meanings = [quantity.meaning for quantity in QUANTITIES.values()]
+    assert all(meanings)
+    doubled = {meaning for meaning in meanings if meanings.count(meaning) > 1}
+    # sides of one padding are told apart by their names alone
+    assert doubled <= {meaning for meaning in doubled if meaning.endswith("does so")}, doubled
+
+
+@pytest.mark.parametrize(
+    ("runtime", "names", "needs"),
+    [
+        ("framework: pytorch", ("runtime.cudnn_benchmark",), ("runtime.cudnn_benchmark",)),
+        # who runs another framework is not asked for what one alone has, as long as anything else is lacking
+        ("framework: jax", ("runtime.cudnn_benchmark", "runtime.fixed_input_size"), ("runtime.fixed_input_size",)),
+        ("framework: jax", ("runtime.cudnn_benchmark",), ("runtime.cudnn_benchmark",)),
+        ("framework: pytorch", ("support.cudnn_too_old",), ("runtime.cudnn",)),
+        ("cudnn: '8.1'", ("support.cudnn_too_old",), ()),
+        ("", ("layer_percent", "network.time_us"), ("N", "C", "H", "W", "K", "dtype", "predicted time")),
+        ("framework: pytorch", ("network.on_tensor_cores", "alignment"), ("dtype",)),
+    ],
+)  # fmt: skip
+def test_what_a_rule_lacks(runtime: str, names: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    assert facts("R: 3, S: 3", runtime=runtime).needs(frozenset(names)) == needs

@@ -1,0 +1,27 @@
+"""What rules read of one layer, for tests of quantities."""
+
+from __future__ import annotations
+
+from convlint.estimate import estimate_layer
+from convlint.facts.layer import LayerFacts
+from convlint.facts.target import TargetFacts
+from convlint.files.located_yaml import parse
+from convlint.gpus.gpu import load_gpu
+from convlint.readers.spec.reader import read_fragment
+
+
+def facts(*layers: str, gpu: str = "a100", runtime: str = "") -> LayerFacts:
+    """Those of the last of `layers`, each the inside of a mapping, as is `runtime`."""
+    head = f"version: 1\nruntime: {{ {runtime} }}\nlayers:\n" if runtime else "version: 1\nlayers:\n"
+    parsed = parse(head + "".join(f"  - {{ {layer} }}\n" for layer in layers))
+    assert parsed is not None
+    network, errors = read_fragment(parsed, "net.yaml")
+    assert network is not None
+    assert not errors, errors
+    shared = TargetFacts(gpu, load_gpu(gpu), network.runtime, "training")
+    estimates = [estimate_layer(layer, shared.gpu, shared.runtime, "training") for layer in network.layers]
+    shared.add_network(network.layers, estimates)
+    last = len(network.layers) - 1
+    edge = next((edge for edge in network.edges if edge.consumer == last), None)
+    producers = tuple(network.layers[index] for index in edge.producers) if edge else ()
+    return LayerFacts(shared, network.layers[last], edge, producers, estimates[last])
