@@ -68,11 +68,13 @@ class Table:
 def process(command: Sequence[str], *, exits: int = 0, cwd: Path | None = None) -> Cost:
     """What one whole process with its children took; its output is thrown away.
 
-    Ends the run where it exits otherwise than expected: a crash is quick, but no measurement.
+    Ends the run where it exits otherwise than expected: a crash is quick, but no measurement. Python keeps a checkout's
+    byte code as an installation has it, whatever the environment says: compiling is no part of a check.
     """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile() as errors:
         begin = time.perf_counter()
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, cwd=cwd)
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, cwd=cwd, env=environment)
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
