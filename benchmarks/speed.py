@@ -147,7 +147,7 @@ def bench_models(bench: Bench) -> None:
         bench.processes(name, ours, [PYTHON, "-c", given.TORCH_ALONE], exits=1, cwd=bench.folder, aim="<= 1.2")
     weights = bench.folder / "weights.safetensors"
     given.write_safetensors(weights, 500)
-    name = "check 1,000 safetensors : read the header"
+    name = "check a safetensors header of 1,000 tensors : read it"
     theirs = [PYTHON, "-c", given.HEADER_ALONE, str(weights)]
     bench.processes(name, convlint("check", str(weights)), theirs, aim="<= 1.5")
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from readme_examples import README
 
 from convlint import lint
 
@@ -30,7 +31,7 @@ LINES = {
         ("check ResNet-50 as ONNX", ["onnx"], True),
         ("read ResNet-50 as ONNX in a child", ["onnx"], True),
         ("check a transformers ResNet", ["torch", "transformers"], True),
-        ("check 1,000 safetensors", [], True),
+        ("check a safetensors header", [], True),
     ),
     "estimates": (
         ("three passes of a layer", [], False),
@@ -39,6 +40,7 @@ LINES = {
     "formats": (("check, 300 layers (20 shapes repeated), all formats", [], True),),
     "config": (("check 5 layers, configuration eight folders up", [], True),),
 }  # fmt: skip
+SECTION = README.read_text(encoding="utf-8").partition("\n## Speed\n")[2].partition("\n## ")[0]
 needs_wait4 = pytest.mark.skipif(sys.platform == "win32", reason="os.wait4 measures, which Windows does not have")
 
 
@@ -61,6 +63,8 @@ def test_every_section_runs_after_the_others_and_prints_its_lines(scripts) -> No
     assert rows[0] == ["comparison", "convlint", "peer", "ratio", "CPU ratio", "aim"]
     assert set(rows[1]) == {"---"}
     assert list(LINES) == list(scripts[0].SECTIONS)
+    named = [re.sub(r"\b30\b", "1,000", re.sub(r"\b300\b", "10,000", row[0])) for row in rows[2:]]
+    assert named == re.findall(r"^\| (?!comparison|---)(.*?) \|", SECTION, re.MULTILINE)  # the table in README
     expected = [line for lines in LINES.values() for line in lines]
     assert len(rows) - 2 == len(expected)
     for (name, ours, theirs, ratio, _, aim), (begins, packages, has_peer) in zip(rows[2:], expected, strict=True):
