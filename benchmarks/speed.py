@@ -1,272 +1,221 @@
 """Speed of convlint against peers that do the part of the work nobody can avoid, measured side by side.
 
 Every comparison alternates the two sides in one run and prints medians and the ratio of medians; absolute times say
-more about the machine than about either side. Whole processes are timed from outside, peak memory is the operating
-system's own figure.
+more about the machine than about either side. Whole processes are timed from outside, on the clock and on the
+processor; the processor's time suffers less from what else the machine does. Peak memory is the operating system's own
+figure. What cannot be compared here, for want of a package, is named with the reason.
 
-    python benchmarks/speed.py [--runs 9] [spec models estimates formats config]
+    python benchmarks/speed.py [--runs 9] [--quick] [--markdown] [spec flawed models estimates formats config]
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import os
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
+import speed_inputs as given
+from side_by_side import Row, Table, call, compare, process, shown
+
 PYTHON = sys.executable
-# (C, H = W, K, filter, stride, padding): the shapes of ResNet-50, over and over, as large networks repeat theirs
-SHAPES = (
-    (64, 56, 64, 1, 1, 0), (64, 56, 64, 3, 1, 1), (64, 56, 256, 1, 1, 0), (256, 56, 64, 1, 1, 0),
-    (256, 56, 128, 1, 1, 0), (128, 56, 128, 3, 2, 1), (128, 28, 512, 1, 1, 0), (256, 56, 512, 1, 2, 0),
-    (512, 28, 128, 1, 1, 0), (128, 28, 128, 3, 1, 1), (512, 28, 256, 1, 1, 0), (256, 28, 256, 3, 2, 1),
-    (256, 14, 1024, 1, 1, 0), (512, 28, 1024, 1, 2, 0), (1024, 14, 256, 1, 1, 0), (256, 14, 256, 3, 1, 1),
-    (1024, 14, 512, 1, 1, 0), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 0), (2048, 7, 512, 1, 1, 0),
-)  # fmt: skip
-HEAD = "version: 1\ntarget: [a100]\ndefaults: { N: 256, dtype: fp16, layout: NHWC }\nlayers:\n"
+REPEATED = f"layers ({len(given.SHAPES)} shapes repeated)"
 
 
-def spec_text(layers: int, *, distinct: bool = False) -> str:
-    """A spec of `layers` layers: ResNet-50's shapes repeated, or every layer another."""
-    lines = []
-    for i in range(layers):
-        if distinct:
-            C, H, K, R, stride, pad = 64 * (1 + i % 31), 7 + i % 50, 64 * (1 + i % 29), 3, 1 + i // 5000 % 2, 1
-        else:
-            C, H, K, R, stride, pad = SHAPES[i % len(SHAPES)]
-        sizes = f"C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}, stride: {stride}, padding: {pad}"
-        lines.append(f"  - {{ name: layer{i}, {sizes} }}\n")
-    return HEAD + "".join(lines)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A run: how often, how large, where its files may lie and where its lines go."""
+
+    folder: Path
+    runs: int
+    layers: int  # of a large spec
+    fewer: int  # of one whose memory a large one's is compared with
+    warm_up: bool
+    table: Table
+
+    def write(self, name: str, text: str) -> str:
+        """A file for the two sides to work on."""
+        (self.folder / name).write_text(text)
+        return str(self.folder / name)
+
+    def processes(
+        self, name: str, ours: list[str], theirs: list[str], *, aim: str, exits: int = 0, cwd: Path | None = None
+    ) -> None:
+        """Compares two processes; ours ends with `exits`, theirs with 0."""
+        sides = partial(process, ours, exits=exits, cwd=cwd), partial(process, theirs, cwd=cwd)
+        self.table.add(compare(name, *sides, runs=self.runs, warm_up=self.warm_up, aim=aim))
+
+    def lacks(self, name: str, *packages: str) -> bool:
+        """Whether the comparison needs packages that are not here; says so where it does."""
+        missing = [package for package in packages if find_spec(package) is None]
+        if missing:
+            self.table.leave_out(name, f"needs {' and '.join(missing)}, not installed")
+        return bool(missing)
+
+    def lacks_libyaml(self, name: str) -> bool:
+        """Whether PyYAML was built without its loader in C; says so where it was."""
+        import yaml
+
+        if not hasattr(yaml, "CSafeLoader"):
+            self.table.leave_out(name, "needs PyYAML with libyaml")
+            return True
+        return False
 
 
-def process(command: list[str]) -> tuple[float, int]:
-    """Wall seconds and peak bytes of one whole process; its output is thrown away."""
-    begin = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode not in (0, 1):  # 1: findings; anything else was no check
-        raise SystemExit(f"exit {child.returncode}: {' '.join(command)}")
-    return time.perf_counter() - begin, usage.ru_maxrss * 1024
+def script(name: str, *arguments: str) -> list[str]:
+    """The command line of a program that is installed beside this Python."""
+    path = Path(PYTHON).with_name(name)
+    return [str(path), *arguments] if path.exists() else [PYTHON, "-m", name, *arguments]
 
 
-def compare(name: str, ours: list[str], theirs: list[str], *, runs: int, aim: str) -> None:
-    """Alternates two processes and prints the medians, the ratio and the aim."""
-    for command in (ours, theirs):
-        process(command)
-    pairs = [(process(ours)[0], process(theirs)[0]) for _ in range(runs)]
-    show(name, [a for a, _ in pairs], [b for _, b in pairs], aim)
+convlint = partial(script, "convlint")
+yamllint = partial(script, "yamllint", "-d", "relaxed")
 
 
-def compare_calls(name: str, ours: Callable[[], object], theirs: Callable[[], object], *, runs: int, aim: str) -> None:
-    """Alternates two calls in this process and prints the medians, the ratio and the aim."""
-    pairs = []
-    for _ in range(runs):
-        pairs.append((timed(ours), timed(theirs)))
-    show(name, [a for a, _ in pairs], [b for _, b in pairs], aim)
-
-
-def timed(call: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
-def show(name: str, ours: list[float], theirs: list[float], aim: str) -> None:
-    """One line of the table."""
-    a, b = statistics.median(ours), statistics.median(theirs)
-    print(f"{name:<58} {a * 1e3:9.1f} ms {b * 1e3:9.1f} ms   ratio {a / b:5.2f}   aim {aim}", flush=True)
-
-
-def convlint(*arguments: str) -> list[str]:
-    """The command line of this installation's convlint."""
-    script = Path(PYTHON).with_name("convlint")
-    return [str(script), *arguments] if script.exists() else [PYTHON, "-m", "convlint", *arguments]
-
-
-def bench_spec(folder: Path, runs: int) -> None:
+def bench_spec(bench: Bench) -> None:
     """The YAML path: against yamllint on the same file, against PyYAML's C loader alone, and memory per layer."""
-    files = {}
-    for count in (50, 1_000, 10_000):
-        files[count] = folder / f"layers{count}.yaml"
-        files[count].write_text(spec_text(count))
-    yamllint = [PYTHON, "-m", "yamllint", "-d", "relaxed", str(files[50])]
-    script = Path(PYTHON).with_name("yamllint")
-    if script.exists():
-        yamllint = [str(script), "-d", "relaxed", str(files[50])]
-    compare("check, 50 layers : yamllint", convlint("check", str(files[50])), yamllint, runs=runs, aim="<= 1.0")
-    load = "import sys, yaml; yaml.load(open(sys.argv[1]).read(), Loader=yaml.CSafeLoader)"
-    big = str(files[10_000])
-    compare(
-        "check, 10,000 layers : CSafeLoader alone",
-        convlint("check", big), [PYTHON, "-c", load, big], runs=runs, aim="<= 2.0",
-    )  # fmt: skip
-    peaks = {
-        count: statistics.median(process(convlint("check", str(files[count])))[1] for _ in range(3))
-        for count in (1_000, 10_000)
-    }
-    slope = (peaks[10_000] - peaks[1_000]) / 9_000
-    print(
-        f"peak memory: {peaks[1_000] / 2**20:.0f} MiB at 1,000 layers, {peaks[10_000] / 2**20:.0f} MiB at 10,000:"
-        f" {slope / 1000:.1f} kB per layer   aim < 10 kB",
-        flush=True,
+    small = bench.write("50.yaml", given.spec_text(50))
+    fewer = bench.write("fewer.yaml", given.spec_text(bench.fewer))
+    large = bench.write("large.yaml", given.spec_text(bench.layers))
+    name = f"check, 50 {REPEATED} : yamllint"
+    if not bench.lacks(name, "yamllint"):
+        bench.processes(name, convlint("check", small), yamllint(small), aim="<= 1.0")
+    name = f"check, {bench.layers:,} {REPEATED} : CSafeLoader"
+    if not bench.lacks_libyaml(name):
+        bench.processes(name, convlint("check", large), [PYTHON, "-c", given.LOAD_YAML, large], aim="<= 2.0")
+    of_fewer, of_large = (
+        statistics.median(process(convlint("check", path)).peak for _ in range(min(bench.runs, 3)))
+        for path in (fewer, large)
     )
+    kilobytes = (of_large - of_fewer) / (bench.layers - bench.fewer) / 1000
+    name = f"peak memory per layer, {bench.fewer:,} to {bench.layers:,} {REPEATED}"
+    bench.table.add(Row(name=name, ours=f"{kilobytes:.1f} kB", aim="< 10 kB"))
+    name = f"peak memory, {bench.layers:,} {REPEATED} : {bench.fewer:,}"
+    sizes = (f"{peak / 2**20:.0f} MiB" for peak in (of_large, of_fewer))
+    bench.table.add(Row(name=name, ours=next(sizes), theirs=next(sizes), ratio=of_large / of_fewer, aim="-"))
 
 
-def bench_estimates(folder: Path, runs: int) -> None:
-    """The cost model: one layer's three passes, and what it adds to a check of 10,000 distinct layers."""
+def bench_flawed(bench: Bench) -> None:
+    """Specs in which nothing repeats and nearly every layer has findings: estimates, prices and fixes for each."""
+    small = bench.write("50.yaml", given.flawed_text(50))
+    large = bench.write("large.yaml", given.flawed_text(bench.layers))
+    for path, layers in ((small, 50), (large, bench.layers)):
+        refuse_idle(path, layers)
+    name = "check, 50 distinct, flawed layers : yamllint"
+    if not bench.lacks(name, "yamllint"):
+        bench.processes(name, convlint("check", small), yamllint(small), exits=1, aim="<= 1.0")
+    name = f"check, {bench.layers:,} distinct, flawed layers : CSafeLoader"
+    if not bench.lacks_libyaml(name):
+        peer = [PYTHON, "-c", given.LOAD_YAML, large]
+        bench.processes(name, convlint("check", large), peer, exits=1, aim="<= 3.0, goal 2.0")
+
+
+def refuse_idle(path: str, layers: int) -> None:
+    """Ends the run where a check of `path` does not find flaws of many kinds, in nearly every layer."""
+    done = subprocess.run(convlint("check", path, "--output", "json"), stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 1, done.returncode
+    report = json.loads(done.stdout)
+    findings = report["findings"]
+    assert report["summary"]["layers"] == layers
+    assert len({finding["layer"] for finding in findings}) > 0.9 * layers, "too few layers with findings of their own"
+    assert len({finding["code"] for finding in findings}) >= 8, "too few rules fire"
+
+
+def bench_models(bench: Bench) -> None:
+    """The readers of models, each against a script that only loads what the reader cannot do without."""
+    name = "check ResNet-50 as ONNX : load and shape inference"
+    in_child = "read ResNet-50 as ONNX in a child : in the process"
+    if not any([bench.lacks(name, "onnx"), bench.lacks(in_child, "onnx")]):  # a list: each is named
+        import onnx
+
+        graph = str(Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx")
+        ours, theirs = convlint("check", graph, "--batch", "256"), [PYTHON, "-c", given.ONNX_ALONE, graph]
+        bench.processes(name, ours, theirs, exits=1, aim="<= 1.3")
+        ours, theirs = ([PYTHON, "-c", code, graph] for code in (given.ONNX_CHILD, given.ONNX_HERE))
+        bench.processes(in_child, ours, theirs, aim="60 ms more at most")
+    name = "check a transformers ResNet : build it, one meta forward"
+    if not bench.lacks(name, "torch", "transformers"):
+        bench.write("resnet.py", given.TORCH_MODULE)
+        ours = convlint("check", "resnet:build", "--input", "256x3x224x224")
+        bench.processes(name, ours, [PYTHON, "-c", given.TORCH_ALONE], exits=1, cwd=bench.folder, aim="<= 1.2")
+    weights = bench.folder / "weights.safetensors"
+    given.write_safetensors(weights, 500)
+    name = "check a safetensors header of 1,000 tensors : read it"
+    theirs = [PYTHON, "-c", given.HEADER_ALONE, str(weights)]
+    bench.processes(name, convlint("check", str(weights)), theirs, aim="<= 1.5")
+
+
+def bench_estimates(bench: Bench) -> None:
+    """The cost model: one layer's three passes, and what it adds to a check of distinct layers."""
     from convlint.engine import check as engine
     from convlint.estimate import estimate_layer
+    from convlint.estimate.board import board_of
     from convlint.gpus.gpu import load_gpu
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import file_input
     from convlint.readers.reading import Reading
     from convlint.rulebook.book import load_rulebook
 
-    path = folder / "distinct.yaml"
-    path.write_text(spec_text(10_000, distinct=True))
     with Reading() as reading:
-        network, errors = reading.read(file_input(str(path)), ReadOptions())
+        path = bench.write("distinct.yaml", given.spec_text(bench.layers, distinct=True))
+        network, errors = reading.read(file_input(path), ReadOptions())
     assert network is not None
     assert not errors
     gpu = load_gpu("a100")
-    seconds = timed(lambda: [estimate_layer(layer, gpu, network.runtime, "training") for layer in network.layers])
-    print(f"three passes of a layer: {seconds / len(network.layers) * 1e6:.0f} us, each layer another   aim <= 100 us")
+    cost = call(lambda: [estimate_layer(layer, gpu, network.runtime, "training") for layer in network.layers])
+    name = f"three passes of a layer, {bench.layers:,} distinct layers"
+    bench.table.add(Row(name=name, ours=shown(cost.wall / len(network.layers)), aim="<= 100 us"))
 
     rulebook, targets = load_rulebook(), [engine.Target(label="a100", gpu=gpu)]
-    with_estimates = []
-    without = []
-    for _ in range(max(3, runs // 3)):
-        with_estimates.append(timed(lambda: engine.check_network(network, rulebook, targets, "training")))
+
+    def check() -> None:
+        for kept in (board_of(gpu).estimates, board_of(gpu).times_us):  # by the run before
+            kept.clear()
+        assert engine.check_network(network, rulebook, targets, "training")
+
+    def check_without() -> None:
         original, engine.estimate_layer = engine.estimate_layer, lambda *_: None  # type: ignore[assignment,return-value]
         try:
-            without.append(timed(lambda: engine.check_network(network, rulebook, targets, "training")))
+            check()
         finally:
             engine.estimate_layer = original
-    a, b = statistics.median(with_estimates), statistics.median(without)
-    print(
-        f"10,000 distinct layers, all rules: {a:.2f} s with estimates, {b:.2f} s without: {a - b:+.2f} s   aim <= +2 s"
-    )
+
+    name = f"rules on {bench.layers:,} distinct layers, with estimates : without"
+    sides = partial(call, check), partial(call, check_without)
+    runs = max(min(bench.runs, 3), bench.runs // 3)
+    bench.table.add(compare(name, *sides, runs=runs, warm_up=False, aim="2 s more at most"))
 
 
-def bench_formats(folder: Path, runs: int) -> None:
-    """All report formats at once against text alone, on 10,000 layers."""
-    path = folder / "layers.yaml"
-    path.write_text(spec_text(10_000))
+def bench_formats(bench: Bench) -> None:
+    """All report formats at once against text alone."""
+    path = bench.write("layers.yaml", given.spec_text(bench.layers))
     formats = ("concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "markdown")
-    extra = [f"--output={name}={folder / name}.out" for name in formats]
-    compare(
-        "check, 10,000 layers, all formats : text alone",
-        convlint("check", str(path), "--output=text", *extra), convlint("check", str(path)), runs=runs, aim="<= 1.2",
-    )  # fmt: skip
+    extra = [f"--output={name}={bench.folder / name}.out" for name in formats]
+    name = f"check, {bench.layers:,} {REPEATED}, all formats : text alone"
+    bench.processes(name, convlint("check", path, "--output=text", *extra), convlint("check", path), aim="<= 1.2")
 
 
-def bench_config(folder: Path, runs: int) -> None:
+def bench_config(bench: Bench) -> None:
     """What looking for a configuration adds to a small check."""
-    deep = folder.joinpath(*"abcdefgh")
+    deep = bench.folder.joinpath(*"abcdefgh")
     deep.mkdir(parents=True)
     path = deep / "small.yaml"
-    path.write_text(spec_text(5))
-    (folder / "pyproject.toml").write_text('[tool.convlint]\nfail-on = "error"\n')
-    with_config, without = [], []
-    for _ in range(runs + 1):
-        with_config.append(process(convlint("check", str(path)))[0])
-        without.append(process(convlint("check", "--isolated", str(path)))[0])
-    a, b = statistics.median(with_config[1:]), statistics.median(without[1:])
-    print(f"configuration eight folders up: {(a - b) * 1e3:+.1f} ms on {b * 1e3:.0f} ms   aim <= +5 ms", flush=True)
+    path.write_text(given.spec_text(5))
+    bench.write("pyproject.toml", '[tool.convlint]\nfail-on = "error"\n')
+    ours, theirs = convlint("check", str(path)), convlint("check", "--isolated", str(path))
+    bench.processes("check 5 layers, configuration eight folders up : isolated", ours, theirs, aim="5 ms more at most")
 
 
-_ONNX_CHILD = """
-import sys
-from convlint.readers import ReadOptions
-from convlint.readers.inputs import file_input
-from convlint.readers.reading import Reading
-with Reading() as reading:
-    assert reading.read(file_input(sys.argv[1]), ReadOptions(batch=256))[0] is not None
-"""
-_ONNX_HERE = """
-import sys
-from convlint.readers import ReadOptions, onnx_model
-assert onnx_model.read(sys.argv[1], ReadOptions(batch=256))[0] is not None
-"""
-_ONNX_ALONE = """
-import sys, onnx
-model = onnx.load(sys.argv[1], load_external_data=False)
-for value in model.graph.input:
-    shape = value.type.tensor_type.shape
-    if len(shape.dim) == 4:
-        shape.dim[0].dim_value = 256
-onnx.shape_inference.infer_shapes(model, data_prop=True)
-"""
-_TORCH_ALONE = """
-import torch
-from transformers import ResNetConfig, ResNetModel
-with torch.device("meta"):
-    model = ResNetModel(ResNetConfig()).eval()
-    model(torch.empty(256, 3, 224, 224))
-"""
-_TORCH_MODULE = """
-from transformers import ResNetConfig, ResNetModel
-def build():
-    return ResNetModel(ResNetConfig())
-"""
-_HEADER_ALONE = """
-import json, sys
-with open(sys.argv[1], "rb") as file:
-    json.loads(file.read(int.from_bytes(file.read(8), "little")))
-"""
-
-
-def bench_models(folder: Path, runs: int) -> None:
-    """The readers of models, each against a script that only loads what the reader cannot do without."""
-    import json
-
-    import onnx
-
-    graph = Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx"
-    compare(
-        "check ResNet-50 as ONNX : load and shape inference",
-        convlint("check", str(graph), "--batch", "256"), [PYTHON, "-c", _ONNX_ALONE, str(graph)], runs=runs,
-        aim="<= 1.3",
-    )  # fmt: skip
-    compare(
-        "read ResNet-50 as ONNX in a child : in the process",
-        [PYTHON, "-c", _ONNX_CHILD, str(graph)], [PYTHON, "-c", _ONNX_HERE, str(graph)], runs=runs,
-        aim="60 ms more at most",
-    )  # fmt: skip
-    (folder / "resnet.py").write_text(_TORCH_MODULE)
-    os.chdir(folder)
-    compare(
-        "check a transformers ResNet : build it, one meta forward",
-        convlint("check", "resnet:build", "--input", "256x3x224x224"), [PYTHON, "-c", _TORCH_ALONE], runs=runs,
-        aim="<= 1.2",
-    )  # fmt: skip
-    tensors = {}
-    end = 0
-    for i in range(500):
-        for kind, shape in (("weight", [256, 256, 3, 3]), ("bias", [256])):
-            begin, end = end, end + 2 * math.prod(shape)
-            tensors[f"layer{i}.{kind}"] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, end]}
-    header = json.dumps(tensors).encode()
-    weights = folder / "weights.safetensors"
-    with weights.open("wb") as stream:
-        stream.write(len(header).to_bytes(8, "little") + header)
-        stream.truncate(8 + len(header) + end)  # zeros that take no room
-    compare(
-        "check 1,000 safetensors : read the header",
-        convlint("check", str(weights)), [PYTHON, "-c", _HEADER_ALONE, str(weights)], runs=runs, aim="<= 1.5",
-    )  # fmt: skip
-
-
-SECTIONS: dict[str, Callable[[Path, int], None]] = {
+SECTIONS: dict[str, Callable[[Bench], None]] = {
     "spec": bench_spec,
+    "flawed": bench_flawed,
     "models": bench_models,
     "estimates": bench_estimates,
     "formats": bench_formats,
@@ -279,11 +228,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="which to run (default: all)")
     parser.add_argument("--runs", type=int, default=9, help="alternating pairs (default 9, at least 7 count)")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument(
+        "--quick", action="store_true", help="300 layers instead of 10,000, not warmed up: does every section run?"
+    )
     arguments = parser.parse_args()
-    print(f"{'comparison':<58} {'convlint':>12} {'peer':>12}")
+    layers, fewer = (300, 30) if arguments.quick else (10_000, 1_000)
+    table = Table(markdown=arguments.markdown)
     for name in arguments.sections or SECTIONS:
         with tempfile.TemporaryDirectory() as folder:
-            SECTIONS[name](Path(folder), arguments.runs)
+            SECTIONS[name](
+                Bench(
+                    folder=Path(folder).resolve(), runs=max(arguments.runs, 1), layers=layers, fewer=fewer,
+                    warm_up=not arguments.quick, table=table,
+                )
+            )  # fmt: skip
 
 
 if __name__ == "__main__":

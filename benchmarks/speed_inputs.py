@@ -1,0 +1,110 @@
+"""What the speed comparisons work on: specs of any length, a safetensors file, and the scripts of the peers."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+# (C, H = W, K, filter, stride, padding): the shapes of ResNet-50, over and over, as large networks repeat theirs
+SHAPES = (
+    (64, 56, 64, 1, 1, 0), (64, 56, 64, 3, 1, 1), (64, 56, 256, 1, 1, 0), (256, 56, 64, 1, 1, 0),
+    (256, 56, 128, 1, 1, 0), (128, 56, 128, 3, 2, 1), (128, 28, 512, 1, 1, 0), (256, 56, 512, 1, 2, 0),
+    (512, 28, 128, 1, 1, 0), (128, 28, 128, 3, 1, 1), (512, 28, 256, 1, 1, 0), (256, 28, 256, 3, 2, 1),
+    (256, 14, 1024, 1, 1, 0), (512, 28, 1024, 1, 2, 0), (1024, 14, 256, 1, 1, 0), (256, 14, 256, 3, 1, 1),
+    (1024, 14, 512, 1, 1, 0), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 0), (2048, 7, 512, 1, 1, 0),
+)  # fmt: skip
+HEAD = "version: 1\ntarget: [a100]\ndefaults: { N: 256, dtype: fp16, layout: NHWC }\nlayers:\n"
+FLAWED_HEAD = "version: 1\ntarget: [a100]\nmode: training\ndefaults: { N: 32, dtype: fp16 }\nlayers:\n"
+# (R = S, layout, the rest): beside their channels, each is flawed in a way of its own
+FLAWS = (
+    (3, "NHWC", "padding: 1"), (1, "NCHW", "padding: 0"), (1, "NHWC", "stride: 2"), (3, "NHWC", "padding: 4"),
+    (5, "NHWC", "padding: [1, 2, 1, 2]"), (3, "NCHW", "padding: 7, dilation: 8"), (3, "NHWC", "padding: 1, stride: 2"),
+    (7, "NCHW", "padding: 3, stride: 2"),
+)  # fmt: skip
+
+
+def spec_text(layers: int, *, distinct: bool = False) -> str:
+    """A spec of `layers` layers without flaws: ResNet-50's shapes repeated, or every layer another."""
+    lines = []
+    for i in range(layers):
+        if distinct:
+            C, H, K, R, stride, pad = 64 * (1 + i % 31), 7 + i % 50, 64 * (1 + i % 29), 3, 1 + i // 5000 % 2, 1
+        else:
+            C, H, K, R, stride, pad = SHAPES[i % len(SHAPES)]
+        sizes = f"C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}, stride: {stride}, padding: {pad}"
+        lines.append(f"  - {{ name: layer{i}, {sizes} }}\n")
+    return HEAD + "".join(lines)
+
+
+def flawed_text(layers: int) -> str:
+    """A spec of `layers` layers of which no two have equal sizes, with misaligned channels in all but 2 of 35.
+
+    The periods of C, K and H have no common factor, so that their triples repeat after more than 190,000 layers.
+    """
+    lines, sizes = [], set()
+    for i in range(layers):
+        R, layout, rest = FLAWS[i % len(FLAWS)]
+        C, K, H = 8 * (7 + i % 61) + (i + 6) % 7, 8 * (12 + i % 59) + (0, 1, 0, 3, 4)[i % 5], 9 + i % 53
+        sizes.add((C, K, H))
+        shape = f"C: {C}, H: {H}, W: {H}, K: {K}, R: {R}, S: {R}"
+        lines.append(f"  - {{ name: layer{i}, {shape}, layout: {layout}, {rest} }}\n")
+    assert len(sizes) == layers, "two layers have the same sizes"
+    return FLAWED_HEAD + "".join(lines)
+
+
+def write_safetensors(path: Path, layers: int) -> None:
+    """A safetensors file of `layers` convolutions with a weight and a bias each; its data takes no room on the disk."""
+    tensors = {}
+    end = 0
+    for i in range(layers):
+        for kind, shape in (("weight", [256, 256, 3, 3]), ("bias", [256])):
+            begin, end = end, end + 2 * math.prod(shape)
+            tensors[f"layer{i}.{kind}"] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, end]}
+    header = json.dumps(tensors).encode()
+    with path.open("wb") as stream:
+        stream.write(len(header).to_bytes(8, "little") + header)
+        stream.truncate(8 + len(header) + end)
+
+
+LOAD_YAML = "import sys, yaml; yaml.load(open(sys.argv[1]), Loader=yaml.CSafeLoader)"
+ONNX_CHILD = """
+import sys
+from convlint.readers import ReadOptions
+from convlint.readers.inputs import file_input
+from convlint.readers.reading import Reading
+with Reading() as reading:
+    assert reading.read(file_input(sys.argv[1]), ReadOptions(batch=256))[0] is not None
+"""
+ONNX_HERE = """
+import sys
+from convlint.readers import ReadOptions
+from convlint.readers.onnx import reader
+assert reader.read(sys.argv[1], ReadOptions(batch=256))[0] is not None
+"""
+ONNX_ALONE = """
+import sys, onnx
+model = onnx.load(sys.argv[1], load_external_data=False)
+for value in model.graph.input:
+    shape = value.type.tensor_type.shape
+    if len(shape.dim) == 4:
+        shape.dim[0].dim_value = 256
+onnx.shape_inference.infer_shapes(model, data_prop=True)
+"""
+TORCH_ALONE = """
+import torch
+from transformers import ResNetConfig, ResNetModel
+with torch.device("meta"):
+    model = ResNetModel(ResNetConfig()).eval()
+    model(torch.empty(256, 3, 224, 224))
+"""
+TORCH_MODULE = """
+from transformers import ResNetConfig, ResNetModel
+def build():
+    return ResNetModel(ResNetConfig())
+"""
+HEADER_ALONE = """
+import json, sys
+with open(sys.argv[1], "rb") as file:
+    json.loads(file.read(int.from_bytes(file.read(8), "little")))
+"""
