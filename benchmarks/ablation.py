@@ -12,6 +12,7 @@ if __name__ == "__main__":
 
 from accuracy import convlint_us, predict
 from metrics import clock_factors, figures, gains
+from msgspec.structs import replace
 from timings import DEFAULT_CSV, read_rows, resolve_gpu
 
 from convlint.estimate import board, constants, price, transforms
@@ -51,7 +52,7 @@ def lowered(**fields: object) -> Callable[[], None]:
 
     def apply() -> None:
         kept = price.implicit_gemm
-        price.implicit_gemm = lambda *a, **k: [found._replace(**fields) for found in kept(*a, **k)]
+        price.implicit_gemm = lambda *a, **k: [replace(found, **fields) for found in kept(*a, **k)]
 
     return apply
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from convlint.estimate import constants as const
 from convlint.estimate.problem import Problem
 from convlint.model.layer import Pass
 
 
-class Copies(NamedTuple):
+class Copies(Struct, frozen=True, gc=False):
     """Time of the copies, by cause. A transpose into padded channels is one copy, counted as a transpose."""
 
     transposes_us: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
@@ -16,10 +16,10 @@ from convlint.model.layer import Pass
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
 # What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
 _SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
-_UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0)
+_UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0, 0.0, 1)
 
 
-class Case(NamedTuple):
+class Case(Struct, frozen=True, gc=False):
     """One pass of one problem on one unit of a board; its kernels see `c` and `k` channels per group, `moved` bytes."""
 
     problem: Problem
@@ -31,7 +31,7 @@ class Case(NamedTuple):
     moved: float
 
 
-class Priced(NamedTuple):
+class Priced(Struct, frozen=True, gc=False):
     """One way to run a pass, with all of its time."""
 
     unit: Unit
@@ -57,12 +57,12 @@ def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
 
 def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
     """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
-    problem, which, board, unit, c, k, bytes_ = case
+    problem, which, board, unit, bytes_ = case.problem, case.which, case.board, case.unit, case.moved
     family = unit.family
     index = PASS_INDEX[which]
     setup = family.setup_us[index]
     if family.weight_writes[index]:
-        bytes_ += family.weight_writes[index] * problem.groups * c * k * problem.taps
+        bytes_ += family.weight_writes[index] * problem.groups * case.c * case.k * problem.taps
     copied = around.transposes_us + around.padding_us
     least: Priced | None = None
     for lowering in lowerings:
@@ -91,7 +91,7 @@ def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us:
 
 def untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
     """A kernel without tiles: `compute_us` against its bytes."""
-    problem, which, board = case[:3]
+    problem, which, board = case.problem, case.which, case.board
     memory_us = (
         moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
     )
@@ -100,7 +100,7 @@ def untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
 
 def direct(case: Case) -> Priced:
     """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
-    problem, which, board = case[:3]
+    problem, which, board = case.problem, case.which, case.board
     factor = depthwise_factor(which)
     compute_us = problem.flops / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
     bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)

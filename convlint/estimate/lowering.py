@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
@@ -10,7 +10,7 @@ from convlint.estimate.problem import Problem
 from convlint.model.layer import Pass
 
 
-class Lowering(NamedTuple):
+class Lowering(Struct, frozen=True, gc=False):
     """`batch` GEMMs of M x N with `steps` main-loop steps each, and what comes on top of them."""
 
     algorithm: str
@@ -48,18 +48,19 @@ def implicit_gemm(
     on CUDA cores, and those for up to `few_channels` of them, walk it as one row. wgrad tiles C, not C·R·S.
     """
     one_row = not tensor or (c <= few_channels and family.granule % c == 0)
-    N, _, D, H, W, _, Z, P, Q, T, R, S, StrideD, U, V, groups = problem[:16]
-    granule, taps = family.granule, T * R * S
+    groups, granule, taps = problem.groups, family.granule, problem.taps
     if which == "fprop":
-        M = N * Z * P * Q
+        M = problem.pixels_out
         lengths = ([-(-c * taps // granule)] if one_row else []) + ([taps * -(-c // granule)] if tensor else [])
         useful = groups * M * (problem.K // groups)
         return [Lowering("implicit-gemm", "fprop", groups, M, k, steps, useful) for steps in lengths]
     if which == "dgrad":
-        useful = N * D * H * W * problem.C
-        if StrideD == U == V == 1:
+        useful = problem.pixels_in * problem.C
+        if not problem.strided:
             steps = taps * -(-k // granule) if tensor else -(-k * taps // granule)
-            return [Lowering("implicit-gemm", "dgrad", groups, N * D * H * W, c, steps, useful)]
+            return [Lowering("implicit-gemm", "dgrad", groups, problem.pixels_in, c, steps, useful)]
+        N, D, H, W, T, R, S = problem.N, problem.D, problem.H, problem.W, problem.T, problem.R, problem.S
+        StrideD, U, V = problem.StrideD, problem.U, problem.V
         owned = min(T, StrideD) * min(R, U) * min(S, V)
         phases = StrideD * U * V
         M = N * -(-D // StrideD) * -(-H // U) * -(-W // V)
@@ -77,7 +78,7 @@ def implicit_gemm(
                 min(useful, owned * M * problem.C), int(zero_fill), 0.0, x_bytes,
             )
         ]  # fmt: skip
-    steps = -(-N * Z * P * Q // granule)
+    steps = -(-problem.pixels_out // granule)
     useful = taps * groups * (problem.C // groups) * (problem.K // groups)
     table = "pointwise wgrad" if taps == 1 else "wgrad"
     per_tap = Lowering("implicit-gemm", table, taps * groups, c, k, steps, useful)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
@@ -19,7 +21,7 @@ _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
 _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT kernels
 
 
-class Situation(NamedTuple):
+class Situation(Struct, frozen=True, gc=False):
     """What of the runtime matters: the compute dtype, TensorRT, and whether cuDNN pads channels by itself."""
 
     compute: Dtype
@@ -84,7 +86,7 @@ def _direct_us(case: Case) -> float:
 
 def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
     """What V100 and T4 run instead of a Tensor Core kernel, slow as it is measured to be; empty for other passes."""
-    problem, which, board = case[:3]
+    problem, which, board = case.problem, case.which, case.board
     if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
         return []
     if problem.padded:
@@ -100,7 +102,7 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 
     Eight channels run tap by tap there, although CUDA cores would often be faster; a padded 1x1 has its own fallback.
     """
-    problem, which, board = case[:3]
+    problem, which, board = case.problem, case.which, case.board
     if board.modern or problem.groups > 1:
         return False
     if which == "dgrad":
@@ -109,7 +111,7 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 
 
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
-    problem, which, board, unit, c, k, _ = case
+    problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
     few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
@@ -126,15 +128,15 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
     either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
     """
-    problem, which, board, tensor, c, k, moved = case
+    problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
-        enough = simt.peak * const.WINOGRAD_GAIN > tensor.peak
+        enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
         return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
-    here = Case(problem, which, board, simt, c, k, moved)
+    here = Case(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
-    if least_us >= spare_us or join(least_us, moved * board.us_per_byte) >= spare_us:
+    if least_us >= spare_us or join(least_us, case.moved * board.us_per_byte) >= spare_us:
         return narrow
     groups, us_per_byte = problem.groups, board.copy_us_per_byte
     around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
@@ -153,7 +155,7 @@ def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
 
 def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | None:
     """Misaligned NHWC before cuDNN 7.6.3: implicit GEMM on CUDA cores, and never faster than the library that pads."""
-    newer = cheapest(case.problem, case.which, case.board, situation._replace(pads_nhwc=True))
+    newer = cheapest(case.problem, case.which, case.board, replace(situation, pads_nhwc=True))
     if newer is None or simt is None:
         return newer
     if case.problem.dtype in _STORED_IN_32_BITS:
@@ -163,12 +165,12 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     if case.problem.groups > 1:
         ways.append(direct(case))
     least = _least(ways)
-    return least._replace(time_us=max(least.time_us, newer.time_us))
+    return replace(least, time_us=max(least.time_us, newer.time_us))
 
 
 def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf")) -> list[Priced]:
     """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
-    problem, which, board, unit, c, k, _ = case
+    problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     if (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:

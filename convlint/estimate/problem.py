@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
 
 
-class Problem(NamedTuple):
+class Problem(Struct, frozen=True, gc=False):
     """A convolution without names. A transposed one is turned around: it is the dgrad of this problem."""
 
     N: int

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype, Pass
@@ -15,7 +17,7 @@ Bound = Literal["compute", "memory", "launch"]
 GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))
 
 
-class PassEstimate(NamedTuple):
+class PassEstimate(Struct, frozen=True, gc=False):
     """One pass of one layer on one GPU. Times in us, sizes in bytes; a wave is SMs times resident tiles.
 
     `gemm`, `flops`, `bytes` and `arithmetic_intensity` describe the useful work: tensors read once and written once,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family, Split
 from convlint.estimate.lowering import Lowering
@@ -23,9 +25,11 @@ class Program(NamedTuple):
     resident: int
     rounds_us: tuple[float, ...]
     drain_us: float  # per main-loop step
+    full_us: float  # rounds_us[resident]
+    wave: int  # tiles that run at once on all SMs
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True, gc=False):
     """The program that a lowering runs, and its time without setup, serial copies and extra kernels."""
 
     lowering: Lowering
@@ -57,7 +61,7 @@ def programs(
             ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
             for m in range(resident + 1)
         )
-        table.append(Program(tm, tn, resident, rounds, family.drain * step))
+        table.append(Program(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident))
     return tuple(table)
 
 
@@ -67,13 +71,11 @@ def join(compute_us: float, memory_us: float) -> float:
     return longer * (1 + (shorter / longer) ** const.OVERLAP) ** (1 / const.OVERLAP) if longer else 0.0
 
 
-def _splits(rule: Split, unsplit: int, steps: int, sms: int) -> tuple[int, ...]:
-    most = steps // const.LEAST_STEPS_PER_SPLIT
+def _splits(rule: Split, unsplit: int, most: int, sms: int) -> tuple[int, ...]:
+    """The splits tried, at most `most`; where SMs are to be filled, `unsplit` tiles leave some idle."""
     if rule == "one":
         most = min(most, 1 + sms // unsplit)
         return (1,) if most < 2 else (1, most) if most == 2 else (1, most - 1, most)
-    if rule == "idle" and unsplit >= sms:
-        return (1,)
     found = {1}
     for waves in _WAVES[rule]:
         split = min(waves * sms // unsplit, most)
@@ -101,21 +103,21 @@ def fastest(
     last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
-    round_us, share, foresight = family.round_us, lowering.peak_share, const.WAVE_FORESIGHT
+    share, fused_tiles = lowering.peak_share, lowering.fused_tiles
+    round_us, foresight = family.round_us, const.WAVE_FORESIGHT
+    most = total_steps // const.LEAST_STEPS_PER_SPLIT
     whole = rule == "never" or total_steps < 2 * const.LEAST_STEPS_PER_SPLIT
     least = below_us
     # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
     least_whole = below_us
     best: tuple[Program, int, int, int, float, float] | None = None
     for program in table:
-        resident, rounds_us = program.resident, program.rounds_us
-        full_us = rounds_us[resident]
-        unsplit = lowering.fused_tiles or batch * -(-M // program.tm) * -(-N // program.tn)
-        wave = sms * resident
+        tm, tn, resident, rounds_us, drain_us, full_us, wave = program
+        unsplit = fused_tiles or batch * -(-M // tm) * -(-N // tn)
         bound = unsplit * total_steps * full_us / (wave * share)  # without a tail, start or end
         if bound >= (least_whole if whole else least):
             continue
-        for split in _WHOLE if whole else _splits(rule, unsplit, total_steps, sms):
+        for split in _WHOLE if whole or (rule == "idle" and unsplit >= sms) else _splits(rule, unsplit, most, sms):
             memory_us, more = bytes_us, 0.0
             if split > 1:
                 more = family.extra_kernel_us
@@ -125,7 +127,7 @@ def fastest(
             steps = -(-total_steps // split)
             tiles = unsplit * split
             rounds, rest = divmod(-(-tiles // sms), resident)
-            compute_us = rounds * (full_us * steps + round_us) + program.drain_us * steps
+            compute_us = rounds * (full_us * steps + round_us) + drain_us * steps
             if rest:
                 compute_us += rounds_us[rest] * steps + round_us
             compute_us /= share
