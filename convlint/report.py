@@ -29,13 +29,15 @@ class Source:
 class Fix:
     """What to change. `safe` keeps the network's results, `unsafe` changes the network.
 
-    `set` maps a field of the layer (or `runtime.<setting>`) to its new value; `time_change_us` is the plain
-    difference that it makes per step (negative: faster), None where time cannot be predicted.
+    `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
+    share it; `by_layer` has what each of them gets, in their order. `time_change_us` is the plain difference that it
+    makes per step (negative: faster), None where time cannot be predicted.
     """
 
     describe: str
     safety: Literal["safe", "unsafe"]
     set: Mapping[str, Scalar]
+    by_layer: tuple[Mapping[str, Scalar], ...] = ()
     time_change_us: float | None = None
     states_effect: bool = False  # `describe` itself says what each alternative changes
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
+from convlint.engine.fixes import fix_of, is_refuted
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
 from convlint.engine.pricing import Price, Pricer
@@ -24,7 +25,7 @@ from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.report import Finding, LayerReport, Skipped
+from convlint.report import Finding, Fix, LayerReport, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -89,8 +90,11 @@ class _NetworkCheck:
         hits = [pricer.weighed(hit) if hit.rule.join and hit.rule.join.share == "info" else hit for hit in hits]
         hits = joined(hits, applicable) + self._of_network([rule for rule in rules if rule.scope == "network"], facts)
         hits = [pricer.weighed(pricer.batches.settled(hit)) for hit in hits]
-        priced = ((hit, pricer.price(hit)) for hit in hits)
-        self.findings += [self._finding(hit, price, target) for hit, price in priced if not price.refuted]
+        for hit in hits:
+            price = pricer.price(hit)
+            fix = fix_of(hit, price, pricer)
+            if not is_refuted(hit, fix):
+                self.findings.append(self._finding(hit, price, fix, target))
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
         """What the rules on whole networks find."""
@@ -155,7 +159,7 @@ class _NetworkCheck:
                 return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
         return Location(path=network.path) if layer is None else layer.locate()
 
-    def _finding(self, hit: Hit, price: Price, target: Target) -> Finding:
+    def _finding(self, hit: Hit, price: Price, fix: Fix | None, target: Target) -> Finding:
         rule = hit.rule
         layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None
@@ -175,7 +179,7 @@ class _NetworkCheck:
             gpu=gpu,
             lost_us=price.lost_us,
             lost_percent=price.lost_percent,
-            fix=price.fix,
+            fix=fix,
             fingerprint=fingerprint,
         )
 

@@ -1,21 +1,20 @@
-"""What a hit costs: the time lost to the flaw, and the change that its fix makes."""
+"""What a hit costs: the time lost to the flaw, and the change that its fix makes to the step's time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from convlint.engine.batches import Batches, sets_batch
+from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.hits import Hit, Loss
 from convlint.engine.severity import by_price
 from convlint.estimate import LayerEstimate, time_us
 from convlint.facts.target import TargetFacts
-from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, changed, with_output
-from convlint.model.runtime import Runtime
-from convlint.report import Fix, Scalar
+from convlint.model.layer import ConvLayer
+from convlint.report import Scalar
 
-_MOST_PRICED = 1000  # layers of one finding whose fix is priced
+MOST_PRICED = 1000  # layers of one finding whose fix is priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,38 +23,8 @@ class Price:
 
     lost_us: float | None
     lost_percent: float | None  # of the network's time
-    fix: Fix | None
+    time_change_us: float | None  # what the fix makes of the step; negative: faster
     by_layer: tuple[tuple[int, float], ...]  # (index, what it loses): two flaws of one layer are not added up
-    refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
-
-
-_FIELDS = frozenset(field.name for field in fields(ConvLayer))
-_SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
-_DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
-
-
-def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
-    """The layer after `changes` to its fields (those of the runtime are not its own)."""
-    values: dict[str, object] = {}
-    for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
-        if name in _DECLARED:
-            values[_DECLARED[name]] = value
-        elif name == "dtype":
-            values[name] = Dtype(str(value))
-        elif name in _FIELDS:
-            values[name] = value
-            if name in ("PadD", "PadH", "PadW") and getattr(layer, name) == getattr(layer, name + "_end"):
-                values.setdefault(name + "_end", value)
-    if not values:
-        return layer
-    fixed = changed(layer, values)
-    return fixed if _SHAPELESS.issuperset(values) else with_output(fixed)
-
-
-def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
-    """The runtime after those of `changes` that start with `runtime.`."""
-    values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
-    return replace(runtime, **values) if values else runtime  # type: ignore[arg-type]
 
 
 class Pricer:
@@ -67,7 +36,7 @@ class Pricer:
         self.layers, self.estimates, self.facts = layers, estimates, facts
         self.time_us = facts.time_us if all(estimates) else None
         self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
-        self.batches = Batches(layers, estimates, lambda index, N: self._after(index, {"N": N}))
+        self.batches = Batches(layers, estimates, lambda index, N: self.time_after(index, {"N": N}))
         self._alone: dict[int, Loss] = {}  # of a flaw in one layer, by its id; the hits keep it alive
 
     def weighed(self, hit: Hit) -> Hit:
@@ -79,18 +48,14 @@ class Pricer:
         return hit._replace(loss=loss, severity=by_price(hit.severity, lost, percent, share))
 
     def price(self, hit: Hit) -> Price:
-        """The price of a hit that was weighed, and its fix with the change it makes."""
+        """The price of a hit that was weighed."""
         loss = hit.loss or self._loss(hit)
         lost, percent = self._lost(loss)
-        change = self._time_change(hit, loss)
-        fix = self._fix(hit, change)
-        keeps = hit.rule.loss != "none" and fix is not None and fix.safety == "safe"
         return Price(
             lost_us=lost,
             lost_percent=percent,
-            fix=fix,
+            time_change_us=self._time_change(hit, loss),
             by_layer=loss.by_layer or (),
-            refuted=keeps and hit.severity == "info" and change is not None and change > 0,
         )
 
     def _lost(self, loss: Loss) -> tuple[float | None, float | None]:
@@ -129,7 +94,7 @@ class Pricer:
         else:
             wanted = [(index, changes, 1) for index, changes in zip(hit.indices, hit.sets, strict=False)]
         spec = hit.flaw.case.fix
-        if spec is None or not spec.priced or not wanted or len(wanted) > _MOST_PRICED:
+        if spec is None or not spec.priced or not wanted or len(wanted) > MOST_PRICED:
             return None
         known = None if sets_batch(hit) else loss.changes
         total = 0.0
@@ -145,10 +110,10 @@ class Pricer:
         before = self.estimates[index]
         if before is None or not changes:
             return None
-        after = self._after(index, changes)
+        after = self.time_after(index, changes)
         return None if after is None else after - before.time_us
 
-    def _after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+    def time_after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """The layer's time after `changes`, in us."""
         key = index, tuple(changes.items())
         if len(self._estimated) > 16:  # only what one finding asks for twice; memory must not grow with the network
@@ -171,45 +136,3 @@ class Pricer:
             lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
             losses.append((index, lost * self.layers[index].calls))
         return tuple(losses)
-
-    def _fix(self, hit: Hit, change: float | None) -> Fix | None:
-        spec = hit.flaw.case.fix
-        if spec is None:
-            return None
-        first = hit.sets[0] if hit.sets else {}
-        if hit.flaw.set and set(hit.flaw.set) == {"N"} and not first:  # no batch was found to be worth it
-            return Fix(describe=hit.flaw.describe, safety=spec.safety, set={})
-        shared = first if all(changes == first for changes in hit.sets) else {}
-        describe = hit.flaw.describe
-        stated = False
-        if spec.other or set(shared) == {"N"}:
-            sides = [side for side in (hit.other, shared) if side]
-            layers = self.batches.kinds(hit) if sets_batch(hit) else dict.fromkeys(hit.indices, 1)
-            if len(layers) > _MOST_PRICED:
-                sides = []
-            effects = [self._effect(layers, side) for side in sides]
-            if effects:
-                stated = True
-                describe = f"{describe}: {' or '.join(effects)}"
-        return Fix(describe=describe, safety=spec.safety, set=dict(shared), time_change_us=change, states_effect=stated)
-
-    def _effect(self, layers: Mapping[int, int], changes: Mapping[str, Scalar]) -> str:
-        """As N=54 (time -31 %, work -2 %): a size that shapes better need not shorten the operation (CG 1).
-
-        `layers` are indices, and how many layers each of them stands for.
-        """
-        text = ", ".join(f"{name}={value}" for name, value in changes.items())
-        time_before = time_after = 0.0
-        work_before = work_after = 0
-        for index, times in layers.items():
-            layer, before, after = self.layers[index], self.estimates[index], self._after(index, changes)
-            if before is None or after is None:
-                return text
-            time_before += times * before.time_us
-            time_after += times * after
-            work_before += times * layer.calls * (flops(layer) or 0)
-            work_after += times * layer.calls * (flops(with_fix(layer, changes)) or 0)
-        if not work_before or not time_before:
-            return text
-        time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
-        return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
-from convlint.engine.pricing import with_fix, with_settings
 from convlint.errors import InputFault, RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
