@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.kernels import Priced, depthwise_factor, without_waves
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
-from convlint.estimate.problem import TURNED, Problem, problem_of
+from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import Gemm, gemm, tensor_elements
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Op, Pass
 from convlint.model.runtime import Runtime
+
+
+class Tiling(Struct, frozen=True, gc=False):
+    """How a pass is dealt over the SMs; one without tiles counts threads, and wastes nothing."""
+
+    tiles: int
+    resident: int  # per SM
+    wave: int  # tiles that run at once
+    wave_efficiency: float
+
 
 _MOST_CACHED = 4096  # estimates per GPU; then the cache starts anew, so that memory stays bounded
 
@@ -27,6 +39,17 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
         return None
     return _cached(layer, problem, which, board_of(gpu), _situation(problem, gpu, runtime))
+
+
+def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int) -> Tiling | None:
+    """The tiling of `estimate_pass` for the layer at batch `N`, and nothing else of it. None where that is None."""
+    problem = problem_of(layer)
+    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
+        return None
+    turned = TURNED[which] if layer.op == "conv_transpose" else which
+    board = board_of(gpu)
+    priced = cheapest(with_batch(problem, N), turned, board, _situation(problem, gpu, runtime))
+    return None if priced is None else _tiling(priced, board)
 
 
 def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
@@ -117,18 +140,24 @@ def _estimate(
     return _describe(problem, turned, product, sum(elements), priced, board, situation)
 
 
+def _tiling(priced: Priced, board: Board) -> Tiling:
+    choice = priced.choice
+    tiles, direct = choice.tiles, choice.lowering.algorithm == "direct"
+    resident = 32 * board.gpu.max_warps_per_sm if direct else choice.program.resident
+    wave = board.sms * resident
+    return Tiling(tiles, resident, wave, 1.0 if direct else tiles / (-(-tiles // wave) * wave))
+
+
 def _describe(
     problem: Problem, which: Pass, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
 ) -> PassEstimate:
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
-    tm, tn, resident, tiles = program.tm, program.tn, program.resident, choice.tiles
+    dealt = _tiling(priced, board)
+    tm, tn, tiles, resident, wave = program.tm, program.tn, dealt.tiles, dealt.resident, dealt.wave
     flops = problem.flops
     bytes_ = problem.element_bytes * elements
     direct = lowering.algorithm == "direct"
-    if direct:
-        resident = 32 * board.gpu.max_warps_per_sm
-    wave = board.sms * resident
     last = 0 if direct else tiles % wave
     tile_efficiency = 1.0 if direct else lowering.useful_outputs * choice.split / (tiles * tm * tn)
     if lowering.fused_tiles:
@@ -170,7 +199,7 @@ def _describe(
         resident_warps=resident_warps,
         last_wave_tiles=last,
         tile_efficiency=tile_efficiency,
-        wave_efficiency=1.0 if direct else tiles / (-(-tiles // wave) * wave),
+        wave_efficiency=dealt.wave_efficiency,
         time_us=priced.time_us,
         tflops=flops / priced.time_us * 1e-6,
         bound_by=bound,

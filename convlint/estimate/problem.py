@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
 
@@ -59,6 +60,15 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
         layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1,
+    )  # fmt: skip
+
+
+def with_batch(problem: Problem, N: int) -> Problem:
+    """The same at another batch."""
+    before = problem.N
+    return replace(
+        problem, N=N, pixels_in=problem.pixels_in // before * N, pixels_out=problem.pixels_out // before * N,
+        flops=problem.flops // before * N,
     )  # fmt: skip
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
-from convlint.estimate.passes import estimate_pass
+from convlint.estimate.passes import tiling
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Pass
 from convlint.model.runtime import Runtime
 
 FULL_ENOUGH = 0.95  # wave efficiency at which a batch size is offered
+_MOST_WAVES = 5  # fewer or more than the layer has now, among which one is looked for
 
 
 def nearest_full_waves(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> tuple[int | None, int | None]:
@@ -17,30 +18,23 @@ def nearest_full_waves(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime
 
     Found for the tile that the layer runs with, and kept only where the model still holds that to be the case.
     """
-    estimate = estimate_pass(layer, which, gpu, runtime)
-    if estimate is None or layer.N is None:
+    N = layer.N
+    now = None if N is None else tiling(layer, which, gpu, runtime, N=N)
+    if N is None or now is None:
         return None, None
-    below = above = None
-    wave = gpu.sms * estimate.resident_tiles
-    per_image = estimate.tiles / layer.N
-    full = estimate.tiles // wave
-    for waves in range(full, 0, -1):
-        candidate = _check(layer, which, gpu, runtime, int(waves * wave / per_image + 1e-9))
-        if candidate is not None and candidate < layer.N:
-            below = candidate
-            break
-        if full - waves > 4:
-            break
-    for waves in range(full + 1, full + 6):
-        candidate = _check(layer, which, gpu, runtime, int(waves * wave / per_image + 1e-9))
-        if candidate is not None and candidate > layer.N:
-            above = candidate
-            break
-    return below, above
+    tiles, wave = now.tiles, now.wave
+    full = tiles // wave
 
-
-def _check(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, n: int) -> int | None:
-    if n < 1:
+    def nearest(waves: range, counts: Callable[[int], bool]) -> int | None:
+        for wanted in waves:
+            n = int(wanted * wave / (tiles / N) + 1e-9)
+            if n < 1 or not counts(n):
+                continue
+            there = tiling(layer, which, gpu, runtime, N=n)
+            if there is not None and there.wave_efficiency >= FULL_ENOUGH:
+                return n
         return None
-    estimate = estimate_pass(replace(layer, N=n), which, gpu, runtime)
-    return n if estimate is not None and estimate.wave_efficiency >= FULL_ENOUGH else None
+
+    below = nearest(range(full, max(0, full - _MOST_WAVES - 1), -1), lambda n: n < N)
+    above = nearest(range(full + 1, full + 1 + _MOST_WAVES), lambda n: n > N)
+    return below, above
