@@ -54,13 +54,22 @@ def _outcome(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        _say(f"error: output failed: {error.strerror or error}")
+        gone = "" if _is_somewhere() else "the current folder no longer exists"
+        _say(f"error: {gone or f'output failed: {error.strerror or error}'}")
         return 2
     except Exception as error:  # the last resort; inputs have one of their own, so that the others go on
         if "_CONVLINT_COMPLETE" in os.environ:  # a shell asks what comes next, in words that make no sense
             return 2
         _say(defect(error))
         return 4
+
+
+def _is_somewhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _say(message: str) -> None:

@@ -141,3 +141,15 @@ def test_the_current_folder_stays_where_python_was_told_to_look_there() -> None:
     code += "try:\n    runpy.run_module('convlint', run_name='__main__')\nexcept SystemExit:\n    print(sys.path[0])\n"
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
     assert done.stdout.split() == ["convlint", done.stdout.split()[1], "kept"]
+
+
+def test_a_current_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    spec = tmp_path / "net.yaml"
+    spec.write_text("version: 1\nlayers: [ { C: 8, H: 8, W: 8, K: 8, kernel_size: 3 } ]\n")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = 'rmdir "$PWD"; exec "$0" -m convlint check "$1"'
+    ran = subprocess.run(
+        ["sh", "-c", line, sys.executable, str(spec)], cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (2, "convlint: error: the current folder no longer exists\n")
