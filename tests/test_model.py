@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from convlint.model.gemm import Gemm, flops, gemm, tensor_elements
 from convlint.model.geometry import output_size, same_padding, transposed_output_size

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.hits import Hit, Loss
@@ -11,15 +13,14 @@ from convlint.engine.severity import by_price
 from convlint.estimate import LayerEstimate, time_us
 from convlint.facts.target import TargetFacts
 from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, changed, with_output
+from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.report import Fix, Scalar
 
 _MOST_PRICED = 1000  # layers of one finding whose fix is priced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(Struct, frozen=True, kw_only=True):
     """Times in us per step. None: not predictable, or the rule has no price."""
 
     lost_us: float | None
@@ -29,7 +30,7 @@ class Price:
     refuted: bool  # advice alone that keeps the network's results, and following it is predicted to cost time
 
 
-_FIELDS = frozenset(field.name for field in fields(ConvLayer))
+_FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
@@ -48,14 +49,14 @@ def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
                 values.setdefault(name + "_end", value)
     if not values:
         return layer
-    fixed = changed(layer, values)
+    fixed = replace(layer, **values)
     return fixed if _SHAPELESS.issuperset(values) else with_output(fixed)
 
 
 def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
     """The runtime after those of `changes` that start with `runtime.`."""
     values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
-    return replace(runtime, **values) if values else runtime  # type: ignore[arg-type]
+    return replace(runtime, **values) if values else runtime
 
 
 class Pricer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from convlint.estimate.passes import estimate_pass
 from convlint.gpus.gpu import Gpu

@@ -87,6 +87,7 @@ RUNTIME: Table = {
 }
 VIEWS: dict[str, Table] = {"gpu": GPU, "runtime": RUNTIME, "support": SUPPORT, "network": NETWORK}
 
+
 def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
     dtype = facts.layer.dtype
     if dtype is None:
