@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from .contract import Attack, Outcome, bare_of, breaches, hold, run
 

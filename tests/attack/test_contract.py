@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from .contract import Attack, Outcome, breaches, hold
 from .sandbox import FIRST, LAST, NAMES, changes, snapshot
