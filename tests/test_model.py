@@ -255,5 +255,7 @@ def test_where_a_layer_is_written_is_no_part_of_what_it_is() -> None:
     layer = ConvLayer(name="a", C=3, K=64, layout="NHWC", spans={"C": (1, 2, 1, 3)})
     elsewhere = replace(layer, spans={})
     assert (layer, hash(layer)) == (elsewhere, hash(elsewhere))
+    assert not layer != elsewhere  # noqa: SIM202 - not the method of `==`
     assert layer != replace(layer, C=4)
+    assert hash(layer) != hash(replace(layer, C=4))
     assert layer != "a"
