@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
 from convlint.gpus.gpu import gpu_names, load_gpu

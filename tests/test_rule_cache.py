@@ -10,12 +10,12 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checkout import ROOT
+from msgspec.structs import replace
 
 from convlint.files import private_folder
 from convlint.rulebook import cache as rule_cache

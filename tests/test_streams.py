@@ -120,7 +120,8 @@ def test_a_full_standard_error_changes_nothing(command: str, code: int) -> None:
 TRAPS = (
     "__future__", "typing", "copy", "gc", "os", "yaml", "rich", "typer", "click", "onnx", "numpy", "dataclasses",
     "tomllib", "json", "difflib", "importlib", "convlint_rules", "pickle", "multiprocessing", "concurrent", "random",
-    "selectors", "struct", "sitecustomize", "marshal", "unicodedata", "textwrap", "shutil",
+    "selectors", "struct", "sitecustomize", "marshal", "unicodedata", "textwrap", "shutil", "msgspec",
+    "typing_extensions",
 )  # fmt: skip
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from convlint.facts.unknown import UNKNOWN, UnknownValue
 
@@ -64,8 +65,7 @@ def known(value: Any) -> Any:
     return UNKNOWN if value is None else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(Struct, frozen=True, kw_only=True):
     """The names along one axis."""
 
     size: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.report import Fix, InputError, Skipped, Source
