@@ -58,7 +58,7 @@ class Evaluator:
                 skipped.append((code, facts.needs(names)))
             except ExprError as error:
                 raise RuleError(error.message, path=rule.path) from error
-        if len(flaws) > 1:
+        if len(flaws) > 1 and any(flaw.rule.yields_to for flaw in flaws):
             flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
         return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
 

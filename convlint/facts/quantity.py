@@ -32,13 +32,6 @@ class Quantity(NamedTuple):
     gpu: bool = False  # its value depends on the target
     framework: str | None = None  # a setting that this one alone has: who runs another is not asked for it
 
-    def value(self, subject: Any) -> Any:
-        """The value, or UNKNOWN."""
-        try:
-            return self.of(subject)
-        except UnknownValue:
-            return UNKNOWN
-
 
 Table = Mapping[str, Quantity]
 number, text, truth, version = (partial(Quantity, kind) for kind in ("number", "text", "truth", "version"))
@@ -51,12 +44,14 @@ class View:
         self._table, self._subject = table, subject
 
     def __getattr__(self, name: str) -> Any:
+        quantity = self._table.get(name)
+        if quantity is None:
+            raise AttributeError(name)
         try:
-            quantity = self._table[name]
-        except KeyError:
-            raise AttributeError(name) from None
-        value = quantity.value(self._subject)
-        setattr(self, name, value)
+            value = quantity.of(self._subject)
+        except UnknownValue:
+            value = UNKNOWN
+        self.__dict__[name] = value
         return value
 
 
