@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from math import log
-from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 HEADER = "gpu,precision,layout,N,C,H,W,K,R,S,pad_h,pad_w,stride_h,stride_w,pass,residual_inputs,ms,source\n"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkout import ROOT
 
 from convlint.__main__ import _run
 from convlint.linting.one_input import Job
@@ -23,7 +24,7 @@ from convlint.linting.run import check_inputs
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 
-FOLDER = Path(__file__).parent.parent / "sample_configs"
+FOLDER = ROOT / "sample_configs"
 
 Key = tuple[str | None, str, str]  # layer (None: the network, or layers joined), code, severity
 Sizes = tuple[int, int, int, int, int, int]  # C, H, W, K, P, Q

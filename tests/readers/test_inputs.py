@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
 import convlint
 from convlint.readers import discovery
@@ -87,7 +88,7 @@ def commands() -> list[list[str]]:
 def test_no_command_runs_what_lies_on_disk(arguments: list[str], trap: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "convlint", *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(convlint.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert not (trap / "ran").exists()

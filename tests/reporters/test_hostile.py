@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from parsed import READERS, workflow_commands
+from reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, MISMATCH, RULES, finding, full_report
 
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
 from convlint.reporters import REPORTERS, Style, github, reporter
-
-from .parsed import READERS, workflow_commands
-from .reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, MISMATCH, RULES, finding, full_report
 
 PIECES = [
     "\n", "\r\n", "\r", "\x00", "\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "::error file=a::forged", "::",

@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reports import ALIGNMENT, estimate, finding, full_report
 
 from convlint.model.location import Location
 from convlint.report import Report, Total
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import wrap
 from convlint.reporters.snippet import columns
-
-from .reports import ALIGNMENT, estimate, finding, full_report
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")

@@ -8,14 +8,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from parsed import READERS, sarif_run, workflow_commands
+from reports import ALIGNMENT, FEW_OUTPUTS, LINES, MISMATCH, RULES, at, finding, full_report
 
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.report import Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source
 from convlint.reporters import REPORTERS, Style, github, reporter
-
-from .parsed import READERS, sarif_run, workflow_commands
-from .reports import ALIGNMENT, FEW_OUTPUTS, LINES, MISMATCH, RULES, at, finding, full_report
 
 
 def rendered(name: str, report: Report, **style: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from checkout import ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,8 +24,6 @@ from convlint.rulebook import cache as rule_cache
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import builtin_folder, rule_files
-
-ROOT = Path(__file__).parent.parent
 
 RULE = """\
 code: XY100

@@ -10,6 +10,7 @@ from time import process_time
 
 import pytest
 import yaml
+from checkout import ROOT
 from command_line import convlint
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,7 +208,7 @@ def test_rules_on_suppressions_are_documented_and_can_be_ones_own() -> None:
     ],
 )
 def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str) -> None:
-    source = Path(__file__).parent.parent / "rules" / "suppression" / "unused-suppression.yaml"
+    source = ROOT / "rules" / "suppression" / "unused-suppression.yaml"
     text = source.read_text().replace("CL901", "XX901").replace("name: unused", "name: my-unused")
     assert change[0] in text
     Path("rules").mkdir()

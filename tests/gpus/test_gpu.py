@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from checkout import ROOT
 
 from convlint.errors import ConvlintError, UsageError
 from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu, occupancy_warps, parse_gpu, resident_warps
 from convlint.model.layer import Dtype
 
-FOLDER = Path(__file__).parent.parent / "convlint" / "gpus" / "data"
+FOLDER = ROOT / "convlint" / "gpus" / "data"
 
 # id, compute capability, SMs, GiB, GB/s, fp32 TFLOPS, fp16 Tensor TFLOPS with fp32 accumulation (dense)
 PINNED = [

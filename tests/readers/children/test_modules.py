@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from command_line import default_interrupt
 
-import convlint
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(convlint.__file__).parent.parent)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 GOOD = """from torch import nn
 class Net(nn.Sequential):
     def __init__(self):

@@ -7,12 +7,13 @@ from pathlib import Path
 from time import process_time
 
 import pytest
+from checkout import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.readers.spec.sniff import Look, is_spec_text, look
 
-SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.yaml"))
+SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 
 
 @pytest.mark.parametrize(

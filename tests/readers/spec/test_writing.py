@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from checkout import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +60,7 @@ def test_onnx_graphs(tmp_path: Path, name: str) -> None:
     ("name", "shape"), [("UNet", "2x3x32x32"), ("Traps", "2x3x8x8"), ("Video", "2x3x8x16x16"), ("Generator", "2x100")]
 )
 def test_torch_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, shape: str) -> None:
-    monkeypatch.chdir(Path(__file__).parent / "readers")
+    monkeypatch.chdir(ROOT / "tests" / "helpers")
     monkeypatch.syspath_prepend(str(Path.cwd()))
     network, errors = torch_module.read(f"torch_nets:{name}", ReadOptions(inputs={"": shape}))
     assert errors == ()

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from command_line import default_interrupt
 
-import convlint
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_tasks
 from convlint.linting.workers import check_in_workers
@@ -21,7 +21,6 @@ from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 
-ROOT = str(Path(convlint.__file__).parent.parent)
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
 
 
@@ -62,7 +61,7 @@ def test_wrong_rules_end_the_run_as_without_workers(specs: list[str]) -> None:
     ran = [
         subprocess.run(
             [sys.executable, "-m", "convlint", "check", *specs, "--rules", "rules", "--jobs", jobs],
-            env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True, text=True, timeout=100, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=100, check=False,
         )
         for jobs in ("1", "2")
     ]  # fmt: skip
@@ -78,8 +77,8 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
         (tmp_path / f"{number}.yaml").write_text(f"version: 1\ndefaults: {{N: 8, dtype: fp16}}\nlayers:\n{layers}\n")
     run = subprocess.Popen(
         [sys.executable, "-m", "convlint", "check", ".", "--jobs", "2"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, preexec_fn=default_interrupt,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True, preexec_fn=default_interrupt,
     )  # fmt: skip
     time.sleep(2)
     os.killpg(run.pid, signal.SIGINT)
@@ -96,7 +95,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(f"version: 1\ndefaults: {{N: 8, dtype: fp16}}\nlayers:\n{layers}")
     run = subprocess.Popen(
         [sys.executable, "-m", "convlint", "check", ".", "--jobs", "2"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     workers: list[int] = []
     deadline = time.monotonic() + 30

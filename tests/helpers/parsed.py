@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
+from checkout import ROOT
 from lxml import etree
 from markdown_it import MarkdownIt
 
-SCHEMAS = Path(__file__).parent / "schemas"
+SCHEMAS = ROOT / "tests" / "reporters" / "schemas"
 
 _SARIF = jsonschema.Draft4Validator(json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text()))
 _GITLAB = jsonschema.Draft4Validator(json.loads((SCHEMAS / "gitlab-codeclimate.json").read_text()))

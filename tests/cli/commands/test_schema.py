@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from checkout import ROOT
 from command_line import convlint
 from jsonschema import Draft202012Validator
 from specs import BAD, GOOD
@@ -16,7 +17,7 @@ from specs import BAD, GOOD
 from convlint.readers.spec.fields import CANONICAL
 from convlint.readers.spec.reader import read_spec
 
-SAMPLES = sorted((Path(__file__).parent.parent / "sample_configs").glob("*.yaml"))
+SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 
 
 def schema(what: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkout import ROOT
 
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge, Network
@@ -17,7 +18,7 @@ from convlint.readers.children.wire import WireError, decode, decode_request, en
 from convlint.readers.spec import reader as yaml_spec
 from convlint.report import InputError
 
-SAMPLES = sorted((Path(__file__).parents[3] / "sample_configs").glob("*.yaml"))
+SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)
 NETWORK = Network(
     path="x.onnx", layers=(LAYER, LAYER), edges=(Edge(consumer=1, producers=(0,), source="a", C=3, H=None, W=4),),

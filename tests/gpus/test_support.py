@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
+from checkout import ROOT
 
 from convlint.errors import ConvlintError
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.gpus.support import dropped, first_version, last_version, parse_support, supported, too_old
 from convlint.model.version import Version
 
-FILE = Path(__file__).parent.parent / "convlint" / "gpus" / "support.yaml"
+FILE = ROOT / "convlint" / "gpus" / "support.yaml"
 
 
 @pytest.mark.parametrize(

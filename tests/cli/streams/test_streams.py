@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
-ROOT = Path(__file__).parent.parent
 LAYER = "N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16"
 SPEC = f"version: 1\nlayers:\n  - {{ name: a, {LAYER} }}\n"
 PYTHON = [sys.executable, "-m", "convlint"]

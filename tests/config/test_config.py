@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checkout import ROOT
 from command_line import convlint
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -218,7 +219,7 @@ def test_severity_fail_on_and_min_loss() -> None:
 
 
 def test_rules_of_ones_own_are_found_relative_to_the_config() -> None:
-    rule = Path(__file__).parent.parent / "rules" / "channels" / "channel-alignment.yaml"
+    rule = ROOT / "rules" / "channels" / "channel-alignment.yaml"
     text = rule.read_text().replace("CL102", "XX102").replace("name: channel-alignment", "name: my-alignment")
     write("lint/rules/mine.yaml", text)
     write("convlint.toml", 'rules = ["lint/rules"]\nselect = ["XX102"]\n')

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from checkout import ROOT
 
-import convlint
 from convlint.readers import FORMATS, SPEC, Format, Reader, ReadOptions, find_format, format_of, known_suffixes
 from convlint.readers.discovery import MOST_HELD, discover
 from convlint.readers.inputs import file_input
 from convlint.readers.reading import Reading
 
-ROOT = Path(convlint.__file__).parents[1]
 READS = re.compile(r"^def read\(", re.MULTILINE)
 SPEC_TEXT = "version: 1\nlayers:\n  - {N: 8, C: 64, H: 8, W: 8, K: 64, R: 3, S: 3}\n"
 COUNTS = """

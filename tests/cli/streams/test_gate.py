@@ -13,7 +13,7 @@ import yaml
 from command_line import convlint
 from hypothesis import given
 from hypothesis import strategies as st
-from reporters.parsed import workflow_commands
+from parsed import workflow_commands
 
 from convlint.cli.streams.gate import Gate
 from convlint.cli.streams.output import write

@@ -10,19 +10,17 @@ from typing import Any
 import pytest
 import torch
 import torch_nets
+from checkout import ROOT
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.torch.module import read
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(HERE)
+    monkeypatch.chdir(ROOT / "tests" / "helpers")
 
 
 def one(reference: str, shape: str = "", **options: Any) -> Network:

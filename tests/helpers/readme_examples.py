@@ -1,4 +1,4 @@
-"""The console blocks of README.md: read, run and compared; `python tests/readme_examples.py` refreshes their output.
+"""The console blocks of README.md: read, run and compared; `make snapshots` refreshes their output.
 
 A block is one shell session: lines after `$ ` (and `> `) are typed, the rest is what they print at 80 columns.
 """
@@ -14,7 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from checkout import ROOT
+
 README = ROOT / "README.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "\x1e"
