@@ -8,7 +8,7 @@ from math import isfinite
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, grade, nearest_full_waves, time_us
+from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, nearest_full_waves, time_us
 from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
@@ -223,9 +223,3 @@ def test_offered_batch_sizes_have_full_waves(layer, gpu):
             assert estimate.wave_efficiency >= 0.95
     assert below is None or below < layer.N
     assert above is None or above > layer.N
-
-
-@given(st.floats(0.001, 1), st.floats(0.001, 1))
-def test_grades_follow_the_ratio(one, two):
-    assume(one <= two)
-    assert grade(two) <= grade(one)

@@ -9,6 +9,7 @@ from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
 from convlint.report import Finding, Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source, Suppressed
+from convlint.reporters import Style, reporter
 
 GUIDE = "convolutional-layers-guide"
 
@@ -168,3 +169,17 @@ def full_report(**changes: Any) -> Report:
         "lost_us": 258.25,
     }
     return Report(**(values | changes))
+
+
+def rendered(name: str, report: Report, **style: Any) -> str:
+    return reporter(name)(report, Style(**style))
+
+
+def many(count: int) -> Report:
+    """Infos, then warnings, then errors: the gravest come last."""
+    rules = (FEW_OUTPUTS, ALIGNMENT, MISMATCH)
+    findings = tuple(
+        finding(rules[3 * i // count], f"message {i}", at(6, "62"), f"layer{i}", fingerprint=str(i))
+        for i in range(count)
+    )
+    return full_report(findings=findings, suppressed=(), errors=())

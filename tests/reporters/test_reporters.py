@@ -1,34 +1,26 @@
-"""What each machine-readable format says, and the limits of the sites that read them."""
+"""What all formats share: the registry, and that no name, path or message from a file breaks or forges any."""
 
 from __future__ import annotations
 
-import json
+import re
+import unicodedata
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
-from parsed import READERS, sarif_run, workflow_commands
-from reports import ALIGNMENT, FEW_OUTPUTS, LINES, MISMATCH, RULES, at, finding, full_report
+from command_line import convlint
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from parsed import READERS, workflow_commands
+from reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, LINES, MISMATCH, RULES, finding, full_report, rendered
 
+from convlint import reporters
+from convlint.cli.options import listed
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-from convlint.report import Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source
-from convlint.reporters import REPORTERS, Style, github, reporter
-
-
-def rendered(name: str, report: Report, **style: Any) -> str:
-    return reporter(name)(report, Style(**style))
-
-
-def many(count: int) -> Report:
-    """Infos, then warnings, then errors: the gravest come last."""
-    rules = (FEW_OUTPUTS, ALIGNMENT, MISMATCH)
-    findings = tuple(
-        finding(rules[3 * i // count], f"message {i}", at(6, "62"), f"layer{i}", fingerprint=str(i))
-        for i in range(count)
-    )
-    return full_report(findings=findings, suppressed=(), errors=())
+from convlint.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
+from convlint.reporters import REPORTERS, Reporter, Style, github, reporter
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -57,277 +49,22 @@ def test_unknown_format() -> None:
 # JSON, the contract
 
 
-def test_json_keys_are_the_contracts() -> None:
-    document = json.loads(rendered("json", full_report()))
-    assert list(document) == [
-        "schema_version", "convlint", "complete", "targets", "mode", "summary", "layers", "findings", "skipped",
-        "suppressed", "errors",
-    ]  # fmt: skip
-    assert document["summary"] == {
-        "files": 2, "layers": 4, "errors": 1, "warnings": 4, "infos": 1, "skipped": 3, "grade": "C",
-        "time_us": 9102.5, "lost_us": 258.25,
-    }  # fmt: skip
-    assert list(document["layers"][0]) == [
-        "name", "path", "line", "column", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW",
-        "DilH", "DilW", "groups", "dtype", "layout", "estimates",
-    ]  # fmt: skip
-    (estimate,) = document["layers"][0]["estimates"]
-    assert list(estimate) == ["gpu", "grade", "time_us", "passes"]
-    assert list(estimate["passes"]) == ["fprop", "wgrad"]
-    assert estimate["passes"]["fprop"] == {
-        "gemm": {"M": 3211264, "N": 64, "K": 147, "batch": 1}, "flops": 60423143424, "bytes": 488000000,
-        "arithmetic_intensity": 123.8, "tile": [128, 64], "split_k": 1, "tiles": 25088, "waves": 116.148,
-        "tile_efficiency": 1.0, "wave_efficiency": 0.9927, "time_us": 406.25, "tflops": 148.7, "bound_by": "memory",
-    }  # fmt: skip
-    assert document["findings"][0] == {
-        "code": "CL103", "name": "first-layer-channels", "severity": "warning",
-        "message": "C=3 leaves most of each vector empty; C=4 has its own kernels", "layer": "stem",
-        "path": "nets/spec.yaml", "line": 5, "column": 22, "end_line": 5, "end_column": 23, "gpu": None,
-        "lost_us": 210.25, "lost_percent": 2.31,
-        "fix": {"describe": "use C=4, zero-filled", "safety": "safe", "set": {"C": 4}, "time_change_us": -210.25},
-        "source": {"document": "convolutional-layers-guide", "section": "4.4.3 Channels In And Out"},
-        "fingerprint": "CL103-stem",
-    }  # fmt: skip
-    assert document["findings"][4]["layer"] is None
-    assert document["findings"][5]["fix"] is None
-    assert document["skipped"][0] == {"code": "CL402", "layer": "conv2", "path": "nets/spec.yaml", "needs": ["dtype"]}
-    assert document["suppressed"][0] == {
-        "code": "CL102", "layer": "head", "path": "nets/spec.yaml", "line": 8, "reason": "classes",
-    }  # fmt: skip
-    assert document["errors"] == [
-        {"path": "nets/other.yaml", "line": 3, "column": 7, "message": "H is not a whole number: 1.5"}
-    ]
-    assert document["complete"] is False
-
-
-def test_json_of_what_is_unknown() -> None:
-    bare = LayerReport(layer=ConvLayer(name="x", path="m", PadH=None, PadW=None), estimates={"a100": None})
-    report = full_report(layers=(bare,), grade=None, time_us=None, lost_us=float("nan"))
-    document = json.loads(rendered("json", report))
-    (layer,) = document["layers"]
-    assert [layer[key] for key in ("line", "column", "N", "P", "PadH", "dtype")] == [None] * 6
-    assert layer["layout"] == "auto"
-    assert layer["estimates"] == [{"gpu": "a100", "grade": None, "time_us": None, "passes": {}}]
-    assert [document["summary"][key] for key in ("grade", "time_us", "lost_us")] == [None] * 3
-
-
-def test_json_adds_keys_only_for_3d_and_asymmetric_layers() -> None:
-    volume = ConvLayer(name="v", dims=3, D=8, T=3, Z=8, PadD=1, PadD_end=1)
-    uneven = ConvLayer(name="u", PadH=0, PadH_end=1, PadW=1, PadW_end=1)
-    report = full_report(layers=(LayerReport(layer=volume), LayerReport(layer=uneven)))
-    first, second = json.loads(rendered("json", report))["layers"]
-    assert {key: first[key] for key in ("D", "T", "Z", "StrideD", "PadD", "DilD")} == {
-        "D": 8, "T": 3, "Z": 8, "StrideD": 1, "PadD": 1, "DilD": 1,
-    }  # fmt: skip
-    assert "PadH_end" not in first
-    assert second["PadH_end"] == 1
-    assert "PadW_end" not in second
-    assert "D" not in second
-
-
 # SARIF
-
-
-def test_sarif_lists_every_rule_described() -> None:
-    bare = RuleInfo(
-        code="XX001", name="own", title="", severity="info", rationale="", source=Source(document="d", section="")
-    )
-    report = full_report(rules=(*RULES, bare), findings=(finding(bare, "m", Location(path="a")),), suppressed=())
-    driver = sarif_run(rendered("sarif", report))["tool"]["driver"]
-    assert [rule["id"] for rule in driver["rules"]] == [rule.code for rule in (*RULES, bare)]
-    for rule in driver["rules"]:
-        texts = [rule["shortDescription"]["text"], rule["fullDescription"]["text"], *rule["help"].values()]
-        assert all(text.strip() for text in texts)
-        assert max(map(len, texts[:2])) <= 1024
-        assert len(rule["properties"]["tags"]) <= 10
-    levels = {rule["id"]: rule["defaultConfiguration"]["level"] for rule in driver["rules"]}
-    assert (levels["CL001"], levels["CL102"], levels["XX001"]) == ("error", "warning", "note")
-
-
-def test_sarif_places() -> None:
-    def region(**place: Any) -> dict[str, Any]:
-        one = finding(ALIGNMENT, "m", Location(**place), "x")
-        (result,) = sarif_run(rendered("sarif", full_report(findings=(one,), suppressed=())))["results"]
-        physical: dict[str, Any] = result["locations"][0]["physicalLocation"]
-        return physical["artifactLocation"] | physical["region"]
-
-    base = {"uriBaseId": "%SRCROOT%"}
-    assert region(path="./a b/ü#?.yaml") == base | {"uri": "a%20b/%C3%BC%23%3F.yaml", "startLine": 1}
-    assert region(path="nets\\a.yaml")["uri"] == "nets/a.yaml"
-    assert region(path="/tmp/a.yaml") == {"uri": "file:///tmp/a.yaml", "startLine": 1}
-    assert region(path="c:/a.yaml")["uri"] == "file:///c%3A/a.yaml"
-    assert region(path="a", line=3) == base | {"uri": "a", "startLine": 3}
-    whole = {"line": 3, "column": 2, "end_line": 3, "end_column": 4}
-    wanted = {"uri": "a", "startLine": 3, "startColumn": 2, "endLine": 3, "endColumn": 4}
-    assert region(path="a", **whole) == base | wanted
-    assert "endLine" not in region(path="a", **(whole | {"end_column": 1}))
-
-
-def test_sarif_keeps_suppressed_findings_with_their_reason() -> None:
-    results = sarif_run(rendered("sarif", full_report()))["results"]
-    assert [result.get("suppressions") for result in results[-3:]] == [
-        None,
-        [{"kind": "inSource", "justification": "classes"}],
-        [{"kind": "external", "justification": ""}],
-    ]
-    assert results[0]["partialFingerprints"] == {"convlint/v1": "CL001-conv3"}
-
-
-def test_sarif_says_what_could_not_be_read() -> None:
-    (invocation,) = sarif_run(rendered("sarif", full_report()))["invocations"]
-    assert invocation["executionSuccessful"] is False
-    (notification,) = invocation["toolExecutionNotifications"]
-    assert notification["message"]["text"] == "H is not a whole number: 1.5"
-    assert notification["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "startColumn": 7}
-    assert sarif_run(rendered("sarif", full_report(errors=())))["invocations"][0]["executionSuccessful"] is True
-
-
-def test_sarif_beyond_25000_results_keeps_the_gravest_and_says_so() -> None:
-    run = sarif_run(rendered("sarif", many(25_003)))
-    assert len(run["results"]) == 25_000
-    levels = [result["level"] for result in run["results"]]
-    assert levels.count("error") == 8334
-    assert levels == sorted(levels, key=["error", "warning", "note"].index)
-    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert notification["message"]["text"].startswith("3 results left out")
 
 
 # GitHub
 
 
-def test_github_annotation() -> None:
-    commands = workflow_commands(rendered("github", full_report()))
-    assert commands[0] == (
-        "error", {"file": "nets/other.yaml", "line": "3", "col": "7", "title": "convlint: not read"},
-        "H is not a whole number: 1.5",
-    )  # fmt: skip
-    assert commands[2][0] == "warning"
-    assert commands[2][1] == {
-        "file": "nets/spec.yaml", "line": "5", "endLine": "5", "col": "22", "endColumn": "23",
-        "title": "CL103 first-layer-channels",
-    }  # fmt: skip
-    assert commands[2][2].split("\n")[1] == "Lost: 210 us, 2.3 % of the network"
-    assert commands[-1][0] == "notice"
-
-
-def test_github_escapes() -> None:
-    one = finding(ALIGNMENT, "100%\nnot::this", Location(path="a,b:c%.yaml"), "x")
-    text = rendered("github", full_report(findings=(one,), errors=()))
-    assert text.split("\n")[0] == (
-        "::warning file=a%2Cb%3Ac%25.yaml,title=CL102 channel-alignment::x: 100%25 not::this"
-    )
-
-
-def test_github_leaves_what_exceeds_ten_of_a_type_to_the_summary() -> None:
-    report = many(36)
-    text = rendered("github", report)
-    names = [name for name, _, _ in workflow_commands(text)]
-    assert names == ["error"] * 10 + ["warning"] * 10 + ["notice"] * 10
-    assert "6 more not annotated" in text
-    assert "more not annotated" not in rendered("github", many(30))
-    assert READERS["markdown"](github.summary(report)) == (36, 0)
-
-
-def test_github_unread_inputs_come_before_errors() -> None:
-    errors = tuple(InputError(path="x", message=str(i)) for i in range(9))
-    commands = workflow_commands(rendered("github", replace(many(9), errors=errors)))
-    assert [properties["title"].startswith("convlint") for name, properties, _ in commands if name == "error"] == (
-        [True] * 9 + [False]
-    )
-
-
 # GitLab
-
-
-def test_gitlab_fingerprints_are_unique_and_free_of_lines() -> None:
-    report = full_report()
-    twice = replace(report, findings=report.findings[:2] * 2)
-    issues = json.loads(rendered("gitlab", twice))
-    assert len({issue["fingerprint"] for issue in issues}) == 5
-    moved = tuple(replace(f, location=replace(f.location, line=99, end_line=99)) for f in twice.findings)
-    later = json.loads(rendered("gitlab", replace(twice, findings=moved)))
-    assert [issue["fingerprint"] for issue in later] == [issue["fingerprint"] for issue in issues]
-    assert later[1]["location"] == {"path": "nets/spec.yaml", "lines": {"begin": 99}}
-
-
-def test_gitlab_severities_and_places() -> None:
-    one = finding(ALIGNMENT, "m", Location(path="./m.onnx"), "x")
-    issues = json.loads(rendered("gitlab", full_report(findings=(one, *full_report().findings[3:]))))
-    assert [issue["severity"] for issue in issues] == ["blocker", "major", "critical", "major", "minor"]
-    assert issues[1]["location"] == {"path": "m.onnx", "lines": {"begin": 1}}
 
 
 # JUnit
 
 
-def test_junit_has_a_suite_per_file_and_a_case_per_layer() -> None:
-    plain = LayerReport(layer=ConvLayer(name="fine", path="nets/spec.yaml"))
-    unknown = Skipped(code="CL203", layer="unknown", path="nets/spec.yaml", needs=("H", "W"))
-    report = full_report()
-    report = replace(report, layers=(*report.layers, plain), skipped=(*report.skipped, unknown))
-    root = ElementTree.fromstring(rendered("junit", report))
-    assert [suite.attrib["name"] for suite in root] == ["nets/spec.yaml", "nets/other.yaml"]
-    assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("8", "4", "1")
-    outcomes = {case.attrib["name"]: [child.tag for child in case] for case in root[0]}
-    assert outcomes == {
-        "stem": ["failure"], "conv2": ["failure"], "conv3": ["failure"], "head": ["system-out"], "fine": [],
-        "(network)": ["failure"], "unknown": ["skipped"],
-    }  # fmt: skip
-    assert root[0].attrib["skipped"] == "1"
-    skipped = root.find(".//skipped")
-    assert skipped is not None
-    assert skipped.attrib["message"] == "CL203 needs H, W"
-
-
 # rdjson
 
 
-def test_rdjson_columns_are_bytes_of_utf8() -> None:
-    line = "名: {C: 62}"
-    place = Location(path="p", line=1, column=8, end_line=1, end_column=10)
-    report = full_report(findings=(finding(ALIGNMENT, "m", place),), sources={"p": (line,)})
-    diagnostic = json.loads(rendered("rdjson", report))["diagnostics"][-1]
-    assert diagnostic["location"]["range"] == {"start": {"line": 1, "column": 10}, "end": {"line": 1, "column": 12}}
-    assert line.encode()[9:11] == b"62"
-    elsewhere = json.loads(rendered("rdjson", replace(report, sources={})))["diagnostics"][-1]
-    assert elsewhere["location"]["range"]["start"] == {"line": 1, "column": 8}
-    assert json.loads(rendered("rdjson", full_report()))["diagnostics"][1]["severity"] == "WARNING"
-
-
 # Markdown
-
-
-@pytest.mark.parametrize("unicode", [True, False])
-def test_markdown_fits_a_comment_and_says_what_is_left_out(unicode: bool) -> None:
-    text = rendered("markdown", many(5_000), unicode=unicode)
-    assert 60_000 < len(text.encode()) <= 65_536
-    kept, _ = READERS["markdown"](text)
-    assert f"*{5_000 - kept} rows left out" in text
-    assert "left out" not in rendered("markdown", many(10), unicode=unicode)
-    assert "| 🔴 error |" in text or not unicode
-
-
-def test_the_job_summary_fits() -> None:
-    text = github.summary(many(12_000))
-    assert 900_000 < len(text.encode()) <= 1024 * 1024
-    assert "rows left out" in text
-
-
-def test_markdown_shows_names_as_they_are() -> None:
-    fix = Fix(describe="torch.backends.cudnn.benchmark = True", safety="safe", set={})
-    one = finding(ALIGNMENT, "C=62 (|x|) <b>", at(6, "62"), "block*_1", fix=fix)
-    text = rendered("markdown", full_report(findings=(one,), errors=()))
-    assert (
-        "<code>block&#42;&#95;1</code> C=62 (&#124;x&#124;) &#60;b&#62;<br>Fix: torch.backends.cudnn.benchmark = True"
-        in text
-    )
-
-
-def test_headlines() -> None:
-    assert rendered("markdown", full_report()).startswith("### ❌ convlint: incomplete")
-    assert rendered("markdown", full_report(errors=())).startswith("### ⚠️ convlint: 6 findings")
-    clean = full_report(errors=(), findings=())
-    assert rendered("markdown", clean).startswith("### ✅ convlint: nothing found")
 
 
 def test_source_lines_of_the_sample_are_what_locations_point_at() -> None:
@@ -336,3 +73,162 @@ def test_source_lines_of_the_sample_are_what_locations_point_at() -> None:
         assert place.line is not None
         assert place.column is not None
         assert LINES[place.line - 1][place.column - 1 :][:1].isalnum()
+
+
+@pytest.mark.parametrize("name", REPORTERS)
+def test_each_format_has_a_reporter(name: str) -> None:
+    assert isinstance(reporter(name), Reporter)
+    assert reporter(name).annotations == (name == "github")
+
+
+def test_each_reporter_is_registered_once() -> None:
+    folder = Path(reporters.__file__).parent
+    offered = {path.stem for path in folder.glob("*.py") if re.search(r"^def render\(", path.read_text(), re.MULTILINE)}
+    assert sorted(offered) == sorted(REPORTERS.values())
+
+
+def test_help_and_errors_name_all_formats() -> None:
+    shown = " ".join(convlint("check", "--help").out.split())
+    assert f"{listed(REPORTERS)}; repeatable." in shown
+    assert f"known are {', '.join(REPORTERS)}" in convlint("check", "--output", "xml").err
+
+
+@pytest.mark.parametrize(("names", "text"), [(["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c")])
+def test_names_are_listed(names: list[str], text: str) -> None:
+    assert listed(names) == text
+
+
+PIECES = [
+    "\n", "\r\n", "\r", "\x00", "\x1b[31m", "\x1b]0;title\x07", "\x9b2J", "::error file=a::forged", "::",
+    "::add-mask::",
+    "##[error]forged", "##vso[task.complete]", "]]>", "<![CDATA[", "<!--", "-->", "<script>", "</testcase>", "&amp;",
+    "&lt;", '"', "'", "`", "```", "|", "\\|", "\\", "*", "_", "[x](http://x)", "![x](y)", "http://example.com",
+    "www.example.com", "@someone", "#1", "gh-12", "a/b#3", "deadbeefcafe", "%0A", "%25", "%", ",", ":", "\u202e",
+    "\u2066", "\u200b", "\u2028", "\u2029", "\x85", "\ud800", "\udfff", "\uffff", "\ufdd0", "\U000e0041", "\t", " ",
+    "./", "/", "..", "é", "中文", "🙂", "e\u0301", "\nCL999: error", "nets/a.yaml:1:1: error: x", "\n\n# heading\n",
+    "\n| a | b |\n", "{0}", "${{ x }}", "$(x)", "  - ", "--", "~~~", "~~x~~", "^", "!",
+]  # fmt: skip
+
+
+hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map("".join)
+
+
+positions = st.none() | st.integers(1, 5)
+
+
+@st.composite
+def reports(draw: Any) -> Report:
+    def place(path: str) -> Location:
+        line = draw(positions)
+        if line is None:
+            return Location(path=path)
+        column = draw(st.integers(1, 30))
+        return Location(path=path, line=line, column=column, end_line=line, end_column=column + 2)
+
+    paths = draw(st.lists(hostile, min_size=1, max_size=2))
+    names = draw(st.lists(hostile, min_size=1, max_size=2))
+    findings = tuple(
+        finding(
+            draw(st.sampled_from([ALIGNMENT, FEW_OUTPUTS, MISMATCH, AUTOTUNE])),
+            draw(hostile),
+            place(draw(st.sampled_from(paths))),
+            draw(st.none() | st.sampled_from(names)),
+            gpu=draw(st.none() | hostile),
+            lost_us=draw(st.none() | st.floats(0, 1e6)),
+            fix=draw(st.none() | st.builds(Fix, describe=hostile, safety=st.just("safe"), set=st.just({"C": 8}))),
+            layers=tuple(draw(st.lists(hostile, max_size=2))),
+            fingerprint=draw(hostile),
+        )
+        for _ in range(draw(st.integers(0, 4)))
+    )
+    sources = {path: tuple(draw(st.lists(hostile, max_size=4))) for path in paths if draw(st.booleans())}
+    errors = st.builds(InputError, path=hostile, message=hostile, line=positions, column=positions)
+    return full_report(
+        targets=tuple(draw(st.lists(hostile, min_size=1, max_size=2))),
+        layers=tuple(LayerReport(layer=ConvLayer(name=name, path=paths[0])) for name in names),
+        findings=findings,
+        skipped=(Skipped(code="CL102", layer=names[0], path=paths[0], needs=(draw(hostile),)),),
+        suppressed=tuple(Suppressed(finding=f, reason=draw(hostile), by="comment") for f in findings[:1]),
+        errors=tuple(draw(st.lists(errors, max_size=2))),
+        sources=sources,
+        rules=RULES,
+    )
+
+
+def with_everywhere(text: str) -> Report:
+    report = full_report()
+    findings = tuple(
+        replace(f, message=text, layer=text, location=replace(f.location, path=text)) for f in report.findings
+    )
+    return replace(report, findings=findings, errors=(InputError(path=text, message=text, line=1, column=1),))
+
+
+styles = st.builds(Style, width=st.integers(20, 130), unicode=st.booleans(), color=st.booleans())
+
+
+thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("name", READERS)
+@thorough
+@given(report=reports(), style=styles)
+def test_as_many_come_out_as_were_put_in(name: str, report: Report, style: Style) -> None:
+    text = reporter(name)(report, style)
+    text.encode("utf-8")
+    assert READERS[name](text) == (len(report.findings), len(report.errors))
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("piece", PIECES)
+def test_each_piece_everywhere(name: str, piece: str) -> None:
+    report = with_everywhere(piece)
+    text = reporter(name)(report, Style())
+    assert READERS[name](text) == (len(report.findings), len(report.errors))
+
+
+@pytest.mark.parametrize("name", REPORTERS)
+@thorough
+@given(report=reports(), unicode=st.booleans())
+@example(report=with_everywhere("a\x1b[31mb\x00c\u202ed\n::error::e##[error]"), unicode=True)
+def test_no_format_holds_control_characters(name: str, report: Report, unicode: bool) -> None:
+    text = reporter(name)(report, Style(unicode=unicode))
+    bad = {char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")}
+    bad |= {char for char in text if unicodedata.category(char) == "Cf" and char not in "\u200c\u200d"}
+    assert bad == set()
+    assert text.isascii() or unicode
+
+
+@pytest.mark.parametrize("name", ["text", "concise", "json", "sarif", "gitlab", "junit", "rdjson", "markdown"])
+@thorough
+@given(report=reports(), width=st.integers(20, 130))
+def test_printed_in_ci_no_format_gives_the_runner_commands(name: str, report: Report, width: int) -> None:
+    assert workflow_commands(reporter(name)(report, Style(width=width))) == []
+
+
+@thorough
+@given(report=reports(), style=styles)
+def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
+    shown = [f for f in report.findings if not (style.quiet and f.severity == "info")]
+    *lines, coverage, end = reporter("concise")(report, style).split("\n")
+    assert len(lines) == len(shown) + len(report.errors)
+    for line, one in zip(lines, shown, strict=False):
+        assert f": {one.severity} {one.rule.code} {one.rule.name}: " in line
+    assert coverage.startswith(f"{len(report.layers)} layer")
+    assert end == ""
+
+
+@thorough
+@given(report=reports(), style=styles)
+def test_text_shows_every_finding_that_costs_something(report: Report, style: Style) -> None:
+    free = sum(f.severity == "info" and f.lost_us is not None and f.lost_us < 0.005 for f in report.findings)
+    text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, style))
+    found = re.findall(r"^  (?:error|warning|info) CL\d\d\d [a-z-]+:", text, re.MULTILINE)
+    assert len(found) == len(report.findings) - free
+    assert bool(free) == ("on what costs nothing here" in text)
+    assert len(re.findall(r"^  error:", text, re.MULTILINE)) == len(report.errors)
+
+
+@thorough
+@given(report=reports())
+def test_the_job_summary_holds_every_finding(report: Report) -> None:
+    assert READERS["markdown"](github.summary(report)) == (len(report.findings), len(report.errors))

@@ -57,10 +57,6 @@ def test_snapshot(name: str) -> None:
     assert reporter("text")(report, style) == (SNAPSHOTS / name).read_text(encoding="utf-8")
 
 
-def test_concise_snapshot() -> None:
-    assert reporter("concise")(full_report(), Style()) == (SNAPSHOTS / "concise.txt").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_colour_changes_colours_only(name: str) -> None:
     report, style = CASES[name]

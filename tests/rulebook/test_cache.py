@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,13 @@ from typing import Any
 
 import pytest
 from checkout import ROOT
+from rule_texts import RULE, written
 
 from convlint.files import private_folder
 from convlint.rulebook import cache as rule_cache
+from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.cache import cached_rules, packed, unpacked
+from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import builtin_folder, rule_files
 
 PATHS = rule_files(builtin_folder())[:2]
@@ -33,6 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("CONVLINT_NO_CACHE", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     return tmp_path / "cache" / "convlint"
 
 
@@ -265,3 +270,69 @@ def test_the_command_says_nothing_about_it(filled: Path) -> None:
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def reads(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> int:
+    """How many rule files loading them reads."""
+    read = []
+
+    def counted(path: str) -> Any:
+        read.append(path)
+        return read_rule(path)
+
+    monkeypatch.setattr("convlint.rulebook.file.read_rule", counted)
+    rules = rule_cache.cached_rules(paths)
+    monkeypatch.undo()
+    assert [rule.path for rule in rules] == paths
+    return len(read)
+
+
+def test_the_cache_is_used_and_follows_every_change(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, RULE)
+
+    def count(paths: list[str]) -> int:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
+        return reads(monkeypatch, paths)
+
+    assert count([path]) == 1
+    assert count([path]) == 0
+    status = Path(path).stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert [count([path]), count([path])] == [1, 0]
+    second = written(tmp_path, RULE.replace("XY100", "XY101"), "second.yaml")
+    assert [count([path, second]), count([path, second])] == [2, 0]
+
+
+def checked(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"", b"x", b"\x00" * 100, bytes(range(256)) * 8, checked(marshal.dumps(3)),
+        checked(marshal.dumps(("key", []))), checked(marshal.dumps(([], 3, 4))),
+    ],
+)  # fmt: skip
+def test_garbage_in_the_cache_costs_only_time(garbage: bytes, cache: Path) -> None:
+    expected = [rule.info for rule in load_rulebook().rules]
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    for content in (garbage, whole[: len(whole) // 2], whole[:-1] + b"\x00" + whole[-1:]):
+        file.write_bytes(content)
+        assert [rule.info for rule in load_rulebook().rules] == expected
+        assert len(file.read_bytes()) == len(whole)
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.delenv("CONVLINT_NO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert load_rulebook().rules
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CONVLINT_NO_CACHE", "1")
+    assert load_rulebook().rules
+    assert not (tmp_path / "cache").exists()

@@ -6,17 +6,13 @@ import json
 import re
 from datetime import date
 from pathlib import Path
-from time import process_time
 
 import pytest
-import yaml
 from checkout import ROOT
 from command_line import convlint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import HEAD, ODD
-
-from convlint.verdict.comments import find_comments
 
 BOTH = "CL102, CL006"
 
@@ -220,32 +216,6 @@ def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str)
 
 # --- finding comments
 
-_lines = st.lists(
-    st.sampled_from(
-        ["a: 1", "b: 'x", "y'", 'c: "', '# convlint: ignore[CL102]"', "# convlint: ignore[CL102]", "d: |",
-         "  # convlint: ignore[X]", "  text", "e: >-", "- f", "{ g: # convlint: ignore[Y]", "}", "",
-         "h: plain # convlint: ignore[Z]", "'#", "[", "]"]
-    ),
-    max_size=8,
-)  # fmt: skip
-
-
-@settings(max_examples=300)
-@given(_lines)
-def test_a_comment_is_what_yaml_leaves_out(lines: list[str]) -> None:
-    """Taking the comments out of a text leaves the same values behind."""
-    text = "\n".join(lines) + "\n"
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return
-    cut = text.split("\n")
-    for comment in find_comments(text):
-        cut[comment.line - 1] = cut[comment.line - 1][: comment.column - 1]
-    assert yaml.safe_load("\n".join(cut)) == values
-    scalars = [event.value for event in yaml.parse(text) if isinstance(event, yaml.ScalarEvent)]
-    assert "\n".join(cut).count("convlint:") == sum(scalar.count("convlint:") for scalar in scalars)
-
 
 def test_no_number_of_comments_takes_long() -> None:
     spec = HEAD + "  # convlint: ignore[ALL]\n" * 30_000 + FLOW + "\n"
@@ -254,11 +224,6 @@ def test_no_number_of_comments_takes_long() -> None:
     assert "<stdin>:2005:3: warning CL902" in ran.out
     assert "the comments of one file name at most 2,000 rules" in ran.out
     assert ran.out.count("\n") == 2
-
-
-def test_text_without_the_word_is_not_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml, "scan", lambda *_, **__: pytest.fail("scanned"))
-    assert find_comments("a: 1 # comment\n" * 10) == ()
 
 
 @settings(max_examples=200)
@@ -272,31 +237,3 @@ def test_no_comment_is_a_defect_of_ours(text: str, start: str) -> None:
     assert ran.code in (0, 1, 3), ran
     assert "internal error" not in ran.out
     assert "\x1b" not in ran.out
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: 1 # convlint: x" + " " * 1_000_000 + "x\n",
-        "a: 1 " + "# " * 500_000 + "convlint: x\n",
-        "a: 1\n# convlint: ignore[" + "a," * 500_000 + "]\n",
-        "a: |\n" + "  # convlint: ignore[CL1]\n" * 40_000,
-        "a: 'x'\n" + "# convlint: x\n" * 40_000,
-        "a: 1\n" + "\n" * 1_000_000 + "# convlint: x\n",
-    ],
-)
-def test_finding_comments_takes_time_in_proportion_to_the_text(text: str) -> None:
-    begin = process_time()
-    comments = find_comments(text)
-    assert process_time() - begin < 5  # a quadratic search takes hours
-    assert all(len(comment.rules) <= 100 for comment in comments)
-    assert len(comments) == (0 if "|" in text else text.count("convlint:") if "'" not in text else 2_001)
-
-
-def test_a_sign_in_a_quoted_scalar_begins_no_comment() -> None:
-    text = (
-        "a: 'x # convlint: ignore[A]' # convlint: ignore[B]\n"
-        'b: "x\n  # convlint: ignore[C]\n  " # convlint: ignore[D]\n'
-        "c: >- # convlint: ignore[E]\n  # convlint: ignore[F]\n# convlint: ignore[G]\n"
-    )
-    assert [key.text for comment in find_comments(text) for key in comment.rules] == ["D", "E", "G"]
