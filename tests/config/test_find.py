@@ -164,14 +164,8 @@ def test_a_chain_of_extends_has_an_end() -> None:
     assert "extend goes on for more than 20 files" in convlint("check", "bad.yaml", "--config", "c0.toml").err
 
 
-# --- what the keys do
-
-
 def test_no_path_is_the_current_folder() -> None:
     assert "1 file on" in convlint("check").out
-
-
-# --- wrong configs
 
 
 def test_positions_count_in_pyproject_too() -> None:
@@ -298,9 +292,6 @@ def test_a_wrong_config_of_one_input_stops_before_anything_is_written() -> None:
     write("sub/bad.yaml", BAD)
     assert convlint("check", "bad.yaml", "sub/bad.yaml", "-o", "json=out.json").code == 2
     assert not Path("out.json").exists()
-
-
-# --- fuzz
 
 
 @settings(max_examples=150)

@@ -33,9 +33,6 @@ def test_a_finding_points_at_the_first_place_that_holds(tmp_path: Path) -> None:
     ] == [4, 4, 7]  # fmt: skip
 
 
-# --- skips
-
-
 def test_a_skip_is_counted_once_for_all_targets() -> None:
     one = checked(BUILTIN, layer("a", H=None), gpus="a100").skipped
     two = checked(BUILTIN, layer("a", H=None), gpus="a100 v100").skipped
@@ -62,9 +59,6 @@ def test_times_are_those_of_the_first_target() -> None:
     both = checked(BUILTIN, layer("a"), gpus="v100 a100")
     assert both.time_us == checked(BUILTIN, layer("a"), gpus="v100").time_us
     assert both.time_us != checked(BUILTIN, layer("a"), gpus="a100").time_us
-
-
-# --- reports
 
 
 def report(*results: NetworkResult) -> Report:

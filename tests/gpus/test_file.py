@@ -10,18 +10,9 @@ import yaml
 from checkout import ROOT
 
 from convlint.errors import ConvlintError
-from convlint.gpus.gpu import Gpu, parse_gpu, resident_warps
+from convlint.gpus.gpu import Gpu, parse_gpu
 
 FOLDER = ROOT / "convlint" / "gpus" / "data"
-
-
-def fermi(**changes: int) -> int:
-    limits = {
-        "threads_per_block": 256, "registers_per_thread": 63, "shared_bytes_per_block": 0, "registers_per_sm": 32768,
-        "registers_per_block": 32768, "shared_bytes_per_sm": 49152, "max_warps_per_sm": 48, "max_blocks_per_sm": 8,
-        "register_unit": 64, "warp_unit": 2, "shared_unit": 128,
-    }  # fmt: skip
-    return resident_warps(**{**limits, **changes})
 
 
 def content() -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location
@@ -61,16 +60,6 @@ def test_an_unknown_part_keeps_the_declared_output() -> None:
     assert layer(C=3, K=64, R=3, S=3).P is None
     assert layer(C=3, H=8, W=8, K=64, R=3, S=3, PadH=None, declared_P=4).P == 4
     assert layer(C=3, H=8, W=8, K=64, R=3, S=3, declared_P=10).P == 6
-
-
-sizes = st.fixed_dictionaries(
-    {
-        "N": st.integers(1, 2), "C": st.integers(1, 4), "K": st.integers(1, 4), "H": st.integers(1, 7),
-        "W": st.integers(1, 7), "R": st.integers(1, 3), "S": st.integers(1, 3), "U": st.integers(1, 3),
-        "V": st.integers(1, 3), "DilH": st.integers(1, 2), "DilW": st.integers(1, 2), "PadH": st.integers(0, 2),
-        "PadH_end": st.integers(0, 2), "PadW": st.integers(0, 2),
-    }
-)  # fmt: skip
 
 
 def test_locate_takes_the_first_value_that_was_written() -> None:

@@ -214,9 +214,6 @@ def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str)
     assert message in ran.err
 
 
-# --- finding comments
-
-
 def test_no_number_of_comments_takes_long() -> None:
     spec = HEAD + "  # convlint: ignore[ALL]\n" * 30_000 + FLOW + "\n"
     ran = convlint("check", "-", "--isolated", "-o", "concise", "--select", "CL102,CL902", stdin=spec)

@@ -384,9 +384,6 @@ def test_derived_shapes_and_places_in_json(folder: Path) -> None:
     assert places["CL102"] == ("up", 7, 40, 42)
 
 
-# --- convlint rule and gpus
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -23,9 +23,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return prepared(tmp_path, monkeypatch)
 
 
-# --- writing
-
-
 def test_mode_and_links_stay() -> None:
     Path("there.json").unlink()
     os.unlink("again.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import strategies as st
 from read_specs import STEM, arrives, errors, network, only, spec
 
 CARRIED = [
@@ -149,19 +148,3 @@ def test_shapes_that_do_not_fit(carrier: str, message: str) -> None:
     (error,) = errors(text)
     assert error.message.startswith(message)
     assert error.line == 6
-
-
-WORDS = [
-    "C", "H", "W", "K", "N", "kernel_size", "stride", "padding", "groups", "op", "input", "inputs", "name", "dtype",
-    "dims", "size", "scale", "R", "D", "T", "dilation", "output_padding", "P", "layout", "first", "bogus",
-]  # fmt: skip
-
-
-VALUES = [
-    "0", "1", "3", "7", "64", "-1", "x", "a", "b", "[3, 3]", "[1, 2, 3]", "[1]", "[]", "{}", "same", "conv1d", "conv3d",
-    "pool", "add", "concat", "conv_transpose", "depthwise", "upsample", "input", "2147483648", "~", "true", "1.5",
-    "[a, b]", "fp16", "NHWC", "bn", "global_pool", "pixel_shuffle", "[[1, 2], [3, 4]]", "{top: 1}",
-]  # fmt: skip
-
-
-layers = st.dictionaries(st.sampled_from(WORDS), st.sampled_from(VALUES), max_size=7)
