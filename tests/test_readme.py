@@ -6,8 +6,6 @@ import pytest
 from readme_examples import README, blocks, run, workspace
 
 TEXT = README.read_text(encoding="utf-8")
-
-
 BLOCKS = blocks(TEXT)
 
 

@@ -232,8 +232,6 @@ def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch
 
 
 _key_texts = st.sampled_from([*KEYS, "tool", "x"])
-
-
 _config_values = st.one_of(
     drawn_values,
     st.sampled_from(["CL102", "ALL", "error", "a100", "**", ["CL1"]]),

@@ -17,8 +17,6 @@ from convlint.config.toml_tokens import MOST_MARKS, MOST_NESTED, MOST_PARTS, MOS
 from convlint.errors import UsageError
 
 SIZE = 2**20
-
-
 REFUSED = {
     "deep key": ("a." * (SIZE // 2) + "a = 1", "a key has more than 16 parts"),
     "deep quoted key": ('"a" . ' * (SIZE // 6) + "a = 1", "a key has more than 16 parts"),
@@ -36,8 +34,6 @@ REFUSED = {
     "long fraction": ("a = 0.1" + "_1" * 500_000, "a word is longer than 10,000 characters"),
     "long bare key": ("a" * (SIZE - 10) + " = 1", "a word is longer than 10,000 characters"),
 }
-
-
 ACCEPTED = {
     "comments": "#\n" * (SIZE // 2),
     "empty lines": "\n" * SIZE,
@@ -56,8 +52,6 @@ ACCEPTED = {
     + "".join(f"k{n}=1\n" for n in range(40_000)),
     "arrays for keys of some depth": "".join(f"k{n}{'.a' * 14} = []\n" for n in range(3_000)),
 }
-
-
 BROKEN = {
     "quotes": '"' * SIZE,
     "apostrophes": "'" * SIZE,

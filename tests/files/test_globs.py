@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from convlint.files.globs import name_expression
 
 _texts = st.text(alphabet="ab]-^[!.\\\n", max_size=7)
-
-
 _globs = st.text(alphabet="aab**?[]!-^.\\\n", max_size=9)
 
 

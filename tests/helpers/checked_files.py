@@ -10,29 +10,15 @@ import pytest
 from command_line import Ran, convlint
 
 HEAD = "version: 1\ndefaults: { N: 32, dtype: fp16, layout: NHWC }\nlayers:\n"
-
-
 CLEAN = HEAD + "  - { name: ok, C: 256, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1, first: false }\n"
-
-
 # CL004: the usual downsample, an info
 INFOS = CLEAN.replace("kernel_size: 3, padding: 1", "kernel_size: 1, stride: 2")
-
-
 # CL102 (62 channels) as a warning, CL105 as an info
 WARNS = HEAD + "  - { name: odd, C: 62, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1, first: false }\n"
-
-
 # CL002: what is declared differs from what arrives
 ERRS = CLEAN + "  - { name: wrong, C: 64, K: 64, kernel_size: 3, padding: 1 }\n"
-
-
 BROKEN = HEAD + "  - { name: bad, C: 0, H: 56, W: 56, K: 256, kernel_size: 3 }\n"
-
-
 EMPTY = "version: 1\nlayers: []\n"
-
-
 RULE = """\
 code: XY100
 name: odd-channels

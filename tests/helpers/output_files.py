@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 SPEC = "version: 1\nlayers:\n  - { name: a, N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16 }\n"
-
-
 RULE = """\
 code: XY100
 name: odd-channels
@@ -21,8 +19,6 @@ rationale: Pairs of channels travel together.
 source: { document: house-rules, section: "1" }
 examples: { pass: [ { C: 4 } ], fail: [ { given: { C: 3 }, message: "C=3 is odd" } ] }
 """
-
-
 BASELINE = '{"convlint_baseline": 1, "findings": []}'
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 names = st.text(alphabet="abcd.\"'\\ \u00e9#[]=", min_size=1, max_size=5)
-
-
 values = st.recursive(
     st.one_of(st.integers(), st.booleans(), st.text(alphabet="ab\"'\\\n#[]{}=,", max_size=6)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),

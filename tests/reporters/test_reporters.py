@@ -108,11 +108,7 @@ PIECES = [
     "./", "/", "..", "é", "中文", "🙂", "e\u0301", "\nCL999: error", "nets/a.yaml:1:1: error: x", "\n\n# heading\n",
     "\n| a | b |\n", "{0}", "${{ x }}", "$(x)", "  - ", "--", "~~~", "~~x~~", "^", "!",
 ]  # fmt: skip
-
-
 hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map("".join)
-
-
 positions = st.none() | st.integers(1, 5)
 
 
@@ -164,8 +160,6 @@ def with_everywhere(text: str) -> Report:
 
 
 styles = st.builds(Style, width=st.integers(20, 130), unicode=st.booleans(), color=st.booleans())
-
-
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

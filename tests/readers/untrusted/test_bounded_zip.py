@@ -12,8 +12,6 @@ from convlint.errors import InputFault
 from convlint.readers.untrusted.bounded_zip import open_zip, read_member
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
-
-
 ENTRY, END = b"PK\x01\x02", b"PK\x05\x06"
 
 
