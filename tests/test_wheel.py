@@ -8,9 +8,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
 from checkout import ROOT
 
 from convlint.rulebook.folders import builtin_folder, rule_files
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_wheel_holds_exactly_the_rules_and_data_of_the_repository(tmp_path: Path) -> None:

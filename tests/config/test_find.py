@@ -294,6 +294,7 @@ def test_a_wrong_config_of_one_input_stops_before_anything_is_written() -> None:
     assert not Path("out.json").exists()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=80) | st.binary(max_size=80))
 def test_no_text_is_a_defect_of_ours(content: str | bytes) -> None:

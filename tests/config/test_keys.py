@@ -239,6 +239,7 @@ _config_values = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.dictionaries(_key_texts, _config_values, max_size=5))
 def test_no_config_is_a_defect_of_ours(values: dict[str, object]) -> None:

@@ -79,6 +79,7 @@ def test_what_would_take_long_is_refused_before_it_is_read(
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
 def test_what_is_accepted_is_cheap(text: str) -> None:
     assert len(text) <= SIZE
@@ -93,6 +94,7 @@ def test_what_is_accepted_is_cheap(text: str) -> None:
     assert time.process_time() - start < 30  # the tracing takes most of it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_broken_text_is_refused_soon(text: str) -> None:
     start = time.process_time()

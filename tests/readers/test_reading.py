@@ -17,6 +17,8 @@ from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, file_input
 from convlint.readers.reading import Reading, format_of_input
 
+pytestmark = pytest.mark.slow
+
 # stands in for the parser: what a file holds is what becomes of the process that parses it
 PARSER = """
 import os, signal, sys, time

@@ -163,6 +163,7 @@ styles = st.builds(Style, width=st.integers(20, 130), unicode=st.booleans(), col
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @thorough
 @given(report=reports(), style=styles)
@@ -172,6 +173,7 @@ def test_as_many_come_out_as_were_put_in(name: str, report: Report, style: Style
     assert READERS[name](text) == (len(report.findings), len(report.errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("piece", PIECES)
 def test_each_piece_everywhere(name: str, piece: str) -> None:
@@ -180,6 +182,7 @@ def test_each_piece_everywhere(name: str, piece: str) -> None:
     assert READERS[name](text) == (len(report.findings), len(report.errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPORTERS)
 @thorough
 @given(report=reports(), unicode=st.booleans())
@@ -192,6 +195,7 @@ def test_no_format_holds_control_characters(name: str, report: Report, unicode: 
     assert text.isascii() or unicode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "concise", "json", "sarif", "gitlab", "junit", "rdjson", "markdown"])
 @thorough
 @given(report=reports(), width=st.integers(20, 130))
@@ -199,6 +203,7 @@ def test_printed_in_ci_no_format_gives_the_runner_commands(name: str, report: Re
     assert workflow_commands(reporter(name)(report, Style(width=width))) == []
 
 
+@pytest.mark.slow
 @thorough
 @given(report=reports(), style=styles)
 def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
@@ -211,6 +216,7 @@ def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
     assert end == ""
 
 
+@pytest.mark.slow
 @thorough
 @given(report=reports(), style=styles)
 def test_text_shows_every_finding_that_costs_something(report: Report, style: Style) -> None:
@@ -222,6 +228,7 @@ def test_text_shows_every_finding_that_costs_something(report: Report, style: St
     assert len(re.findall(r"^  error:", text, re.MULTILINE)) == len(report.errors)
 
 
+@pytest.mark.slow
 @thorough
 @given(report=reports())
 def test_the_job_summary_holds_every_finding(report: Report) -> None:

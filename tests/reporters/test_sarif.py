@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from parsed import sarif_run
 from reports import ALIGNMENT, RULES, finding, full_report, many, rendered
 
@@ -65,6 +66,7 @@ def test_sarif_says_what_could_not_be_read() -> None:
     assert sarif_run(rendered("sarif", full_report(errors=())))["invocations"][0]["executionSuccessful"] is True
 
 
+@pytest.mark.slow
 def test_sarif_beyond_25000_results_keeps_the_gravest_and_says_so() -> None:
     run = sarif_run(rendered("sarif", many(25_003)))
     assert len(run["results"]) == 25_000

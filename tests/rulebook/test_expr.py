@@ -352,6 +352,7 @@ RESULTS: dict[Type, tuple[type, ...]] = {
 }
 
 
+@pytest.mark.slow
 @given(text=tokens | st.text(max_size=40))
 def test_any_text_computes_or_is_refused(text: str) -> None:
     try:

@@ -152,6 +152,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(keys, values, max_size=3), cut=st.integers(0, len(RULE)))
 def test_any_rule_text_is_read_or_refused(changes: dict[str, Any], cut: int, tmp_path: Path) -> None:

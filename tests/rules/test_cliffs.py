@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ BUILTIN = load_rulebook()
 GPUS = [load_gpu(name) for name in ("k80", "v100", "t4", "a100", "rtx-4090", "h100")]
 
 
+@pytest.mark.slow
 @given(
     layer=st.builds(
         ConvLayer, name=st.just("a"), N=st.sampled_from([2, 8, 32, 256]), C=st.sampled_from([4, 8, 16, 64, 256, 1024]),

@@ -214,6 +214,7 @@ def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str)
     assert message in ran.err
 
 
+@pytest.mark.slow
 def test_no_number_of_comments_takes_long() -> None:
     spec = HEAD + "  # convlint: ignore[ALL]\n" * 30_000 + FLOW + "\n"
     ran = convlint("check", "-", "--isolated", "-o", "concise", "--select", "CL102,CL902", stdin=spec)
@@ -223,6 +224,7 @@ def test_no_number_of_comments_takes_long() -> None:
     assert ran.out.count("\n") == 2
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.text(alphabet=st.characters(codec="utf-8"), max_size=40),

@@ -83,6 +83,7 @@ def test_a_command_in_pieces(chunks: list[str], shown: str) -> None:
 pieces = st.sampled_from(["::", ":", "#", "##", "[", "vso", "error", "\n", "\r", " ", "\t", "\x1b[31m", "\x00", "x"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(pieces | st.text(max_size=2), max_size=4).map("".join), max_size=8))
 def test_no_pieces_make_a_command(chunks: list[str]) -> None:
     assert obeyed(through(chunks)) == []

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
+pytestmark = pytest.mark.slow
+
 LAYER = "N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16"
 SPEC = f"version: 1\nlayers:\n  - {{ name: a, {LAYER} }}\n"
 PYTHON = [sys.executable, "-m", "convlint"]

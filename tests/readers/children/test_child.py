@@ -11,6 +11,8 @@ import pytest
 
 from convlint.readers.children.child import Child, ChildDied
 
+pytestmark = pytest.mark.slow
+
 CODE = """
 import os, signal, sys, time
 def echo(channel):

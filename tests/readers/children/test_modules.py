@@ -18,6 +18,8 @@ from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 GOOD = """from torch import nn
 class Net(nn.Sequential):

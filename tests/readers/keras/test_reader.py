@@ -25,7 +25,10 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.keras.reader import read
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Using padding", "ignore::UserWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Using padding", "ignore::UserWarning"),
+]
 
 
 @pytest.fixture(autouse=True)

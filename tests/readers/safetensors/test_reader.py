@@ -24,6 +24,8 @@ from convlint.readers import ReadOptions, find_format
 from convlint.readers.pickle_refusal import read as read_pickle
 from convlint.readers.safetensors.reader import read
 
+pytestmark = pytest.mark.slow
+
 
 def one(path: str | Path, **options: Any) -> Network:
     network, errors = read(str(path), ReadOptions(**options))

@@ -172,6 +172,7 @@ VALUES = [
 layers = st.dictionaries(st.sampled_from(WORDS), st.sampled_from(VALUES), max_size=7)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(entries=st.lists(layers, max_size=6), defaults=layers)
 def test_any_mix_of_keys_and_values_is_read_or_refused(entries: list[dict[str, str]], defaults: dict[str, str]) -> None:

@@ -48,6 +48,7 @@ def same(network: Network, folder: Path) -> None:
     assert replace(found.runtime, spans={}) == replace(network.runtime, spans={})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["densenet121", "resnet50", "shufflenet", "inception_v2"])
 def test_onnx_graphs(tmp_path: Path, name: str) -> None:
     network, errors = onnx_model.read(str(LIGHT / f"light_{name}.onnx"), ReadOptions())
@@ -56,6 +57,7 @@ def test_onnx_graphs(tmp_path: Path, name: str) -> None:
     same(network, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"), [("UNet", "2x3x32x32"), ("Traps", "2x3x8x8"), ("Video", "2x3x8x16x16"), ("Generator", "2x100")]
 )
@@ -101,6 +103,7 @@ def layers(draw: Any) -> ConvLayer:
     return with_output(layer)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(found=st.lists(layers(), max_size=5))
 def test_any_layers(found: list[ConvLayer], tmp_path_factory: Any) -> None:
@@ -157,6 +160,7 @@ def test_a_path_in_a_comment_cannot_end_it(tmp_path: Path) -> None:
         assert len(back(Network(path="m", layers=(placed,)), tmp_path).layers) == 1
 
 
+@pytest.mark.slow
 def test_many_layers_of_one_name_and_unknown_size() -> None:
     """The work is linear: names that are taken are not searched for again for each layer."""
     layers = [ConvLayer(name="a", path="m", K=8, R=3, S=3, norm_follows=False) for _ in range(20_000)]

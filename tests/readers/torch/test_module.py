@@ -17,6 +17,8 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.torch.module import read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:

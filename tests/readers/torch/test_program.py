@@ -20,9 +20,12 @@ from convlint.readers import ReadOptions
 from convlint.readers.torch.program import read
 from convlint.readers.torch.symbolic_size import evaluate
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore:Using padding", "ignore:No complete"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore:Using padding", "ignore:No complete"
+    ),
+]
 
 
 def exported(folder: Path, module: nn.Module, shape: tuple[int, ...], **options: Any) -> str:

@@ -84,6 +84,7 @@ CASES: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_refused(name: str, tmp_path: Path) -> None:
     make, words = CASES[name]
