@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from convlint.engine.severity import by_batch, by_price, joins, overridden
+from convlint.engine.severity import by_batch, by_price, joins, overridden, stated
 from convlint.report import Severity
+from convlint.rulebook.rule import Case, Template
 
 
 @pytest.mark.parametrize(
@@ -45,11 +48,25 @@ def test_batch(stated: Severity, best: float, decided: Severity) -> None:
     assert by_batch(stated, 100.0, best) == decided
 
 
-@pytest.mark.parametrize("share", ["all", "any", "info"])
+@pytest.mark.parametrize(
+    ("share", "severity", "said_together"),
+    [
+        ("all", "error", True), ("all", "warning", True), ("all", "info", True),
+        ("any", "error", True), ("any", "warning", True), ("any", "info", True),
+        ("info", "error", False), ("info", "warning", False), ("info", "info", True),
+    ],
+)  # fmt: skip
+def test_which_severities_join(share: Any, severity: Severity, said_together: bool) -> None:
+    assert joins(share, severity) is said_together
+
+
 @pytest.mark.parametrize("severity", ["error", "warning", "info"])
-def test_only_infos_join_infos(share: str, severity: Severity) -> None:
-    assert joins(share, severity) == (share != "info" or severity == "info")  # type: ignore[arg-type]
+def test_what_the_rule_states_comes_first(severity: Severity) -> None:
+    case = Case(when=None, severity=severity, message=Template(()), at=(), fix=None)
+    assert stated(case) == severity
 
 
-def test_the_user_has_the_last_word() -> None:
-    assert {overridden(decided, "warning") for decided in ("error", "warning", "info")} == {"warning"}  # type: ignore[arg-type]
+@pytest.mark.parametrize("decided", ["error", "warning", "info"])
+@pytest.mark.parametrize("wanted", ["error", "warning", "info"])
+def test_the_user_has_the_last_word(decided: Severity, wanted: Severity) -> None:
+    assert overridden(decided, wanted) == wanted
