@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from convolutions import A100, RUNTIME, conv
 
-from convlint.engine.batches import Batches
+from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.hits import Flaw, Hit
+from convlint.estimate import estimate_layer
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
 from convlint.model.layer import ConvLayer
@@ -102,3 +104,61 @@ def test_six_batches_are_tried_on_each_side(best: int, sets: dict[str, int]) -> 
 @pytest.mark.parametrize(("kinds", "N"), [(400, 64), (401, 65)])
 def test_round_batches_are_tried_in_networks_of_few_kinds(kinds: int, N: int) -> None:
     assert settled({64: 40.0, 65: 50.0}, 65, kinds=kinds).sets == ({"N": N},)
+
+
+@pytest.mark.parametrize(
+    ("best", "sets"), [(71, {}), (72, {"N": 72}), (80, {"N": 80}), (88, {}), (96, {"N": 96}), (128, {"N": 128})]
+)
+def test_the_next_multiples_of_8_16_32_and_64_are_round(best: int, sets: dict[str, int]) -> None:
+    assert settled({best: 50.0}, 140, now=70).sets == (sets,)
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "sets"),
+    [
+        (60, 120, {"N": 120}), (60, 121, {}), (60, 30, {"N": 30}), (60, 29, {}), (61, 31, {"N": 31}), (61, 30, {}),
+        (1, 50, {"N": 50}),  # one image is no batch
+        (2, 5, {}),
+        (60, 60, {}),
+    ],
+)  # fmt: skip
+def test_more_than_twice_or_less_than_half_is_another_way_to_work(now: int, wanted: int, sets: dict[str, int]) -> None:
+    assert settled({wanted: 50.0}, wanted, now=now).sets == (sets,)
+
+
+@pytest.mark.parametrize(
+    ("us_per_image", "sets", "other"),
+    [
+        ({50: 90.0, 66: 80.0}, {"N": 66}, {"N": 50}),  # the nearer one is set, the other is said
+        ({50: 90.0, 72: 80.0}, {"N": 50}, {"N": 72}),
+        ({50: 90.0, 72: 99.9}, {"N": 50}, {}),
+        ({66: 90.0, 72: 90.0}, {"N": 72}, {}),  # of equals the larger
+    ],
+)
+def test_one_batch_on_each_side(us_per_image: dict[int, float], sets: dict[str, int], other: dict[str, int]) -> None:
+    hit = settled(us_per_image, 50, 66, 72)
+    assert (hit.sets, hit.other) == ((sets,), other)
+
+
+def test_a_fix_of_something_else_is_left_alone() -> None:
+    batches = Batches([ConvLayer(name="a", N=60)], [None], lambda *_: pytest.fail("priced"))
+    flaw = Flaw(rule=RULE, case=RULE.cases[-1], places=(), message="")
+    hit = Hit(
+        flaw=flaw, indices=(0,), names=("a",), location=Location(path="a"), message="", sets=({"C": 64},), other={},
+        severity="warning",
+    )  # fmt: skip
+    assert batches.settled(hit) is hit
+    assert not sets_batch(hit)
+    assert sets_batch(hit._replace(sets=({"N": 64},)))
+    assert not sets_batch(hit._replace(sets=({"N": 64, "C": 64},)))
+
+
+def test_equal_layers_are_one_kind_and_each_batch_has_its_own() -> None:
+    sizes = [60, 60, 60, 8, None]
+    layers = [ConvLayer(name=f"l{index}", N=N) for index, N in enumerate(sizes)]
+    one, two = (estimate_layer(conv(K=K), A100, RUNTIME, "training") for K in (64, 128))
+    batches = Batches(layers, [one, two, one, one, one], lambda *_: 0.0)
+    hit = settled({}, 60)
+    assert batches.kinds(hit) == {0: 2, 1: 1}
+    assert batches.kinds(hit._replace(indices=(3,))) == {0: 1}  # of another batch, but of the kind that came first
+    assert batches.kinds(hit._replace(indices=(4,))) == {}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from layer_facts import facts
 from small_networks import checked, codes, layer, rulebook
 
+from convlint.engine.evaluate import Evaluator, layer_identity
 from convlint.errors import RuleError
+from convlint.model.layer import ConvLayer
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -70,3 +74,62 @@ def test_a_rule_that_divides_by_zero_is_a_defect_of_the_rule(tmp_path: Path) -> 
     with pytest.raises(RuleError, match="divides by zero") as caught:
         checked(rules, layer("a"))
     assert caught.value.path.endswith("0.yaml")
+
+
+@pytest.mark.parametrize(
+    ("specific", "general", "silent"),
+    [
+        ("C", "C", True),
+        ("C", "K", False),  # two flaws at two sizes
+        ("[C, K]", "[K, N]", True),
+        ("layout", "C", True),  # of two that do not both point at sizes, the specific one speaks
+        ("C", "layout", True),
+        ("N", "groups", False),
+        ("R", "S", True),  # no size whose flaws stand apart
+    ],
+)
+def test_the_specific_silences_where_it_is_the_same_flaw(
+    specific: str, general: str, silent: bool, tmp_path: Path
+) -> None:
+    rules = rulebook(tmp_path, {"at": specific}, {"at": general, "yields_to": "[XY000]"})
+    assert codes(checked(rules, layer("a"))) == [("XY000", "a")] + ([] if silent else [("XY001", "a")])
+
+
+def test_the_first_variant_that_holds_speaks(tmp_path: Path) -> None:
+    rules = rulebook(
+        tmp_path,
+        {"message": "default", "variants": '[ { when: N == 8, message: "eight" }, { when: N < 9, message: "few" } ]'},
+    )
+    layers = layer("a", N=8) + layer("b", N=7) + layer("c", N=64) + layer("d", N=None)
+    found = {finding.layer: finding.message for finding in checked(rules, layers).findings}
+    assert found == {"a": "eight", "b": "few", "c": "default", "d": "default"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "same"),
+    [
+        ("name", "b", True), ("path", "x", True), ("node", "n", True), ("spans", {"C": (1, 1, 1, 2)}, True),
+        *((field.name, object(), False) for field in fields(ConvLayer)
+          if field.name not in ("name", "path", "node", "spans")),
+    ],
+)  # fmt: skip
+def test_layers_are_equal_but_for_where_they_stand(field: str, value: object, same: bool) -> None:
+    one = ConvLayer(name="a", C=3)
+    other = replace(one, **{field: value})  # type: ignore[arg-type]
+    assert (layer_identity(one) == layer_identity(other)) is same
+
+
+@pytest.mark.parametrize(("message", "apart"), [("m", False), ("{name}", True)])
+def test_a_rule_that_prints_names_sets_equal_layers_apart(message: str, apart: bool, tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"message": message})
+    assert Evaluator(rules.rules).reads_names is apart
+    found = {finding.message for finding in checked(rules, layer("a") + layer("b")).findings}
+    assert found == ({"a", "b"} if apart else {"m"})
+
+
+def test_what_a_rule_applies_to_is_told(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"when": "C == 3"}, {"when": "C == 4"}, {"check": "C == 3"}, {"check": "K == 1"})
+    found = Evaluator(rules.rules).evaluate(facts("C: 3"), connected=False)
+    assert found.applicable == ("XY000", "XY002")
+    assert [flaw.rule.info.code for flaw in found.flaws] == ["XY000"]
+    assert found.skipped == (("XY003", ("K",)),)

@@ -123,3 +123,26 @@ def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> Non
     network = dear + layer("sound", C=512, K=512, N=64, H=56, W=56) + "".join(cheap)
     found = [(f.message, f.severity, f.layers) for f in checked(rules, network).findings]
     assert found == [("m", "warning", ()), ("l0, l1, l2", "info", ("l0", "l1", "l2"))]
+
+
+@pytest.mark.parametrize(
+    ("wants", "batches", "N"),
+    [
+        ([54, 108, 54], (54, 108), 54),
+        ([72, 64, 80], (64, 72, 80), 72),  # the one in the middle serves most
+        ([64, 72], (64, 72), 72),
+    ],
+)
+def test_a_network_has_one_batch(wants: list[int], batches: tuple[int, ...], N: int) -> None:
+    hits = [hit(index)._replace(sets=({"N": want},)) for index, want in enumerate(wants)]
+    (one,) = joined(hits, {})
+    assert (one.batches, one.sets) == (batches, ({"N": N},) * len(wants))
+
+
+@pytest.mark.parametrize(("wants", "loss"), [([54, 54], Loss(((0, 2.0), (1, 1.5)), (-2.0, -1.5))), ([54, 108], None)])
+def test_a_price_holds_for_the_batch_that_it_was_worked_out_for(wants: list[int], loss: Loss | None) -> None:
+    hits = [
+        hit(index, loss=us)._replace(sets=({"N": N},))
+        for index, (N, us) in enumerate(zip(wants, (2.0, 1.5), strict=True))
+    ]
+    assert joined(hits, {})[0].loss == loss

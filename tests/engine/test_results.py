@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_networks import checked, layer, rulebook
@@ -10,8 +11,9 @@ from small_networks import checked, layer, rulebook
 from convlint.engine.results import NetworkResult, assemble
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
+from convlint.model.location import Location
 from convlint.readers.inputs import file_input
-from convlint.report import Report
+from convlint.report import Finding, Report, Severity
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -71,3 +73,62 @@ def test_two_flaws_of_a_layer_are_not_added_up(tmp_path: Path) -> None:
     assert report.time_us is not None
     assert report.lost_us is not None
     assert report.lost_us < report.time_us
+
+
+def result(**parts: Any) -> NetworkResult:
+    values: dict[str, Any] = {
+        "path": "net.yaml", "labels": ("a100",), "mode": "training", "layers": (), "findings": (), "skipped": (),
+        "time_us": 100.0, "attainable_us": 90.0, "losses": {}, "source_lines": None,
+    }  # fmt: skip
+    return NetworkResult(**values | parts)
+
+
+def found(name: str, severity: Severity = "warning", *, gpu: str | None = "a100") -> Finding:
+    rule = BUILTIN.rules[0].info
+    return Finding(
+        rule=rule, severity=severity, message="m", location=Location(path="net.yaml"), layer=name, gpu=gpu,
+        fingerprint=name,
+    )  # fmt: skip
+
+
+LOSSES = {"one": ((0, 5.0), (1, 2.0)), "two": ((0, 3.0), (1, 4.0)), "free": ()}
+
+
+@pytest.mark.parametrize(
+    ("findings", "lost_us"),
+    [
+        ([], 0.0),
+        ([found("one")], 7.0),
+        ([found("one"), found("two")], 9.0),  # of each layer the largest
+        ([found("one", "error"), found("two", "info")], 7.0),
+        ([found("one", "info")], 0.0),
+        ([found("one", gpu="t4")], 0.0),
+        ([found("one", gpu=None)], 0.0),
+        ([found("free"), found("without a price")], 0.0),
+    ],
+)
+def test_what_a_network_loses(findings: list[Finding], lost_us: float) -> None:
+    assert result(findings=tuple(findings), losses=LOSSES).lost_us("a100") == lost_us
+
+
+@pytest.mark.parametrize(
+    ("times", "time_us", "letter"),
+    [
+        ([(100.0, 90.0)], 100.0, "A"),
+        ([(100.0, 89.0)], 100.0, "B"),
+        ([(100.0, 90.0), (100.0, 60.0)], 200.0, "B"),  # of the sums
+        ([(100.0, 90.0), (None, None)], None, None),
+        ([], None, None),
+    ],
+)
+def test_the_grade_is_that_of_all_networks(times: list[Any], time_us: float | None, letter: str | None) -> None:
+    whole = report(*(result(time_us=time, attainable_us=best) for time, best in times))
+    assert (whole.time_us, whole.grade) == (time_us, letter)
+    assert (whole.lost_us is None) == (time_us is None)
+
+
+def test_targets_are_those_of_all_networks_in_order() -> None:
+    whole = report(result(labels=("t4", "a100")), result(labels=("v100", "t4")))
+    assert whole.targets == ("t4", "a100", "v100")
+    assert [total.gpu for total in whole.totals] == ["t4", "a100", "v100"]
+    assert {total.time_us for total in whole.totals} == {None}  # without layers there is nothing to sum up
