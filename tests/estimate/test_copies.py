@@ -8,6 +8,8 @@ import pytest
 from convolutions import A100, RUNTIME, conv, fprop
 
 from convlint.estimate import estimate_pass
+from convlint.estimate.copies import copies
+from convlint.estimate.problem import problem_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
@@ -46,3 +48,34 @@ def test_misaligned_channels_are_padded_or_refused_by_version():
     assert fprop(even, load_gpu("v100"), old).tensor_cores
     assert fprop(replace(odd, layout="NCHW"), load_gpu("v100"), old).tensor_cores
     assert fprop(odd, A100, Runtime(framework="tensorrt")).padding_us == 0
+
+
+SMALL = {"N": 2, "C": 6, "K": 16, "H": 10, "W": 12}
+PIXELS = 2 * 10 * 12
+
+
+@pytest.mark.parametrize(
+    ("layout", "which", "c", "pads", "transposes", "padding"),
+    [
+        # (elements read and written, kernels) of each cause
+        ("NHWC", "fprop", 6, True, (0, 0), (0, 0)),
+        ("NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
+        ("NHWC", "fprop", 8, False, (0, 0), (0, 0)),  # an engine has its tensors padded already
+        ("NCHW", "fprop", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
+        ("NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
+        ("NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
+    ],
+)
+def test_what_is_copied(layout, which, c, pads, transposes, padding):
+    problem = problem_of(conv(**SMALL, layout=layout))
+    found = copies(problem, which, c, 16, pads=pads, us_per_byte=0.5)
+    expected = [2 * elements * 0.5 + 5.0 * kernels for elements, kernels in (transposes, padding)]
+    assert list(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("cudnn", "tensor_cores"), [("7.6.2", False), ("7.6.3", True), (None, True)])
+def test_the_release_that_pads(cudnn, tensor_cores):
+    runtime = Runtime(cudnn=None if cudnn is None else Version(cudnn))
+    assert fprop(conv(C=62, K=128), load_gpu("v100"), runtime).tensor_cores is tensor_cores

@@ -20,3 +20,8 @@ def test_grades(ratio, letter):
 def test_grades_follow_the_ratio(one, two):
     assume(one <= two)
     assert grade(two) <= grade(one)
+
+
+@pytest.mark.parametrize(("ratio", "letter"), [(0.8999, "B"), (0.7499, "C"), (0.5999, "D"), (0.3999, "F"), (0.4, "D")])
+def test_just_below_a_grade_is_the_next(ratio, letter):
+    assert grade(ratio) == letter

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from convolutions import A100, FIRST, conv, fprop
 
+from convlint.estimate import constants as const
+from convlint.estimate.lowering import Lowering
+from convlint.estimate.search import _splits, fastest, join, programs
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype
 
@@ -33,3 +38,64 @@ def test_few_filters_run_in_narrow_tiles_since_hopper(gpu):
         estimate = fprop(layer, load_gpu(gpu))
         assert estimate.tile[1] == 64
         assert estimate.tile_efficiency > 0.95
+
+
+@pytest.mark.parametrize(
+    ("rule", "unsplit", "steps", "splits"),
+    [
+        ("idle", 40, 100, {1, 2, 4, 8}),  # to fill 80 SMs once, twice, four times
+        ("idle", 79, 100, {1, 2, 4}),
+        ("idle", 80, 100, {1}),  # no SM idles
+        ("idle", 10, 8, {1, 2}),  # a part keeps four steps
+        ("idle", 10, 7, {1}),
+        ("free", 40, 100, {1, 2, 4, 8, 16, 25}),
+        ("free", 80, 100, {1, 2, 4, 8, 16}),
+        ("free", 160, 100, {1, 2, 4, 8}),
+        ("free", 1, 100, {1, 25}),
+        ("one", 40, 100, {1, 2, 3}),
+        ("one", 1, 100, {1, 24, 25}),
+        ("one", 80, 100, {1, 2}),
+        ("one", 81, 100, {1}),
+    ],
+)
+def test_how_often_a_reduction_may_be_split(rule, unsplit, steps, splits):
+    assert set(_splits(rule, unsplit, steps, 80)) == splits
+
+
+@pytest.mark.parametrize(
+    ("compute_us", "memory_us", "total_us"),
+    [(10.0, 0.0, 10.0), (0.0, 0.0, 0.0), (10.0, 10.0, 10 * 2 ** (1 / 1.7)), (3.0, 8.0, 8.8564)],
+)
+def test_compute_and_memory_overlap_in_part(compute_us, memory_us, total_us):
+    assert join(compute_us, memory_us) == join(memory_us, compute_us) == pytest.approx(total_us, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("tile", "registers", "thread_registers", "resident"),
+    [
+        ((128, 128), 65_536, 255, 2),
+        ((64, 64), 65_536, 255, 4),  # no more than kernels are built for
+        ((256, 128), 65_536, 255, 1),
+        ((256, 128), 32_768, 255, 1),  # there is always one
+        ((128, 128), 131_072, 255, 4),
+        ((128, 128), 65_536, 95, 2),
+        ((128, 128), 65_536, 94, None),  # 64 sums a thread and 31 registers for all else
+    ],
+)
+def test_how_many_tiles_an_sm_holds(tile, registers, thread_registers, resident):
+    table = programs((tile,), const.VOLTA, peak=312e12, sms=108, registers=registers, thread_registers=thread_registers)
+    assert [program.resident for program in table] == ([] if resident is None else [resident])
+    for program in table:
+        assert len(program.rounds_us) == resident + 1
+        assert sorted(program.rounds_us) == list(program.rounds_us)
+
+
+def test_nothing_is_chosen_above_the_time_that_is_asked_for():
+    table = programs(const.VOLTA.tiles, const.VOLTA, peak=125e12, sms=80, registers=65_536, thread_registers=255)
+    lowering = Lowering("implicit-gemm", "fprop", 1, 4096, 256, 36, 4096 * 256)
+    ask = partial(fastest, lowering, table, "never", const.VOLTA, sms=80, bytes_us=1.0, us_per_byte=1e-6)
+    best = ask()
+    assert best.split == 1
+    assert best.kernels == 0
+    assert ask(below_us=1.01 * join(best.compute_us, best.memory_us)) == best
+    assert ask(below_us=0.99 * best.compute_us) is None

@@ -36,3 +36,25 @@ def test_a_wave_for_three_tiles_costs_what_it_adds():
     assert (before.tiles, after.tiles, after.last_wave_tiles) == (861, 867, 3)
     assert after.time_us > 1.1 * before.time_us
     assert after.lost_to_waves_us - before.lost_to_waves_us == pytest.approx(after.time_us - before.time_us, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("per_image", "n", "offered"),
+    [
+        (41, 13, (None, 21)),  # N=5 and N=10 fill 94.9 % of their waves
+        (103, 13, (12, 14)),  # N=12 fills 95.4 %
+        (219, 11, (None, 15)),  # the fifth wave above is the last that is looked at
+        (219, 10, (None, None)),
+        (469, 8, (5, 9)),
+        (562, 6, (3, 7)),  # the fifth wave below too
+    ],
+)
+def test_a_batch_is_offered_where_a_wave_nearby_is_full_enough(per_image, n, offered):
+    layer = conv(N=n, C=512, H=8, W=16, K=128 * per_image)
+    estimate = fprop(layer)
+    assert (estimate.tile, estimate.tiles) == ((128, 128), n * per_image)
+    assert nearest_full_waves(layer, "fprop", A100, RUNTIME) == offered
+
+
+def test_without_a_time_no_batch_is_offered():
+    assert nearest_full_waves(conv(N=None), "fprop", A100, RUNTIME) == (None, None)
