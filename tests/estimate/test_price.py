@@ -73,3 +73,53 @@ def test_int8_has_no_gradients(mode):
     assert list(estimate.passes) == ["fprop"]
     assert estimate.time_us == time_us(layer, A100, RUNTIME, mode) == fprop(layer).time_us
     assert estimate_pass(layer, "wgrad", A100, RUNTIME) is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "steps"),
+    [
+        # C: main-loop steps of a 7x7 filter: 49 where each tap takes one, fewer where channels of several share it
+        ("v100", {3: 7, 4: 7, 5: 49, 8: 49, 16: 49}),
+        ("t4", {3: 7, 4: 7, 5: 49, 8: 49, 16: 49}),
+        ("a100", {3: 7, 4: 7, 5: 13, 8: 13, 9: 25, 16: 25, 24: 49}),
+        ("h100", {3: 4, 4: 4, 5: 7, 8: 7, 9: 13, 16: 13, 24: 49}),
+    ],
+)
+def test_up_to_which_channels_taps_share_a_step(gpu, steps):
+    assert {c: fprop(conv(C=c, **FIRST), load_gpu(gpu)).main_loop_steps for c in steps} == steps
+
+
+def test_whatever_stands_beside_a_pass_the_least_is_taken():
+    """A unit that is added never makes a pass slower: the same layer on a GPU without its Tensor Cores."""
+    for gpu in (load_gpu("a100"), load_gpu("h100")):
+        without = replace(gpu, tensor_dtypes=frozenset())
+        for layer in (conv(), conv(C=3, **FIRST), conv(N=1, C=24, K=24, H=14, W=14)):
+            assert fprop(layer, gpu).time_us <= fprop(layer, without).time_us
+
+
+@pytest.mark.parametrize(("gpu", "algorithm"), [("v100", "direct"), ("t4", "direct"), ("a100", "implicit-gemm")])
+def test_a_padded_wgrad_of_one_tap_falls_back_before_ampere(gpu, algorithm):
+    layer = conv(R=1, S=1, pad=(1, 1), C=64, K=64)
+    assert estimate_pass(layer, "wgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
+    assert estimate_pass(conv(R=1, S=1), "wgrad", load_gpu(gpu), RUNTIME).algorithm == "implicit-gemm"
+
+
+@pytest.mark.parametrize(("gpu", "algorithm"), [("t4", "direct"), ("v100", "implicit-gemm"), ("a100", "implicit-gemm")])
+def test_a_strided_dgrad_of_one_tap_falls_back_on_turing(gpu, algorithm):
+    layer = conv(R=1, S=1, U=2, V=2, C=64, K=64)
+    assert estimate_pass(layer, "dgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
+
+
+@pytest.mark.parametrize(("c", "algorithm"), [(4, "direct"), (5, "implicit-gemm")])
+def test_a_strided_dgrad_into_few_channels_has_a_kernel_of_its_own(c, algorithm):
+    assert estimate_pass(conv(C=c, R=1, S=1, U=2, V=2), "dgrad", A100, RUNTIME).algorithm == algorithm
+
+
+@pytest.mark.parametrize(
+    ("c", "taps", "algorithm"),
+    [(8, (8, 8), "implicit-gemm"), (8, (5, 13), "direct"), (8, (13, 5), "direct"), (16, (5, 13), "implicit-gemm")],
+)
+def test_wgrad_of_one_vector_and_many_taps_runs_on_cuda_cores(c, taps, algorithm):
+    """On V100 from 65 taps on, where that is faster."""
+    layer = conv(N=64, C=c, K=16, H=120, W=120, R=taps[0], S=taps[1], U=2, V=2)
+    assert estimate_pass(layer, "wgrad", load_gpu("v100"), RUNTIME).algorithm == algorithm

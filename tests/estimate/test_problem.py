@@ -8,6 +8,7 @@ import pytest
 from convolutions import A100, RUNTIME, conv, fprop
 
 from convlint.estimate import estimate_layer, estimate_pass
+from convlint.estimate.problem import problem_of
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 
@@ -43,3 +44,36 @@ def test_unknown_sizes_give_no_estimate(name):
 @pytest.mark.parametrize("change", [{"P": 0}, {"C": 0}, {"K": -1}, {"groups": 5}, {"U": 0}])
 def test_invalid_layers_give_no_estimate(change):
     assert fprop(replace(conv(), **change)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"name": "other"}, True), ({"calls": 3}, True), ({"first": True}, True), ({"bias": True}, True),
+        ({"DilH": 2}, True), ({"PadH": 2}, True), ({"PadH": 0, "PadH_end": 0, "PadW": 0, "PadW_end": 0}, False),
+        ({"N": 2}, False), ({"layout": "NCHW"}, False), ({"U": 2}, False), ({"groups": 2}, False),
+        ({"residual_inputs": 1}, False), ({"dtype": Dtype.fp32}, False),
+    ],
+)  # fmt: skip
+def test_which_layers_are_one_problem(change, same):
+    """P and Q stay as they are: what makes them is no part of it."""
+    assert (problem_of(replace(conv(), **change)) == problem_of(conv())) is same
+
+
+def test_a_transposed_layer_is_turned_around():
+    layer = replace(conv(C=64, K=32), op="conv_transpose", P=112, Q=114)
+    problem = problem_of(layer)
+    assert (problem.C, problem.K) == (32, 64)
+    assert (problem.H, problem.W, problem.P, problem.Q) == (112, 114, 56, 56)
+
+
+@pytest.mark.parametrize(
+    ("change", "strided"), [({}, False), ({"U": 2}, True), ({"V": 2}, True), ({"StrideD": 2}, True)]
+)
+def test_any_stride_counts(change, strided):
+    assert problem_of(replace(conv(), **change)).strided is strided
+
+
+@pytest.mark.parametrize(("layout", "nchw"), [("NCHW", True), ("NHWC", False), ("auto", False)])
+def test_what_is_known_to_be_nchw(layout, nchw):
+    assert problem_of(conv(layout=layout)).nchw is nchw
