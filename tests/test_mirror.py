@@ -1,4 +1,4 @@
-"""The tests lie where the code lies: a test file is named after what it tests, and the inner rooms leave nothing out."""
+"""The tests lie where the code lies: a test file bears the name of what it tests, and inner rooms leave nothing out."""
 
 from __future__ import annotations
 

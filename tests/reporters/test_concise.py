@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from reports import full_report
@@ -11,5 +12,5 @@ from convlint.reporters import Style, reporter
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
-def test_concise_snapshot() -> None:
-    assert reporter("concise")(full_report(), Style()) == (SNAPSHOTS / "concise.txt").read_text(encoding="utf-8")
+def test_concise_snapshot(same_as_before: Callable[[Path, str], None]) -> None:
+    same_as_before(SNAPSHOTS / "concise.txt", reporter("concise")(full_report(), Style()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,9 +53,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_snapshot(name: str) -> None:
+def test_snapshot(name: str, same_as_before: Callable[[Path, str], None]) -> None:
     report, style = CASES[name]
-    assert reporter("text")(report, style) == (SNAPSHOTS / name).read_text(encoding="utf-8")
+    same_as_before(SNAPSHOTS / name, reporter("text")(report, style))
 
 
 @pytest.mark.parametrize("name", CASES)

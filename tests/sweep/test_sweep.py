@@ -10,7 +10,7 @@ from convlint.errors import UsageError
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
-from convlint.sweep.sweep import MOST_POINTS, geometric, parse_values, peak_flops, series, unknown_time, vary
+from convlint.sweep.sweep import geometric, parse_values, peak_flops, series, unknown_time, vary
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def test_values(text, values):
     ("text", "message"),
     [("5:1", "did you mean 1:5"), ("0:4", "not between 1 and"), ("-1:4", "not between 1 and"), ("1:x", "whole number"),
      ("1.5:3", "whole number"), ("1:2:3:4", "START:STOP:STEP"), ("1:9:0", "the step '0'"), ("1:1000000", "larger step"),
+     ("1:10001", "10001 points are more than 10000; use a larger step"),
      (":5", "whole number"), ("1,,2", "whole number"), ("1,0", "not between"), ("", "whole number"),
      ("9" * 5000 + ":1", "whole number"), ("1:3000000000:1000000", "not between"), ("1e3:2e3", "whole number")],
 )  # fmt: skip
@@ -42,7 +43,7 @@ def test_a_range_holds_start_and_every_step_up_to_stop(start, length, step):
     values = parse_values("-N", f"{start}:{stop}:{step}")
     assert values[0] == start
     assert stop - step < values[-1] <= stop
-    assert len(values) <= MOST_POINTS
+    assert len(values) <= 10_000
 
 
 @given(st.text(alphabet="0123456789:,- x", max_size=12))
