@@ -9,6 +9,7 @@ import pytest
 
 from convlint.cli.commands.rules import document
 from convlint.engine.check import Target, check_network
+from convlint.errors import RuleError
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
 from convlint.readers.spec.reader import read_fragment
@@ -168,3 +169,15 @@ def test_the_documentation_shows_every_fragment_with_its_condition(made: Make) -
     ]
     plain = RULE[: RULE.index("  - {")].rstrip() + " odd\n" + RULE[RULE.index("at: ") :]
     assert "Says" not in document(made(plain), 80)
+
+
+@pytest.mark.parametrize(("count", "read"), [(0, False), (1, True), (12, True), (13, False)])
+def test_a_message_has_at_most_twelve_fragments(count: int, read: bool, made: Make) -> None:
+    start, end = RULE.index("message:"), RULE.index("at: {")
+    fragments = ", ".join('{ text: "C={C}" }' for _ in range(count))
+    text = f"{RULE[:start]}message: [{fragments}]\n{RULE[end:]}"
+    if read:
+        assert isinstance(made(text).cases[-1].message, Fragments)
+        return
+    with pytest.raises(RuleError, match=f"a list holds 1 to 12 fragments, not {count}"):
+        made(text)
