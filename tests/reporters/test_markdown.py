@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from markdown_it import MarkdownIt
 from parsed import READERS
 from reports import ALIGNMENT, at, finding, full_report, many, rendered
 
 from convlint.report import Fix
+from convlint.reporters import markdown
 
 
 @pytest.mark.parametrize("unicode", [True, False])
@@ -34,3 +36,16 @@ def test_headlines() -> None:
     assert rendered("markdown", full_report(errors=())).startswith("### ⚠️ convlint: 6 findings")
     clean = full_report(errors=(), findings=())
     assert rendered("markdown", clean).startswith("### ✅ convlint: nothing found")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("- x", "&#45; x"), ("+ x", "&#43; x"), ("1. x", "1&#46; x"), ("12) x", "12&#41; x"), ("-\tx", "&#45; x"),
+        ("-x", "-x"), ("1.5 x", "1.5 x"), ("x - y", "x - y"), ("3-D", "3-D"), ("1 x", "1 x"),
+    ],
+)  # fmt: skip
+def test_no_text_begins_a_list(text: str, written: str) -> None:
+    assert markdown.prose(text) == written
+    tokens = MarkdownIt("commonmark").parse(markdown.prose(text))
+    assert {token.type for token in tokens} == {"paragraph_open", "inline", "paragraph_close"}

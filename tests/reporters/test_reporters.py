@@ -231,5 +231,7 @@ def test_text_shows_every_finding_that_costs_something(report: Report, style: St
 @pytest.mark.slow
 @thorough
 @given(report=reports())
+@example(report=full_report(targets=("- x", "t4")))  # a line that would begin a list
+@example(report=full_report(targets=("10. x", "t4")))
 def test_the_job_summary_holds_every_finding(report: Report) -> None:
     assert READERS["markdown"](github.summary(report)) == (len(report.findings), len(report.errors))
