@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isfinite
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
+
+pytestmark = pytest.mark.slow
 
 RUNTIME = Runtime()
 TENSOR_GPUS = ("v100", "t4", "a100", "rtx-3090", "rtx-4090", "l4", "h100")

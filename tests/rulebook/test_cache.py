@@ -26,6 +26,8 @@ from convlint.rulebook.cache import cached_rules, packed, unpacked
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import builtin_folder, rule_files
 
+pytestmark = pytest.mark.slow
+
 PATHS = rule_files(builtin_folder())[:2]
 SOMEONE_ELSE = 54321
 

@@ -10,6 +10,8 @@ import pytest
 from command_line import convlint
 from output_files import content, prepared
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

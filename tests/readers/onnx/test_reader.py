@@ -33,6 +33,8 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.onnx.reader import read
 
+pytestmark = pytest.mark.slow
+
 
 def one(path: str, **options: Any) -> Network:
     network, errors = read(path, ReadOptions(**options))
