@@ -283,8 +283,7 @@ def test_many_files_beside_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> Non
         write(f"{number}.toml", "")
     write("convlint.toml", 'extend = "missing.toml"')
     assert convlint("check", "bad.yaml").code == 2
-    assert seen
-    assert max(seen) <= 500
+    assert 499 <= max(seen) <= 500  # bad.yaml may be among the first
 
 
 def test_a_wrong_config_of_one_input_stops_before_anything_is_written() -> None:

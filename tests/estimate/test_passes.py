@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolutions import A100, RUNTIME, conv, fprop
+from checkout import ROOT
+from convolutions import A100, FIRST, RUNTIME, conv, fprop
 
-from convlint.estimate import estimate_layer, estimate_pass
+from convlint.estimate import estimate_layer, estimate_pass, time_us
+from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, Dtype, with_output
@@ -114,3 +116,47 @@ def test_layer_time_sums_the_passes_times_the_calls():
     assert estimate.time_us == pytest.approx(3 * sum(each.time_us for each in estimate.passes.values()))
     assert list(estimate_layer(layer, A100, RUNTIME, "inference").passes) == ["fprop"]
     assert list(estimate_layer(replace(layer, first=True), A100, RUNTIME, "training").passes) == ["fprop", "wgrad"]
+
+
+def test_memory_stays_bounded(monkeypatch):
+    """A new board, so that no other test's estimates count."""
+    gpu = replace(A100, id="bounded")
+    monkeypatch.setattr("convlint.estimate.passes._MOST_CACHED", 3)
+    for n in range(1, 9):
+        estimate_pass(conv(N=n), "fprop", gpu, RUNTIME)
+        time_us(conv(N=100 + n), gpu, RUNTIME, "inference")
+        assert len(board_of(gpu).estimates) <= 3
+        assert len(board_of(gpu).times_us) <= 3
+    assert estimate_pass(conv(N=8), "fprop", gpu, RUNTIME) is estimate_pass(conv(N=8), "fprop", gpu, RUNTIME)
+
+
+# one layer for each kind of kernel that the model has a constant for
+LAYERS = {
+    "3x3": {},
+    "1x1": {"C": 512, "K": 512, "H": 28, "W": 28, "R": 1, "S": 1},
+    "1x1, stride 2": {"C": 256, "K": 512, "R": 1, "S": 1, "U": 2, "V": 2},
+    "first": {"C": 3, **FIRST},
+    "3x3 NCHW": {"layout": "NCHW"},
+    "3x3 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW"},
+    "5x5 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW", "R": 5, "S": 5},
+    "padded channels": {"C": 62, "K": 60},
+    "depthwise": {"C": 96, "K": 96, "groups": 96},
+    "many taps": {"N": 64, "C": 8, "K": 16, "H": 120, "W": 120, "R": 5, "S": 20, "U": 2, "V": 2},
+    "to 4 channels": {"C": 4, "K": 64, "R": 1, "S": 1, "U": 2, "V": 2},
+    "one image": {"N": 1, "C": 256, "K": 256, "H": 14, "W": 14},
+    "fourth of a wave": {"N": 55, "C": 4096, "H": 16, "W": 16, "K": 256},
+    "int8": {"C": 512, "K": 512, "H": 28, "W": 28, "dtype": Dtype.int8},
+}
+GPUS = ("k80", "titan-xp", "v100", "t4", "rtx-3090", "a100", "h100", "b200")
+
+
+def test_predicted_times_are_those_of_the_snapshot(same_as_before):
+    """Whatever changes a prediction changes this file: `make snapshots` writes it anew, its diff says what moved."""
+    lines = [f"{'us':18}{'pass':6}" + "".join(f"{name:>11}" for name in GPUS)]
+    for name, sizes in LAYERS.items():
+        for which in PASSES:
+            found = [estimate_pass(conv(**sizes), which, load_gpu(gpu), RUNTIME) for gpu in GPUS]
+            if any(found):
+                times = ["-" if one is None else f"{one.time_us:.2f}" for one in found]
+                lines.append(f"{name:18}{which:6}" + "".join(f"{time:>11}" for time in times))
+    same_as_before(ROOT / "tests" / "estimate" / "snapshots" / "times.txt", "\n".join([*lines, ""]))

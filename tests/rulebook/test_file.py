@@ -166,3 +166,22 @@ def test_any_rule_text_is_read_or_refused(changes: dict[str, Any], cut: int, tmp
         except RuleError as error:
             refused = error
         assert refused is None or refused.path == path
+
+
+@pytest.mark.parametrize(
+    ("key", "count", "message"),
+    [("let", 200, None), ("let", 201, "let: more than 200 names"), ("variants", 200, None),
+     ("variants", 201, "variants: more than 200")],
+)  # fmt: skip
+def test_a_rule_has_its_limits(key: str, count: int, message: str | None, tmp_path: Path) -> None:
+    if key == "let":
+        names = ", ".join(f"name{number}: '1'" for number in range(count - 1))
+        text = edited('let: { even: "ceil_to(C, 2)" }', f'let: {{ even: "ceil_to(C, 2)", {names} }}')
+    else:
+        text = RULE + "variants:\n" + "  - { when: C == 1, severity: info }\n" * count
+    path = written(tmp_path, text)
+    if message is None:
+        assert len(read_rule(path).cases if key == "variants" else read_rule(path).decision.let) >= count
+        return
+    with pytest.raises(RuleError, match=message):
+        read_rule(path)

@@ -257,3 +257,24 @@ def test_odd_files_are_no_baselines(make: Callable[[str], object], message: str)
     make("odd.json")
     ran = convlint("check", "bad.yaml", "--baseline", "odd.json")
     assert (ran.code, f"baseline odd.json {message}" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20), False),
+        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20 + 1), True),
+        # brackets are counted before anything is parsed, also those that stand in a text
+        (START + b'{"fingerprint": "' + b"{" * 199_998 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"{" * 199_999 + b'", "code": "b", "path": "c"}]}', True),
+        (START + b'{"fingerprint": "' + b"[" * 199_999 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"[" * 200_000 + b'", "code": "b", "path": "c"}]}', True),
+    ],
+    ids=["8 MiB", "one byte more", "200,000 objects", "one more", "200,000 lists", "one list more"],
+)
+def test_a_baseline_has_its_limits(content: bytes, refused: bool) -> None:
+    if not refused:
+        parse_baseline(content, "base.json")
+        return
+    with pytest.raises(UsageError, match="is larger than any baseline"):
+        parse_baseline(content, "base.json")

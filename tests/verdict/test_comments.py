@@ -76,3 +76,15 @@ def test_a_sign_in_a_quoted_scalar_begins_no_comment() -> None:
         "c: >- # convlint: ignore[E]\n  # convlint: ignore[F]\n# convlint: ignore[G]\n"
     )
     assert [key.text for comment in find_comments(text) for key in comment.rules] == ["D", "E", "G"]
+
+
+@pytest.mark.parametrize(("length", "kept"), [(500, 500), (501, 500)])
+def test_a_reason_has_an_end(length: int, kept: int) -> None:
+    (comment,) = find_comments(f"a: 1 # convlint: ignore[CL102] -- {'x' * length}\n")
+    assert comment.reason == "x" * kept
+
+
+@pytest.mark.parametrize(("count", "problem"), [(100, ""), (101, "names more than 100 rules")])
+def test_a_comment_names_at_most_a_hundred_rules(count: int, problem: str) -> None:
+    (comment,) = find_comments(f"a: 1 # convlint: ignore[{','.join(['CL102'] * count)}]\n")
+    assert (comment.problem, len(comment.rules)) == (problem, 0 if problem else count)
