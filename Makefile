@@ -19,7 +19,7 @@ check: $(VENV)/tested
 
 # Written anew: the reporters' texts, the predicted times and the README's console blocks. The diff shows what changed.
 snapshots: $(VENV)/tested
-	$(BIN)/python -m pytest --refresh tests/reporters/test_text.py tests/reporters/test_concise.py tests/estimate/test_passes.py
+	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
 	$(BIN)/python tests/helpers/readme_examples.py
 
 # Hours: every attack of tests/attack, and millions of mutated inputs. ARGS="--count 10000" runs fewer.
