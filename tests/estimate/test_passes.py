@@ -138,6 +138,7 @@ LAYERS = {
     "first": {"C": 3, **FIRST},
     "3x3 NCHW": {"layout": "NCHW"},
     "3x3 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW"},
+    "3x3, few images": {"dtype": Dtype.fp32, "layout": "NCHW", "N": 8},
     "5x5 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW", "R": 5, "S": 5},
     "padded channels": {"C": 62, "K": 60},
     "depthwise": {"C": 96, "K": 96, "groups": 96},
