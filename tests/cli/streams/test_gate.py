@@ -242,9 +242,10 @@ def test_an_export_keeps_every_name_and_leaves_nothing_to_the_gate() -> None:
 @pytest.mark.parametrize("variable", ["COLUMNS", "TERM", "NO_COLOR", "FORCE_COLOR", "LINES"])
 @pytest.mark.parametrize("value", ["\n::error::x", "999999999999", "-5", "", "9" * 5000, "\x1b[2J"])
 def test_the_environment_is_not_obeyed(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable, value)
     for arguments in (("check", "net.yaml"), ("estimate", "net.yaml"), ("gpus",), ("check", "--help")):
-        ran = convlint(*arguments, *(() if arguments[-1] == "--help" else ("--color", "never")))
+        with monkeypatch.context() as patch:  # pytest itself would take a terminal to be so wide
+            patch.setenv(variable, value)
+            ran = convlint(*arguments, *(() if arguments[-1] == "--help" else ("--color", "never")))
         assert ran.code in (0, 1)
         assert (obeyed(ran.out), obeyed(ran.err)) == ([], [])
         assert len(ran.out) < 1_000_000
