@@ -1,7 +1,6 @@
 """The keys of `[tool.convlint]`: what each takes, what it means, and how its value is checked.
 
-Plain classes and named tuples rather than dataclasses: every run that has a config loads this, and they load in a
-fraction of the time.
+Plain classes and named tuples: every run that has a config loads this.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from heapq import nlargest
 
 from convlint.engine.hits import Hit
 from convlint.engine.severity import by_batch
@@ -13,8 +12,8 @@ from convlint.model.layer import ConvLayer
 
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
 _BATCHES_TRIED = 6  # on each side
-_MOST_KINDS = 400  # kinds of layers on which a batch is tried
-_SAMPLE = 100  # of a network with more: those that take most of its time
+_MOST_KINDS = 400  # kinds of layers on which every batch is tried
+_SAMPLE = 100  # of a network with more: every n-th of them, from the longest to the shortest
 
 
 def sets_batch(hit: Hit) -> bool:
@@ -33,7 +32,7 @@ class Batches:
     ) -> None:
         self.layers, self.estimates, self.time_us = layers, estimates, time_us
         self._network_us: dict[tuple[int, int], float] = {}
-        self._samples: dict[int, Sequence[tuple[int, int]]] = {}
+        self._samples: dict[int, Sequence[tuple[int, float]]] = {}
 
     def kinds(self, hit: Hit) -> Mapping[int, int]:
         """Of the layers that share the hit's batch, one of each kind and how many are like it."""
@@ -90,17 +89,32 @@ class Batches:
         """Of all layers whose batch is `now`, at batch `N`, as far as it is known."""
         key = now, N
         if key not in self._network_us:
-            self._network_us[key] = sum(times * (self.time_us(index, N) or 0.0) for index, times in self._tried(now))
+            self._network_us[key] = sum(weight * (self.time_us(index, N) or 0.0) for index, weight in self._tried(now))
         return self._network_us[key] / N
 
-    def _tried(self, now: int) -> Sequence[tuple[int, int]]:
-        """The kinds on which other batches are tried, and how many layers each stands for."""
+    def _tried(self, now: int) -> Sequence[tuple[int, float]]:
+        """The kinds on which other batches are tried, and how many layers each stands for.
+
+        Long layers gain less from another batch than short ones, so that a sample has both; each of its layers stands
+        for the time of those that were left out beside it.
+        """
         if now not in self._samples:
             kinds = list(self._by_batch[now].items())
             if len(kinds) > _MOST_KINDS:
-                kinds = nlargest(_SAMPLE, kinds, key=lambda kind: kind[1] * self._present_us(kind[0]))
-            self._samples[now] = kinds
+                kinds.sort(key=lambda kind: -kind[1] * self._present_us(kind[0]))
+                size = len(kinds) / _SAMPLE
+                groups = [kinds[int(n * size) : int((n + 1) * size)] for n in range(_SAMPLE)]
+                self._samples[now] = [self._standing_for(group) for group in groups]
+            else:
+                self._samples[now] = kinds
         return self._samples[now]
+
+    def _standing_for(self, kinds: Sequence[tuple[int, int]]) -> tuple[int, float]:
+        """The one in the middle, weighted so that it takes as long as all of them do now."""
+        index, times = kinds[len(kinds) // 2]
+        present = self._present_us(index)
+        whole = sum(count * self._present_us(each) for each, count in kinds)
+        return index, whole / present if present else times
 
     def _present_us(self, index: int) -> float:
         estimate = self.estimates[index]

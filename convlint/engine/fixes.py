@@ -30,7 +30,7 @@ def fix_of(hit: Hit, price: Price, pricer: Pricer) -> Fix | None:
         describe=f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe,
         safety=spec.safety,
         set=dict(shared),
-        by_layer=hit.sets,
+        by_layer=hit.sets if hit.indices else (),
         time_change_us=price.time_change_us,
         states_effect=bool(effects),
     )

@@ -51,7 +51,7 @@ ACCUMULATORS_PER_REGISTER: Final = 0.5
 WAVE_FORESIGHT: Final = 0.35
 
 
-class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
+class Family(NamedTuple):
     """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
 
     tiles: tuple[Tile, ...]  # of fprop, and of the products of transforms

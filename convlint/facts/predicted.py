@@ -176,6 +176,10 @@ PREDICTED: Table = {
     "batch_above": predicted(
         "number", "nearest larger N whose waves are full (0: none)", lambda facts: facts["full waves"][1]
     ),
-    "batch_to_fill": predicted("number", "smallest N whose fprop tiles fill one wave (0: none)", _batch_to_fill),
+    "batch_to_fill": predicted(
+        "number",
+        "smallest N, from the present one on, at which fprop and dgrad have a tile for every SM",
+        _batch_to_fill,
+    ),
     "layer_percent": predicted("number", "the layer's share of the network's time, in percent", _layer_percent),
 }

@@ -44,7 +44,7 @@ class View:
         self._table, self._subject = table, subject
 
     def __getattr__(self, name: str) -> Any:
-        quantity = self._table.get(name)
+        quantity = None if name.startswith("_") else self._table.get(name)
         if quantity is None:
             raise AttributeError(name)
         try:

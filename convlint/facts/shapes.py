@@ -60,7 +60,7 @@ SHAPES: Table = {
     "NPQ": number(
         "N·Z·P·Q, the rows of fprop's GEMM",
         lambda facts: facts["N"] * facts["Z"] * facts["P"] * facts["Q"],
-        ("N", "H", "W"),
+        ("N", "H", "W", "R", "S"),
     ),
     "depthwise": truth("groups = C", lambda facts: facts.layer.depthwise, ("C",)),
     "pointwise_map": truth("works on 1x1 maps (squeeze-and-excite)", _pointwise_map, ("H", "W")),

@@ -62,9 +62,14 @@ def _too_old(library: str, libraries: Libraries) -> Any:
 def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerFacts) -> tuple[str, ...]:
     """The version, where there is one at which the library's support begins or ends."""
     runtime = facts.context.runtime
-    setting = "framework_version" if library == "framework" else library
-    lacking = getattr(runtime, setting) is None and bound(library, Libraries(facts.context.gpu, runtime)) is not UNKNOWN
-    return (f"runtime.{setting}",) if lacking else ()
+    libraries = Libraries(facts.context.gpu, runtime)
+    if bound(library, libraries) is UNKNOWN:
+        return ()
+    name, given = _named(library, runtime)
+    if given is None:
+        return ("runtime.framework_version" if library == "framework" else f"runtime.{library}",)
+    answered = (_dropped if bound is _last else _too_old)(library, libraries) is not UNKNOWN
+    return () if answered else (f"a source on {name} {given}",)
 
 
 def _nothing(_facts: LayerFacts) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ TAPS: Table = {
     "has_output": truth(
         "Z, P and Q are at least 1",
         lambda facts: facts["P"] >= 1 and facts["Q"] >= 1 and facts["Z"] >= 1,
-        ("H", "W", "D"),
+        ("H", "W", "D", "R", "S", "T"),
     ),
     **{name: quantity for axis in AXES for name, quantity in _of_axis(axis).items()},
 }

@@ -28,7 +28,14 @@ from convlint.rulebook.rule import Case, FixSpec, Fragments, Join, Message, Rule
 # what the compiled form depends on beside the rule files
 _COMPILERS = (
     "../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "functions.py",
-    "vocabulary.py", "named_sizes.py", "compiled.py", "decision.py",
+    "vocabulary.py", "compiled.py", "decision.py",
+    *(
+        f"../facts/{name}.py"
+        for name in (
+            "arriving", "fields", "layer", "network", "predicted", "quantity", "shapes", "sizes", "support", "table",
+            "taps", "target", "tile_sides", "unknown",
+        )
+    ),
 )  # fmt: skip
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32

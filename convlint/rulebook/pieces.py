@@ -44,6 +44,8 @@ class Pieces:
             if key not in known:
                 line, column, *_ = value.key_span or value.span
                 message = f"unknown key {shown(key)!r} in {where}{suggestion(key, known)}"
+                if "given" in known and key in VOCABULARY:
+                    message += "; the layer of a failing example stands under given"
                 raise RuleError(message, path=self.path, line=line, column=column)
 
     def mapping(self, key: str, required: tuple[str, ...]) -> dict[str, Value]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from convolutions import A100, RUNTIME, conv
 
 from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.hits import Flaw, Hit
-from convlint.estimate import estimate_layer
+from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
 from convlint.model.layer import ConvLayer
@@ -162,3 +163,23 @@ def test_equal_layers_are_one_kind_and_each_batch_has_its_own() -> None:
     assert batches.kinds(hit) == {0: 2, 1: 1}
     assert batches.kinds(hit._replace(indices=(3,))) == {0: 1}  # of another batch, but of the kind that came first
     assert batches.kinds(hit._replace(indices=(4,))) == {}
+
+
+@pytest.mark.parametrize("kinds", [400, 401, 1000, 3456])
+def test_a_sample_gains_what_the_whole_network_gains(kinds: int) -> None:
+    """Long layers gain least from another batch: those alone would hide what the network gains."""
+    now, better = 60, 64
+    long_us = [1000.0 / (1 + number) for number in range(kinds)]
+    gains = [0.0 if us > 10 else 0.2 for us in long_us]
+    estimates = [
+        LayerEstimate(passes={"fprop": SimpleNamespace()}, time_us=us * now, attainable_us=us, grade="A")  # type: ignore[dict-item]
+        for us in long_us
+    ]
+    batches = Batches(
+        [ConvLayer(name=f"l{number}", N=now) for number in range(kinds)], estimates,
+        lambda index, N: N * long_us[index] * (1 - gains[index] if better == N else 1),
+    )  # fmt: skip
+    whole = sum(us * (1 - gain) for us, gain in zip(long_us, gains, strict=True)) / sum(long_us)
+    present, then = batches._us_per_image(now, now), batches._us_per_image(now, better)
+    assert present == pytest.approx(sum(long_us))
+    assert then / present == pytest.approx(whole, abs=0.01)

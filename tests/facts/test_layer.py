@@ -28,7 +28,8 @@ def test_what_a_rule_lacks(runtime: str, names: tuple[str, ...], needs: tuple[st
 @pytest.mark.parametrize(
     ("name", "needs"),
     [
-        ("dead_taps", ("H", "W", "R", "S")), ("spatial_filter", ("R", "S")), ("padded", ()), ("has_output", ("H", "W")),
+        ("dead_taps", ("H", "W", "R", "S")), ("spatial_filter", ("R", "S")), ("padded", ()),
+        ("has_output", ("H", "W", "R", "S")),
         ("fitting_PadH_end", ("H", "R")), ("fitting_DilW", ("W", "S")), ("live_PadW", ("W", "S")),
         ("even_OutPadH", ("R",)), ("groups_divide", ("C", "K")), ("matches_arriving", ()), ("filter_size", ()),
     ],

@@ -42,3 +42,10 @@ def test_versions(gpu: str, runtime: str, expected: dict[str, Any]) -> None:
 )
 def test_a_version_is_asked_for_where_there_is_a_bound(gpu: str, name: str, needs: tuple[str, ...]) -> None:
     assert facts("C: 8", gpu=gpu).needs(frozenset((name,))) == needs
+
+
+def test_a_version_of_which_nothing_is_known_is_named() -> None:
+    """No release notes at hand say whether cuDNN 8.6 still runs on Kepler: nobody is asked for what they gave."""
+    known = facts("C: 8", gpu="k80", runtime="framework: pytorch, cudnn: '8.6'")
+    assert known.needs(frozenset(("support.cudnn_dropped",))) == ("a source on cudnn 8.6",)
+    assert facts("C: 8", gpu="k80", runtime="cudnn: '8.5'").needs(frozenset(("support.cudnn_dropped",))) == ()

@@ -30,3 +30,7 @@ def test_where_a_layer_is_written_is_no_part_of_what_it_is() -> None:
     assert (layer, hash(layer)) == (elsewhere, hash(elsewhere))
     assert layer != replace(layer, C=4)
     assert hash(layer) != hash(replace(layer, C=4))
+
+
+def test_what_is_left_out_is_not_shown() -> None:
+    assert repr(Noted(text="a", line=7)) == "Noted(text='a')"

@@ -338,3 +338,18 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypa
     monkeypatch.setenv("CONVLINT_NO_CACHE", "1")
     assert load_rulebook().rules
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_cache_looks_at_every_module_that_a_rule_is_compiled_with() -> None:
+    """What reading a rule imports of the rulebook and of the table of quantities."""
+    line = (
+        "import sys, convlint.rulebook.file; print(*(getattr(m, '__file__', '') for m in list(sys.modules.values())))"
+    )
+    ran = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
+    folder = Path(rule_cache.__file__).parent
+    rooms = (folder, folder.parent / "facts")
+    needed = {Path(path) for path in ran.stdout.split() if Path(path).parent in rooms} - {Path(rule_cache.__file__)}
+    needed = {path for path in needed if path.name not in ("__init__.py", "unknown.py")}
+    watched = {(folder / name).resolve() for name in rule_cache._COMPILERS}
+    assert all(path.exists() for path in watched)
+    assert needed <= watched

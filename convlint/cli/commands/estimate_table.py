@@ -204,7 +204,7 @@ def bar(share: float, width: int, *, ascii_: bool) -> str:
 
 
 def product(layer: ConvLayer, which: Pass, times: str) -> str:
-    """The GEMM as `802816x64x576`, with `96 of` before it where there is one per group; unknown sizes are `-`."""
+    """The GEMM as `802816x64x576`, with `96 of` before it where there is one per group; no size is `-`."""
     whole = gemm(layer, which)
     if whole is not None:
         sizes: tuple[int | None, ...] = (whole.M, whole.N, whole.K)
@@ -217,7 +217,7 @@ def product(layer: ConvLayer, which: Pass, times: str) -> str:
             "dgrad": (inputs, c, _times(k, taps)),
             "wgrad": (_times(k, taps), c, inputs) if layer.op == "conv_transpose" else (_times(c, taps), k, outputs),
         }[which]
-    text = times.join("-" if size is None else str(size) for size in sizes)
+    text = times.join("-" if size is None or size < 1 else str(size) for size in sizes)
     return f"{layer.groups} of {text}" if layer.groups > 1 else text
 
 
