@@ -38,7 +38,9 @@ class Board:
         self.cc = gpu.compute_capability
         self.modern = gpu.compute_capability >= "8.0"
         self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
-        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.COPY_BANDWIDTH)
+        share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
+        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * share)
+        self.clock_hz = gpu.boost_clock_hz or 1.5e9
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         self.estimates: dict[object, PassEstimate | None] = {}
         self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
@@ -58,6 +60,8 @@ class Board:
         gpu = self.gpu
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
+            if peak and compute == Dtype.tf32 and gpu.architecture == "hopper":
+                peak *= 0.63
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
@@ -98,7 +102,7 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     """The Tensor Core kernels of a GPU's generation for a compute dtype."""
     cc = gpu.compute_capability
     if cc >= "9.0":
-        family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
+        family = const.AMPERE if compute == Dtype.tf32 else const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
     elif cc >= "8.0":
         family = const.AMPERE
     else:

@@ -20,6 +20,7 @@ LATENCY_OVERLAP: Final = 4.0
 # Share of the DRAM bandwidth that streaming kernels reach; copies, transposes and depthwise kernels reach less. Fit.
 STREAM_BANDWIDTH: Final = 0.85
 COPY_BANDWIDTH: Final = 0.60
+MODERN_COPY_BANDWIDTH: Final = 0.80
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
@@ -33,6 +34,10 @@ STRIDED_POINTWISE_SHARE: Final = 0.9
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
 WINOGRAD_GAIN: Final = 4.0
+# FLOPs per clock and SM of the kernels that serve what no Tensor Core kernel takes, in fp32: cuDNN's direct kernels for
+# groups, and its generic kernels for volumes (implicit_convolveNd_sgemm) with channels that no vector load fits.
+GROUPED_DIRECT: Final = 7.0
+GENERIC_VOLUME: Final = {"turing": 10.0, "volta": 10.0, "ampere-hpc": 45.0, "ampere": 34.0, "hopper": 90.0}
 # A depthwise wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.

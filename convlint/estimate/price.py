@@ -35,13 +35,19 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
     """
     tensor, simt = board.units(situation.compute, situation.tensorrt)
+    if tensor is not None and problem.nchw and problem.dtype in _STORED_IN_32_BITS and problem.C // problem.groups < 4 and which == "fprop" and not situation.tensorrt:
+        tensor = None
     unit = tensor or simt
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
+    rate = None if situation.tensorrt else _without_tiles(case)
+    if rate is not None:
+        per_us = rate * board.sms * board.clock_hz * 1e-6
+        return untiled(case, problem.flops / per_us)
     ways: list[Priced] = []
     if tensor is None:
-        ways = _on_cuda_cores(case, situation.tensorrt)
+        ways = _on_cuda_cores(case, None if situation.compute == Dtype.tf32 else situation.tensorrt)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
         return _refused(case, simt, situation)
     else:
@@ -51,6 +57,21 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if problem.groups > 1:
         ways.append(direct(case))
     return _least(ways)
+
+
+def _without_tiles(case: Case) -> float | None:
+    problem, board = case.problem, case.board
+    if problem.dtype not in _STORED_IN_32_BITS:
+        return None
+    c, k = problem.C // problem.groups, problem.K // problem.groups
+    if problem.groups > 1 and c > 1 and max(c, k) <= 32:
+        return const.GROUPED_DIRECT
+    if (problem.D > 1 or problem.T > 1) and problem.groups == 1 and (c % 4 or k % 4):
+        g = board.gpu
+        key = g.architecture
+        if key == "ampere" and g.compute_capability == "8.0": key = "ampere-hpc"
+        return const.GENERIC_VOLUME.get(key)
+    return None
 
 
 def _least(ways: list[Priced]) -> Priced:
@@ -76,8 +97,7 @@ def _aligned(case: Case) -> bool:
 
 
 def _copies(case: Case, situation: Situation) -> Copies:
-    us_per_byte = case.board.copy_us_per_byte
-    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, us_per_byte=us_per_byte)
+    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
 def _direct_us(case: Case) -> float:
@@ -131,15 +151,15 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
-        return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
+        return _on_cuda_cores(_case(problem, which, board, simt), None, below_us) if enough else []
     here = Case(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if least_us >= spare_us or join(least_us, case.moved * board.us_per_byte) >= spare_us:
         return narrow
-    groups, us_per_byte = problem.groups, board.copy_us_per_byte
-    around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
+    groups = problem.groups
+    around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, board=board)
     lowerings = implicit_gemm(problem, which, simt.family, c, k, tensor=False)
     return narrow + least_tiled(here, lowerings, around, below_us)
 
@@ -168,12 +188,12 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     return replace(least, time_us=max(least.time_us, newer.time_us))
 
 
-def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf")) -> list[Priced]:
+def _on_cuda_cores(case: Case, any_layout: bool | None, below_us: float = float("inf")) -> list[Priced]:
     """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
-    if (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:
+    if any_layout is not None and (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:
         lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
