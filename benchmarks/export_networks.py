@@ -2,7 +2,8 @@
 
 Needs PyTorch and timm 1.0.31 (`pip install --no-deps timm==1.0.31 safetensors huggingface_hub`); no weights are
 fetched. Each network is followed once on the meta device at its image size. Layers that no estimate tells apart are
-written once, with how often one step calls them; what reads them is left out.
+written once, with how often one step calls them; what reads them is left out. Layouts are those that an input in NCHW
+leads to: ConvNeXt's layer normalisation leaves NHWC behind, and a 1x1 map is in either.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _StandIn(ModuleType):
 class _Torchvision(MetaPathFinder, Loader):
     """Stands in for torchvision, which timm imports for its data loaders and no network of the CSV needs."""
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         """The stand-in for any of torchvision's modules."""
         return ModuleSpec(fullname, self, is_package=True) if fullname.partition(".")[0] == "torchvision" else None
 
