@@ -12,7 +12,7 @@ import argparse
 import csv
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -31,7 +31,15 @@ from convlint.readers.torch.module import READER
 TIMM = "1.0.31"
 DATA = Path(__file__).resolve().parent / "data"
 # No estimate depends on these; `name` is that of the first of equal layers.
-_ALIKE = {"name": "", "path": "", "bias": None, "norm_follows": None, "head": False, "spans": {}, "node": None}
+_ALIKE: Mapping[str, object] = {
+    "name": "",
+    "path": "",
+    "bias": None,
+    "norm_follows": None,
+    "head": False,
+    "spans": {},
+    "node": None,
+}
 
 
 class _Name(type):
@@ -99,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if find_spec("torchvision") is None:
         sys.meta_path.append(_Torchvision())
     try:
-        import timm
+        import timm  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         print(f"export_networks.py: {error}", file=sys.stderr)
         return 2

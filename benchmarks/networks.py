@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import spearman
-from timings import resolve_gpu
+from timings import known_gpus
 
 from convlint.errors import ConvlintError
 from convlint.estimate import time_us
@@ -213,9 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
     try:
         rows = read_rows(options.csv)
+        gpus = known_gpus((row.gpu for row in rows), given, "networks.py")
+        rows = [row for row in rows if row.gpu in gpus]
         if not rows:
-            raise ConvlintError(f"{options.csv} holds no rows")
-        gpus = {name: resolve_gpu(name, given) for name in {row.gpu: None for row in rows}}
+            raise ConvlintError(f"{options.csv} holds no rows to predict")
         networks = {model: read_network(options.networks / f"{model}.yaml") for model in {row.model for row in rows}}
         predicted = [predict(row, networks[row.model], gpus[row.gpu]) for row in rows]
     except (ConvlintError, OSError) as error:
