@@ -12,6 +12,7 @@ from convlint.estimate.search import Program, programs
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
 
+_CLOCK_HZ = 1.5e9  # of boards that state none
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 # What CUDA cores multiply in place of Tensor Cores.
@@ -40,7 +41,9 @@ class Board:
         self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
         share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
         self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * share)
-        self.clock_hz = gpu.boost_clock_hz or 1.5e9
+        self.clock_hz = gpu.boost_clock_hz or _CLOCK_HZ
+        cc = gpu.compute_capability
+        self.generation = "9.0" if cc >= "9.0" else "8.6" if cc >= "8.6" else "8.0" if cc >= "8.0" else "before"
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         self.estimates: dict[object, PassEstimate | None] = {}
         self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
@@ -60,8 +63,8 @@ class Board:
         gpu = self.gpu
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
-            if peak and compute == Dtype.tf32 and gpu.architecture == "hopper":
-                peak *= 0.63
+            if peak is not None and compute == Dtype.tf32 and gpu.compute_capability >= "9.0":
+                peak *= const.TF32_ON_HOPPER
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
@@ -102,7 +105,9 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     """The Tensor Core kernels of a GPU's generation for a compute dtype."""
     cc = gpu.compute_capability
     if cc >= "9.0":
-        family = const.AMPERE if compute == Dtype.tf32 else const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
+        family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
+        if compute == Dtype.tf32:
+            family = const.AMPERE
     elif cc >= "8.0":
         family = const.AMPERE
     else:

@@ -34,10 +34,15 @@ STRIDED_POINTWISE_SHARE: Final = 0.9
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
 WINOGRAD_GAIN: Final = 4.0
-# FLOPs per clock and SM of the kernels that serve what no Tensor Core kernel takes, in fp32: cuDNN's direct kernels for
-# groups, and its generic kernels for volumes (implicit_convolveNd_sgemm) with channels that no vector load fits.
-GROUPED_DIRECT: Final = 7.0
-GENERIC_VOLUME: Final = {"turing": 10.0, "volta": 10.0, "ampere-hpc": 45.0, "ampere": 34.0, "hopper": 90.0}
+# FLOPs per clock and SM of kernels that do not tile. cuDNN's direct kernels for groups, in fp32 any, in 16 bits those of
+# NHWC whose width is no power of two (RegNet's 24 and 48 on RTX 3090). Fit: KernelBench's grouped transposed layers,
+# and RegNetX and RegNetY in pytorch-image-models' timings.
+GROUPED_DIRECT: Final = 8.0
+ODD_GROUPS_FPROP: Final = 80.0
+WIDEST_DIRECT_GROUP: Final = 32  # channels; wider ones are worth a GEMM per group. Assumed
+# cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
+GENERIC_VOLUME: Final = {"before": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
+GENERIC_VOLUME_DGRAD: Final = {"before": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
 # A depthwise wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
@@ -132,6 +137,9 @@ HOPPER: Final = AMPERE._replace(
     most_resident=1,
     lone_tile_cost=1.0,
 )
+# tf32 convolutions still run Ampere's kernels there, whose instructions reach this share of the peak (mma against wgmma:
+# arXiv 2402.13499, table of dense tensor core throughput). Agrees with KernelBench on H100.
+TF32_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.

@@ -37,7 +37,12 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     transposes = padding = 0.0
     native = nchw and board.modern and which == "fprop"
     for raw, wide, transposed, kept in (
-        (pixels_in * raw_c, pixels_in * c, nchw, native and taps == 1 and not (problem.strided or problem.padded)),
+        (
+            pixels_in * raw_c,
+            pixels_in * c,
+            nchw,
+            native and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded),
+        ),
         (pixels_out * raw_k, pixels_out * k, nchw, native),
         (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad", False),
     ):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
+from convlint.estimate.generic import generic
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
@@ -35,16 +36,15 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
     """
     tensor, simt = board.units(situation.compute, situation.tensorrt)
-    if tensor is not None and problem.nchw and problem.dtype in _STORED_IN_32_BITS and problem.C // problem.groups < 4 and which == "fprop" and not situation.tensorrt:
+    if tensor is not None and _is_too_narrow(problem, which) and not situation.tensorrt:
         tensor = None
     unit = tensor or simt
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    rate = None if situation.tensorrt else _without_tiles(case)
-    if rate is not None:
-        per_us = rate * board.sms * board.clock_hz * 1e-6
-        return untiled(case, problem.flops / per_us)
+    only = None if situation.tensorrt else generic(case)
+    if only is not None:
+        return only
     ways: list[Priced] = []
     if tensor is None:
         ways = _on_cuda_cores(case, None if situation.compute == Dtype.tf32 else situation.tensorrt)
@@ -59,19 +59,10 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     return _least(ways)
 
 
-def _without_tiles(case: Case) -> float | None:
-    problem, board = case.problem, case.board
-    if problem.dtype not in _STORED_IN_32_BITS:
-        return None
-    c, k = problem.C // problem.groups, problem.K // problem.groups
-    if problem.groups > 1 and c > 1 and max(c, k) <= 32:
-        return const.GROUPED_DIRECT
-    if (problem.D > 1 or problem.T > 1) and problem.groups == 1 and (c % 4 or k % 4):
-        g = board.gpu
-        key = g.architecture
-        if key == "ampere" and g.compute_capability == "8.0": key = "ampere-hpc"
-        return const.GENERIC_VOLUME.get(key)
-    return None
+def _is_too_narrow(problem: Problem, which: Pass) -> bool:
+    """Whether fp32 tensors in NCHW have so few channels that libraries multiply them on CUDA cores, as they stand."""
+    few = problem.C // problem.groups < const.FIRST_LAYER_CHANNELS
+    return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
 
 
 def _least(ways: list[Priced]) -> Priced:
