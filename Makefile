@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check attack clean
+.PHONY: demo test check snapshots attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
@@ -16,6 +16,11 @@ check: $(VENV)/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Written anew: the reporters' texts, the predicted times and the README's console blocks. The diff shows what changed.
+snapshots: $(VENV)/tested
+	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
+	$(BIN)/python tests/helpers/readme_examples.py
 
 # Hours: every attack of tests/attack, and millions of mutated inputs. ARGS="--count 10000" runs fewer.
 attack: $(VENV)/tested

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
@@ -17,16 +18,14 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
 Scalar = int | float | str | bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The document and section that a rule encodes."""
 
     document: str
     section: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(Struct, frozen=True, kw_only=True):
     """What to change. `safe` keeps the network's results, `unsafe` changes the network.
 
     `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
@@ -42,8 +41,7 @@ class Fix:
     states_effect: bool = False  # `describe` itself says what each alternative changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleInfo:
+class RuleInfo(Struct, frozen=True, kw_only=True):
     """A rule as reporters show it; the text is already safe to print."""
 
     code: str
@@ -54,8 +52,7 @@ class RuleInfo:
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One flaw at one place, with its evidence. `lost_us` and `lost_percent` (of the network) are None if unknown."""
 
     rule: RuleInfo
@@ -71,8 +68,7 @@ class Finding:
     fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skipped(Struct, frozen=True, kw_only=True):
     """A rule that could not be checked, and the values that it needs."""
 
     code: str
@@ -81,8 +77,7 @@ class Skipped:
     needs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suppressed:
+class Suppressed(Struct, frozen=True, kw_only=True):
     """A finding that the user silenced, with the reason given; `by` says where (comment, config or baseline)."""
 
     finding: Finding
@@ -90,8 +85,7 @@ class Suppressed:
     by: Literal["comment", "config", "baseline"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputError:
+class InputError(Struct, frozen=True, kw_only=True):
     """Something that could not be read or resolved."""
 
     path: str
@@ -101,16 +95,14 @@ class InputError:
     internal: bool = False  # a defect of convlint itself: exit code 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerReport:
+class LayerReport(Struct, frozen=True, kw_only=True):
     """One layer and its estimate on each target (None where time cannot be predicted)."""
 
     layer: ConvLayer
     estimates: Mapping[str, LayerEstimate | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class Total(Struct, frozen=True, kw_only=True):
     """What all layers come to on one target; None where the time of one of them cannot be predicted.
 
     `lost_us` counts each layer once, with the largest loss of those of its errors and warnings that are shown.
@@ -122,8 +114,7 @@ class Total:
     lost_us: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """Everything one run found. `time_us`, `lost_us` and `grade` are those of each input on its first target.
 
     `mode` is that of the first input; a spec of another mode is estimated in its own.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from math import log
-from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+pytestmark = pytest.mark.slow
+
+BENCHMARKS = ROOT / "benchmarks"
 HEADER = "gpu,precision,layout,N,C,H,W,K,R,S,pad_h,pad_w,stride_h,stride_w,pass,residual_inputs,ms,source\n"
 
 

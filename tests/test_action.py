@@ -15,6 +15,8 @@ import yaml
 from checkout import ROOT, clean_environment, copy_checkout
 from specs import BAD, GOOD
 
+pytestmark = pytest.mark.slow
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = ACTION["runs"]["steps"]
 DEFAULTS = {name: entry["default"] for name, entry in ACTION["inputs"].items()}

@@ -16,6 +16,8 @@ from command_line import convlint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 CORPUS = Path(__file__).parent / "corpus"
 GOOD = (
     "version: 1\nlayers:\n  - { name: odd, N: 32, C: 62, H: 56, W: 56, K: 256, kernel_size: 3, padding: 1,"

@@ -11,6 +11,8 @@ import yaml
 from checkout import ROOT, clean_environment, commit_all, copy_checkout
 from specs import BAD, GOOD
 
+pytestmark = pytest.mark.slow
+
 
 class Project:
     """A repository with the hook in its config."""

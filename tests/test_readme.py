@@ -5,9 +5,9 @@ import re
 import pytest
 from readme_examples import README, blocks, run, workspace
 
+pytestmark = pytest.mark.slow
+
 TEXT = README.read_text(encoding="utf-8")
-
-
 BLOCKS = blocks(TEXT)
 
 

@@ -12,6 +12,8 @@ from command_line import convlint
 
 from convlint.reporters import REPORTERS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from convlint.cli.options import (
     FAIL_ON,
@@ -97,8 +97,7 @@ def layer(
     raise typer.Exit(command.layer(flags.given(), options, shown))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerFlags:
+class LayerFlags(Struct, frozen=True, kw_only=True):
     """One layer as flags give it, under the names of a spec."""
 
     N: str | None = None
@@ -124,7 +123,7 @@ class LayerFlags:
 
     def given(self) -> dict[str, str]:
         """The flags that were given; settings of the runtime as `runtime.KEY`. Raises UsageError."""
-        texts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "runtime"}
+        texts = {name: getattr(self, name) for name in self.__struct_fields__ if name != "runtime"}
         flags: dict[str, str] = {name: text for name, text in texts.items() if text is not None}
         if "D" in flags or "T" in flags:
             flags["dims"] = "3"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.errors import UsageError, suggestion
 from convlint.files.settings_file import MAX_BYTES, is_there, read_settings
@@ -29,8 +31,7 @@ MOST_PATTERNS, MOST_WORDS = 200, 1_000  # entries of a key, those it inherits in
 _ESCAPED = re.compile(rb"\\(?:u00|U000000|x)([0-7][0-9a-fA-F])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """The settings of one config, those that it extends included; what it does not set is empty or None."""
 
     path: str | None = None  # as shown to the user; None: no config at all

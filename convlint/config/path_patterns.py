@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from convlint.files.globs import path_expression
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Struct, frozen=True):
     """A pattern and the folder of the config that holds it.
 
     Without a slash it is matched against every part of a path, else against the path from the folder; what lies in

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 
-from convlint.model.layer import ConvLayer, Dtype, changed, with_output
+from msgspec.structs import replace
+
+from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.report import Scalar
 
-_FIELDS = frozenset(field.name for field in fields(ConvLayer))
+_FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
@@ -28,11 +29,11 @@ def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
                 values.setdefault(name + "_end", value)
     if not values:
         return layer
-    fixed = changed(layer, values)
+    fixed = replace(layer, **values)
     return fixed if _SHAPELESS.issuperset(values) else with_output(fixed)
 
 
 def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
     """The runtime after those of `changes` that start with `runtime.`."""
     values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
-    return replace(runtime, **values) if values else runtime  # type: ignore[arg-type]
+    return replace(runtime, **values) if values else runtime

@@ -8,8 +8,10 @@ then one batch is settled for the network, and what is left is weighed, priced, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from hashlib import blake2b
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
 from convlint.engine.fixes import fix_of, is_refuted
@@ -30,8 +32,7 @@ from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """A GPU under the name that the user gave it."""
 
     label: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from operator import attrgetter
+
+from msgspec import Struct
 
 from convlint.engine.hits import Flaw, holds
 from convlint.errors import RuleError
@@ -15,12 +16,11 @@ from convlint.rulebook.rule import Case, Rule
 
 # Everything of a layer that a rule can read, but not where it stands.
 layer_identity = attrgetter(
-    *(field.name for field in fields(ConvLayer) if field.name not in ("name", "path", "spans", "node"))
+    *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "node"))
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True, kw_only=True):
     """What the rules say of one layer; `applicable` are the codes whose `when` held."""
 
     flaws: tuple[Flaw, ...]
@@ -58,7 +58,7 @@ class Evaluator:
                 skipped.append((code, facts.needs(names)))
             except ExprError as error:
                 raise RuleError(error.message, path=rule.path) from error
-        if len(flaws) > 1:
+        if len(flaws) > 1 and any(flaw.rule.yields_to for flaw in flaws):
             flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
         return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from convlint.engine.new_values import new_value
 from convlint.facts.layer import LayerFacts
@@ -17,8 +18,7 @@ from convlint.rulebook.rule import Case, Rule
 COUNT, LAYERS = "\x00count\x00", "\x00layers\x00"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
+class Flaw(Struct, frozen=True, kw_only=True):
     """A rule that does not hold for some values: what it says, and what its fix would set. Knows no layer."""
 
     rule: Rule

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.changes import with_fix, with_settings
@@ -17,8 +18,7 @@ from convlint.report import Scalar
 MOST_PRICED = 1000  # layers of one finding whose fix is priced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(Struct, frozen=True, kw_only=True):
     """Times in us per step. None: not predictable, or the rule has no price."""
 
     lost_us: float | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from convlint import __version__
 from convlint.estimate import grade
@@ -14,8 +15,7 @@ from convlint.rulebook.book import Rulebook
 Losses = Mapping[str, tuple[tuple[int, float], ...]]  # fingerprint -> (index of a layer, what it loses in us)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkResult:
+class NetworkResult(Struct, frozen=True, kw_only=True):
     """What the check of one network found; times in us on its first target, None where one layer's is unknown."""
 
     path: str

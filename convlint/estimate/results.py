@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
@@ -53,8 +52,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     attainable_us: float  # see LayerEstimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerEstimate:
+class LayerEstimate(Struct, frozen=True, kw_only=True):
     """The passes of one layer that its mode runs.
 
     `time_us` is the sum over the passes, times the layer's `calls`. `attainable_us` is the same sum for the best form

@@ -12,7 +12,7 @@ from convlint.facts.fields import NAMES, values_of
 from convlint.facts.predicted import full_waves, of_pass, worst_tiles, worst_waves
 from convlint.facts.table import OF_LAYERS, QUANTITIES
 from convlint.facts.target import TargetFacts
-from convlint.facts.unknown import UNKNOWN
+from convlint.facts.unknown import UNKNOWN, UnknownValue
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.network import Edge
 
@@ -24,6 +24,7 @@ _OBJECTS: Mapping[str, Callable[[LayerFacts], Any]] = {
     "full waves": full_waves,  # spelled as no rule can
     "arriving": arriving,
 }
+_FUNCTIONS = {**{name: quantity.of for name, quantity in OF_LAYERS.items()}, **_OBJECTS}
 
 
 class LayerFacts(dict[str, Any]):
@@ -42,8 +43,12 @@ class LayerFacts(dict[str, Any]):
             self[name] = UNKNOWN if value is None else value
 
     def __missing__(self, name: str) -> Any:
-        quantity = OF_LAYERS.get(name)
-        value = self[name] = quantity.value(self) if quantity else _OBJECTS[name](self)
+        of = _FUNCTIONS[name]
+        try:
+            value = of(self)
+        except UnknownValue:
+            value = UNKNOWN
+        self[name] = value
         return value
 
     def needs(self, names: frozenset[str]) -> tuple[str, ...]:

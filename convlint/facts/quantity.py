@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from convlint.facts.unknown import UNKNOWN, UnknownValue
 
@@ -31,13 +32,6 @@ class Quantity(NamedTuple):
     gpu: bool = False  # its value depends on the target
     framework: str | None = None  # a setting that this one alone has: who runs another is not asked for it
 
-    def value(self, subject: Any) -> Any:
-        """The value, or UNKNOWN."""
-        try:
-            return self.of(subject)
-        except UnknownValue:
-            return UNKNOWN
-
 
 Table = Mapping[str, Quantity]
 number, text, truth, version = (partial(Quantity, kind) for kind in ("number", "text", "truth", "version"))
@@ -50,12 +44,14 @@ class View:
         self._table, self._subject = table, subject
 
     def __getattr__(self, name: str) -> Any:
+        quantity = self._table.get(name)
+        if quantity is None:
+            raise AttributeError(name)
         try:
-            quantity = self._table[name]
-        except KeyError:
-            raise AttributeError(name) from None
-        value = quantity.value(self._subject)
-        setattr(self, name, value)
+            value = quantity.of(self._subject)
+        except UnknownValue:
+            value = UNKNOWN
+        self.__dict__[name] = value
         return value
 
 
@@ -64,8 +60,7 @@ def known(value: Any) -> Any:
     return UNKNOWN if value is None else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(Struct, frozen=True, kw_only=True):
     """The names along one axis."""
 
     size: str

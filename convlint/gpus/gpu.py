@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct
 
 from convlint.errors import UsageError
 from convlint.gpus.file import TENSOR_PEAKS, fields, read
@@ -17,8 +18,7 @@ from convlint.model.version import Version
 _FOLDER: Final = Path(__file__).parent / "data"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """One CUDA device: on a board with two dies, one die. Peaks are dense, in FLOP/s (OP/s for integers).
 
     None, and a peak that is absent although the unit exists, mean unknown; `notes` says why. `sources` maps each
@@ -33,7 +33,7 @@ class Gpu:
     dies_per_board: int
     sms: int
     boost_clock_hz: float | None
-    peak_flops: Mapping[str, float] = field(hash=False)
+    peak_flops: Mapping[str, float]
     dram_bytes_per_s: float
     memory_bytes: int
     l2_bytes: int | None
@@ -51,8 +51,11 @@ class Gpu:
     tensor_dtypes: frozenset[str]  # names of Dtype that the Tensor Cores multiply
     geforce: bool  # the consumer line: its Tensor Cores, if any, run fp32 accumulation at half rate
     integrated: bool  # shares memory with the CPU (Jetson)
-    sources: Mapping[str, str] = field(hash=False)
+    sources: Mapping[str, str]
     notes: tuple[str, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.id)  # mappings have none
 
     @property
     def tensor_cores(self) -> bool:

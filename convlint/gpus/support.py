@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct
 
 from convlint.errors import ConvlintError
 from convlint.gpus.gpu import Gpu
@@ -18,8 +18,7 @@ _PATH: Final = Path(__file__).with_name("support.yaml")
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Oldest:
+class _Oldest(Struct, frozen=True, kw_only=True):
     """From release `since` on, compute capabilities from `lowest` are supported, those from `unsure_from` maybe."""
 
     since: Version
@@ -28,8 +27,7 @@ class _Oldest:
     last: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Library:
+class _Library(Struct, frozen=True, kw_only=True):
     same_major: bool
     discrete_only: bool
     first: Mapping[Version, Version]

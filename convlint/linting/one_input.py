@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
@@ -25,8 +27,7 @@ DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults."""
 
     gpus: tuple[str, ...] = ()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
@@ -22,8 +24,7 @@ from convlint.verdict.suppress import judge_mentions, silence_by_comments
 _NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """A report, its exit code, the findings before the baseline, and the baseline's entries that no longer occur."""
 
     report: Report

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from convlint.config.find import Config, Configs
 from convlint.errors import UsageError
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from convlint.config.keys import Word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """What the command line, or a caller of `convlint.lint`, asks for; what it leaves open is the config's to say."""
 
     gpus: tuple[str, ...] = ()
@@ -46,8 +46,7 @@ class Options:
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """How the inputs that share a config are checked."""
 
     config: Config

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
@@ -23,8 +24,7 @@ from convlint.rulebook.rule import Rule
 _CONTEXT = ("gpu", "mode", "runtime", "layers", "defaults")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """One example: where it stands and, where it does not hold, why."""
 
     code: str

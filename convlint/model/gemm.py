@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from convlint.model.layer import ConvLayer, Pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gemm:
+class Gemm(Struct, frozen=True, kw_only=True):
     """A batched matrix multiply `batch x (M x N x K)`; never to be mixed with the convolution's N and K."""
 
     M: int

@@ -6,10 +6,13 @@ Sizes are `int | None`; None means unknown, never zero. Units: elements, unless 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Literal
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from convlint.model.equality import equal_without
 from convlint.model.geometry import output_size, transposed_output_size
 from convlint.model.location import Location, Span
 
@@ -41,8 +44,8 @@ class Dtype(StrEnum):
 _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvLayer:
+@equal_without("spans")
+class ConvLayer(Struct, frozen=True, kw_only=True):
     """One convolution, in the letters of the guide's section 2.
 
     A 1-D convolution has H = R = P = 1 and `dims` 1. A 3-D one adds D (input depth), T (filter depth),
@@ -94,7 +97,7 @@ class ConvLayer:
     declared_P: int | None = None
     declared_Q: int | None = None
     declared_Z: int | None = None
-    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
+    spans: Mapping[str, Span] = field(default_factory=dict)
     node: str | None = None  # the format's own name for the place (an ONNX node, a module path)
 
     def locate(self, *names: str) -> Location:
@@ -116,20 +119,6 @@ class ConvLayer:
         return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
 
 
-_COPY = tuple((getattr(ConvLayer, f.name).__get__, getattr(ConvLayer, f.name).__set__) for f in fields(ConvLayer))
-_SET = {f.name: getattr(ConvLayer, f.name).__set__ for f in fields(ConvLayer)}
-
-
-def changed(layer: ConvLayer, values: Mapping[str, object]) -> ConvLayer:
-    """`dataclasses.replace(layer, **values)` at less than half its cost: every fix that is priced makes a layer."""
-    new = object.__new__(ConvLayer)
-    for get, put in _COPY:
-        put(new, get(layer))
-    for name, value in values.items():
-        _SET[name](new, value)
-    return new
-
-
 _AXES = (
     ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
     ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
@@ -140,7 +129,7 @@ _AXES = (
 def with_output(layer: ConvLayer) -> ConvLayer:
     """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
     Z, P, Q = (_axis_out(layer, *axis) for axis in _AXES)
-    return changed(layer, {"Z": Z, "P": P, "Q": Q})
+    return replace(layer, Z=Z, P=P, Q=Q)
 
 
 def _axis_out(

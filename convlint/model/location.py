@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 # Where a value was written: line, column, end line, end column; all from 1, the end column exclusive.
 Span = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
+class Location(Struct, frozen=True, kw_only=True):
     """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph)."""
 
     path: str

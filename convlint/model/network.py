@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
+
+from convlint.model.equality import equal_without
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Span
 from convlint.model.runtime import Runtime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class Edge(Struct, frozen=True, kw_only=True):
     """What arrives at a convolution: the shape its producers deliver, after any pooling, concatenation and so on.
 
     `consumer` and `producers` index `Network.layers`; `C`, `D`, `H`, `W` are None where unknown. `source` names
@@ -27,8 +28,8 @@ class Edge:
     D: int | None = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+@equal_without("spans")
+class Network(Struct, frozen=True, kw_only=True):
     """Everything that a reader found in one input."""
 
     path: str
@@ -37,5 +38,5 @@ class Network:
     runtime: Runtime = field(default_factory=Runtime)
     mode: Mode | None = None
     targets: tuple[str, ...] = ()
-    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
+    spans: Mapping[str, Span] = field(default_factory=dict)
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, where there is one

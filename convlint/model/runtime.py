@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
+
+from convlint.model.equality import equal_without
 from convlint.model.location import Span
 from convlint.model.version import Version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+@equal_without("spans")
+class Runtime(Struct, frozen=True, kw_only=True):
     """What runs the network. None means not given: rules that need it are skipped, never guessed."""
 
     framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn
@@ -30,4 +32,4 @@ class Runtime:
     xla_gpu_autotune_level: int | None = None
     gpu_clock: str | None = None
     pinned_memory: bool | None = None
-    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, hash=False)
+    spans: Mapping[str, Span] = field(default_factory=dict)

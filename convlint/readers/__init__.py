@@ -7,9 +7,10 @@ never raises for bad input, and imports its heavy dependencies inside `read`. It
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 MODULE_TIMEOUT_S = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True, kw_only=True):
     """What the command line says about reading."""
 
     batch: int | None = None
@@ -43,8 +43,7 @@ class ReadText(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class Reader(Struct, frozen=True, kw_only=True):
     """What a reader module offers."""
 
     read: Read
@@ -52,8 +51,7 @@ class Reader:
     load_parser: Callable[[], None] = lambda: None  # imports what is not to count towards the limits of one file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(Struct, frozen=True, kw_only=True):
     """A line of the registry.
 
     Parsers written in C run in a `parser` child, code of the user's in a `modules` child, all else in this process.

@@ -7,7 +7,8 @@ that are not convolutions pass on what they read.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 # The nearest convolutions before a value. A long residual stream collects one per block: the latest will do.
 MOST_PRODUCERS = 64
@@ -31,8 +32,7 @@ class Origin:
         self.past: Origin = self if direct is None else Origin(producers, learned=learned, fault=fault)
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """What happens to the output of one convolution: the operations that read it, whether it is a head."""
 
     readers: list[str] = field(default_factory=list)

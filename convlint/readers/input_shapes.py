@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from convlint.errors import InputFault
 
@@ -24,8 +25,7 @@ DTYPES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputShape:
+class InputShape(Struct, frozen=True, kw_only=True):
     """The shape of one input, in elements, and its dtype in torch's spelling (None: not given)."""
 
     sizes: tuple[int, ...]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
+from convlint.model.equality import equal_without
 from convlint.readers import find_format
 
 _MODULE_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+@equal_without("text")
+class Input(Struct, frozen=True, kw_only=True):
     """One thing to read. Only `module` runs code; nothing that lies on disk, whatever its name, ever becomes one."""
 
     kind: Literal["file", "stdin", "module"]
     name: str  # a path, "-", or package.module:name
-    text: str | None = field(default=None, compare=False, repr=False)  # of a file that was opened to tell what it is
+    text: str | None = None  # of a file that was opened to tell what it is
 
 
 def file_input(path: str) -> Input:

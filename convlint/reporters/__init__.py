@@ -6,9 +6,10 @@ A reporter is one module and one line in `REPORTERS`. Reporters only render; the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from convlint.report import Report
@@ -27,8 +28,7 @@ REPORTERS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class Style(Struct, frozen=True, kw_only=True):
     """How the output may look. Formats for machines know only `unicode`: without it they write ASCII escapes.
 
     `quiet` leaves out what is not needed to act: infos, reasons and the summary table.
@@ -48,8 +48,7 @@ class Render(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporter:
+class Reporter(Struct, frozen=True, kw_only=True):
     """What a reporter module offers; `annotations` where its text is made of a CI system's commands."""
 
     render: Render

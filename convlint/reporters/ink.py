@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from convlint.reporters.snippet import columns
 
@@ -41,8 +42,7 @@ def _coloured(ink: str, text: str) -> str:
     return f"\x1b[{_CODES[ink]}m{text}\x1b[0m" if text else text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Glyphs:
+class Glyphs(Struct, frozen=True, kw_only=True):
     """The characters that frames are drawn with."""
 
     line: str

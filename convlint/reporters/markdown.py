@@ -30,6 +30,7 @@ _REFERENCE = re.compile(  # mentions, issues and the like, commits
 )
 _UNLINKED = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 _MARKUP = re.compile(r"[]\[\\`*_<>&|~#@!$^{}:\"]")
+_LIST = re.compile(r"\A\s*(?:\d{1,9}[.)]|[-+])(?=\s)")  # begins a list where the text begins a line
 _NOT_PLAIN = re.compile(r"[\x00-\x7f](?<![\w .,/=+-])|_", re.ASCII)
 
 
@@ -109,7 +110,7 @@ def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
 
 def prose(text: str) -> str:
     """Text that reads as it is written: it starts no markup, link, HTML, mention, reference or table cell."""
-    return _joined(_MARKUP.sub(_entity, _REFERENCE.sub(_apart, _cut(text))))
+    return _joined(_LIST.sub(_no_list, _MARKUP.sub(_entity, _REFERENCE.sub(_apart, _cut(text)))))
 
 
 def code(text: str) -> str:
@@ -128,6 +129,10 @@ def _cut(text: str) -> str:
 
 def _entity(match: re.Match[str]) -> str:
     return f"&#{ord(match.group())};"
+
+
+def _no_list(match: re.Match[str]) -> str:
+    return f"{match.group()[:-1]}&#{ord(match.group()[-1])};"
 
 
 def _apart(match: re.Match[str]) -> str:

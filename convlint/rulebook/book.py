@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from convlint.errors import RuleError, suggestion
 from convlint.rulebook.folders import builtin_folder, rule_files

@@ -123,7 +123,7 @@ def _stamp(path: str) -> tuple[int, int]:
 
 
 def _plain(rule: Rule) -> dict[str, Any]:
-    """The rule in types that marshal knows: it alone keeps compiled code, so dataclasses are taken apart."""
+    """The rule in types that marshal knows: it alone keeps compiled code, so records are taken apart."""
     info, join, decision = rule.info, rule.join, rule.decision
     return {
         "path": rule.path, "lines": dict(rule.lines), "code": info.code, "name": info.name, "title": info.title,

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from convlint.model.equality import equal_without
 from convlint.rulebook.compiled import decision_code, function
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.functions import GLOBALS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+@equal_without("_value")
+class Decision(Struct, frozen=True, kw_only=True):
     """All expressions that decide whether a rule is broken, as one function."""
 
     when: Expr | None
     let: tuple[tuple[str, Expr], ...]
     check: Expr
     code: CodeType
-    _value: Callable[[dict[str, Any]], Any] = field(init=False, repr=False, compare=False)
+    _value: Any = None  # the function that `code` is
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_value", function(self.code, GLOBALS))
+        force_setattr(self, "_value", function(self.code, GLOBALS))
 
     def evaluate(self, values: dict[str, Any]) -> Any:
         """None where `when` does not hold, else the value of `check`; what `let` names is put into `values`.

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from types import CodeType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from convlint.errors import ConvlintError, suggestion
 from convlint.facts.quantity import Type
 from convlint.facts.unknown import UNKNOWN as UNKNOWN
 from convlint.facts.unknown import UnknownValue as UnknownValue
+from convlint.model.equality import equal_without
 from convlint.model.version import Version
 from convlint.rulebook import functions
 from convlint.rulebook.compiled import expression_code, function
@@ -42,19 +45,19 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expr:
+@equal_without("in_full", "_value")
+class Expr(Struct, frozen=True, kw_only=True):
     """A compiled expression: its text, the vocabulary's names that it reads, and the type of its value."""
 
     text: str
     names: frozenset[str]
     type: Type
     code: CodeType
-    in_full: str = field(default="", repr=False, compare=False)  # the text without what stands for something longer
-    _value: Callable[[Mapping[str, Any]], Any] = field(init=False, repr=False, compare=False)
+    in_full: str = ""  # the text without what stands for something longer
+    _value: Any = None  # the function that `code` is
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_value", function(self.code, GLOBALS))
+        force_setattr(self, "_value", function(self.code, GLOBALS))
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value under `values`. Raises UnknownValue, or ExprError where the arithmetic has no result."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Struct, field
+
+from convlint.model.equality import equal_without
 from convlint.report import RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
@@ -77,8 +79,7 @@ def _lookup(values: Mapping[str, Any], dotted: str) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixSpec:
+class FixSpec(Struct, frozen=True, kw_only=True):
     """How to mend it: alternatives of (description, field -> expression), the first one preferred."""
 
     describe: Template
@@ -88,8 +89,7 @@ class FixSpec:
     priced: bool  # whether the model knows what it changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """What a rule says: its default, or a variant that replaces parts of it where `when` holds."""
 
     when: Expr | None
@@ -99,8 +99,7 @@ class Case:
     fix: FixSpec | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(Struct, frozen=True, kw_only=True):
     """When the findings of many layers become one of the network.
 
     If all share it (`all`), always (`any`), or those alone that their price makes infos (`info`): a warning keeps its
@@ -112,8 +111,8 @@ class Join:
     message: Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+@equal_without("lines")
+class Rule(Struct, frozen=True, kw_only=True):
     """One rule, compiled. `needs_gpu`: its verdict or price depends on the target."""
 
     info: RuleInfo
@@ -127,7 +126,7 @@ class Rule:
     join: Join | None
     needs_gpu: bool
     path: str
-    lines: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)  # of some keys in the file
+    lines: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of some keys in the file
 
     def names(self) -> frozenset[str]:
         """Every name of the vocabulary that decides whether the rule fires."""

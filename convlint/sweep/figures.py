@@ -9,8 +9,10 @@ which the guide does not repeat per figure: 250 TFLOPS (Figure 13) exceed what t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.model.layer import Layout, Pass
 from convlint.model.runtime import Runtime
@@ -24,8 +26,7 @@ Sizes = Mapping[str, int]
 _POWERS: Final = tuple(2**i for i in range(12))  # 1 to 2048
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """One line of a figure: a pass, and the sizes in which it differs from the figure's others."""
 
     label: str
@@ -35,8 +36,7 @@ class Line:
     marks: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Figure(Struct, frozen=True, kw_only=True):
     """One figure. `PQ` sets P = Q, from which H and W follow; `RS` sets R = S; vary `NPQ` sets N = NPQ / (P·Q)."""
 
     number: int

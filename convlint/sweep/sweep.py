@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError
 from convlint.estimate import PassEstimate, compute_dtype, estimate_pass
@@ -82,8 +84,7 @@ def geometric(values: Sequence[int]) -> bool:
     return len(values) >= 4 and all(1.4 * low <= high <= 4 * low for low, high in pairs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """One value of the varied parameter; `estimate` is None where no time can be predicted, for the `reason`."""
 
     x: int
@@ -103,8 +104,7 @@ class Point:
         return self.estimate.tflops * 1e12 / self.peak_flops if self.peak_flops else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Struct, frozen=True, kw_only=True):
     """One line: a pass of a layer on a GPU over all values. `marks` draws points without a line between them."""
 
     label: str
@@ -114,8 +114,7 @@ class Series:
     marks: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class Sweep(Struct, frozen=True, kw_only=True):
     """All lines of one sweep, and the words around them."""
 
     title: str
@@ -153,7 +152,7 @@ def vary(layer: ConvLayer, parameter: str, value: int) -> ConvLayer:
         if not fields:
             raise UsageError(f"{parameter} is 1 in a 1-D layer; vary W or S")
     changed: dict[str, int | None] = {**fields, "declared_P": None, "declared_Q": None, "declared_Z": None}
-    return with_output(replace(layer, **changed))  # type: ignore[arg-type]
+    return with_output(replace(layer, **changed))
 
 
 def unknown_time(layer: ConvLayer, gpu: Gpu) -> str:

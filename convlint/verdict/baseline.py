@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
@@ -19,8 +20,7 @@ _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
 _TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One finding that was there when the baseline was written."""
 
     fingerprint: str

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import Any
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.files.located_yaml import LINE_BREAK, Loader
 
@@ -26,8 +27,7 @@ MOST_NAMED = 2_000  # in all comments of a file
 _USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleKey:
+class RuleKey(Struct, frozen=True, kw_only=True):
     """One code or name inside the brackets, and the columns that it takes."""
 
     text: str
@@ -35,8 +35,7 @@ class RuleKey:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
+class Comment(Struct, frozen=True, kw_only=True):
     """One comment; `problem` says why it cannot be read, and it silences nothing then."""
 
     line: int

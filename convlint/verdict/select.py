@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.engine.severity import overridden
 from convlint.errors import UsageError
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 FailOn = Literal["error", "warning", "info", "never"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exemption:
+class Exemption(Struct, frozen=True, kw_only=True):
     """Rules that the config silences in the files or layers that match a pattern."""
 
     codes: frozenset[str]
@@ -38,8 +39,7 @@ class Exemption:
         return bool(names) and all(map(name_expression(self.layers).match, names))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """Rules by code, name or prefix of a code ("CL1"); "ALL" is every rule."""
 
     select: tuple[str, ...] = ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import blake2b
 from types import SimpleNamespace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
@@ -23,8 +25,7 @@ from convlint.verdict.comments import Comment, RuleKey, find_comments
 from convlint.verdict.select import matching
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class Mention(Struct, frozen=True, kw_only=True):
     """One rule that a comment or the config names to be silenced, as rules of scope `suppression` judge it."""
 
     text: str  # what the user wrote

@@ -15,7 +15,7 @@ SHADOWED = (
     "yaml", "onnx", "torch", "typer", "rich", "click", "json", "re", "site", "sitecustomize", "usercustomize",
     "tomllib", "dataclasses", "multiprocessing", "google", "numpy", "zipfile", "resource", "signal", "difflib",
     "convlint", "rules", "convlint_rules", "encodings", "select", "pickle", "marshal", "safetensors", "keras", "shutil",
-    "subprocess",
+    "subprocess", "msgspec",
 )  # fmt: skip
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check": ("check", FIRST), "check_json": ("check", "-o", "json", FIRST, LAST), "help": ("--help",),

@@ -102,3 +102,47 @@ def test_errors_are_not_joined_with_warnings() -> None:
         if f.rule.code == "CL107"
     }
     assert found == {"int8": "warning", "bf16": "error", "fp8": "error"}
+
+
+@pytest.mark.parametrize(("flawed", "found"), [(4, 4), (5, 1)])
+def test_from_five_layers_on_what_not_all_share_is_said_once(flawed: int, found: int, tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"join": '{ share: all, message: "{count}" }'})
+    layers = "".join(layer(f"l{i}", C=8) for i in range(flawed)) + layer("sound", C=1)
+    assert len(checked(rules, layers).findings) == found
+
+
+def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> None:
+    """A warning keeps its own line; the infos beside it become one."""
+    fix = '{ describe: "use C={wide}", set: { C: wide } }'
+    rules = rulebook(
+        tmp_path,
+        {"check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }', "fix": fix,
+         "join": '{ share: info, message: "{layers}" }'},
+    )  # fmt: skip
+    dear, cheap = layer("dear", C=62, N=256, H=56, W=56), [layer(f"l{i}", C=62, N=1, H=4, W=4) for i in range(3)]
+    network = dear + layer("sound", C=512, K=512, N=64, H=56, W=56) + "".join(cheap)
+    found = [(f.message, f.severity, f.layers) for f in checked(rules, network).findings]
+    assert found == [("m", "warning", ()), ("l0, l1, l2", "info", ("l0", "l1", "l2"))]
+
+
+@pytest.mark.parametrize(
+    ("wants", "batches", "N"),
+    [
+        ([54, 108, 54], (54, 108), 54),
+        ([72, 64, 80], (64, 72, 80), 72),  # the one in the middle serves most
+        ([64, 72], (64, 72), 72),
+    ],
+)
+def test_a_network_has_one_batch(wants: list[int], batches: tuple[int, ...], N: int) -> None:
+    hits = [hit(index)._replace(sets=({"N": want},)) for index, want in enumerate(wants)]
+    (one,) = joined(hits, {})
+    assert (one.batches, one.sets) == (batches, ({"N": N},) * len(wants))
+
+
+@pytest.mark.parametrize(("wants", "loss"), [([54, 54], Loss(((0, 2.0), (1, 1.5)), (-2.0, -1.5))), ([54, 108], None)])
+def test_a_price_holds_for_the_batch_that_it_was_worked_out_for(wants: list[int], loss: Loss | None) -> None:
+    hits = [
+        hit(index, loss=us)._replace(sets=({"N": N},))
+        for index, (N, us) in enumerate(zip(wants, (2.0, 1.5), strict=True))
+    ]
+    assert joined(hits, {})[0].loss == loss

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
 import pytest
-from small_networks import checked, layer, rulebook
 
-from convlint.engine.batches import Batches
-from convlint.engine.hits import Flaw, Hit
-from convlint.engine.severity import by_batch, by_price, joins, overridden
-from convlint.model.layer import ConvLayer
-from convlint.model.location import Location
+from convlint.engine.severity import by_batch, by_price, joins, overridden, stated
 from convlint.report import Severity
-from convlint.rulebook.book import load_rulebook
-
-RULE = load_rulebook().by_key["CL301"]
+from convlint.rulebook.rule import Case, Template
 
 
 @pytest.mark.parametrize(
@@ -56,84 +48,25 @@ def test_batch(stated: Severity, best: float, decided: Severity) -> None:
     assert by_batch(stated, 100.0, best) == decided
 
 
-@pytest.mark.parametrize("share", ["all", "any", "info"])
-@pytest.mark.parametrize("severity", ["error", "warning", "info"])
-def test_only_infos_join_infos(share: str, severity: Severity) -> None:
-    assert joins(share, severity) == (share != "info" or severity == "info")  # type: ignore[arg-type]
-
-
-def test_the_user_has_the_last_word() -> None:
-    assert {overridden(decided, "warning") for decided in ("error", "warning", "info")} == {"warning"}  # type: ignore[arg-type]
-
-
-# --- which batch is advised, and how severe that is
-
-
-def settled(us_per_image: Mapping[int, float], *wanted: int, now: int = 60, kinds: int = 1) -> Hit:
-    """Of a network that takes so long for an image at each batch, 100 us where nothing is said."""
-    layers = [ConvLayer(name=f"l{number}", N=now) for number in range(kinds)]
-    batches = Batches(layers, [None] * kinds, lambda _, N: us_per_image.get(N, 100.0) * N)
-    flaw = Flaw(rule=RULE, case=RULE.cases[-1], places=(), message="")
-    hit = Hit(
-        flaw=flaw, indices=(0,), names=("l0",), location=Location(path="a"), message="", sets=({"N": wanted[0]},),
-        other={}, severity="warning", batches=wanted,
-    )  # fmt: skip
-    return batches.settled(hit)
-
-
 @pytest.mark.parametrize(
-    ("us_per_image", "sets", "severity"),
+    ("share", "severity", "said_together"),
     [
-        (99.49, {"N": 72}, "info"),  # 0.51 % less time per image: worth the words, not a warning
-        (99.51, {}, "info"),
-        (95.01, {"N": 72}, "info"),
-        (94.99, {"N": 72}, "warning"),
+        ("all", "error", True), ("all", "warning", True), ("all", "info", True),
+        ("any", "error", True), ("any", "warning", True), ("any", "info", True),
+        ("info", "error", False), ("info", "warning", False), ("info", "info", True),
     ],
-)
-def test_what_a_batch_must_gain(us_per_image: float, sets: dict[str, int], severity: Severity) -> None:
-    hit = settled({72: us_per_image}, 72)
-    assert (hit.sets, hit.severity) == ((sets,), severity)
-    assert hit.flaw.case == RULE.cases[-1]
+)  # fmt: skip
+def test_which_severities_join(share: Any, severity: Severity, said_together: bool) -> None:
+    assert joins(share, severity) is said_together
 
 
-@pytest.mark.parametrize(("best", "sets"), [(54, {"N": 54}), (53, {})])
-def test_six_batches_are_tried_on_each_side(best: int, sets: dict[str, int]) -> None:
-    assert settled({best: 50.0}, 59, 58, 57, 56, 55, 54, 53).sets == (sets,)
+@pytest.mark.parametrize("severity", ["error", "warning", "info"])
+def test_what_the_rule_states_comes_first(severity: Severity) -> None:
+    case = Case(when=None, severity=severity, message=Template(()), at=(), fix=None)
+    assert stated(case) == severity
 
 
-@pytest.mark.parametrize(("kinds", "N"), [(400, 64), (401, 65)])
-def test_round_batches_are_tried_in_networks_of_few_kinds(kinds: int, N: int) -> None:
-    assert settled({64: 40.0, 65: 50.0}, 65, kinds=kinds).sets == ({"N": N},)
-
-
-# --- the same thresholds, seen from the outside
-
-
-@pytest.mark.parametrize(("flawed", "found"), [(4, 4), (5, 1)])
-def test_from_five_layers_on_what_not_all_share_is_said_once(flawed: int, found: int, tmp_path: Path) -> None:
-    rules = rulebook(tmp_path, {"join": '{ share: all, message: "{count}" }'})
-    layers = "".join(layer(f"l{i}", C=8) for i in range(flawed)) + layer("sound", C=1)
-    assert len(checked(rules, layers).findings) == found
-
-
-@pytest.mark.parametrize(("layers", "priced"), [(1000, True), (1001, False)])
-def test_a_fix_of_at_most_a_thousand_layers_is_priced(layers: int, priced: bool, tmp_path: Path) -> None:
-    fix = '{ describe: "use C=64", set: { C: "64" } }'
-    rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix, "join": "{ share: any, message: m }"})
-    (finding,) = checked(rules, "".join(layer(f"l{i}", C=62) for i in range(layers))).findings
-    assert finding.fix is not None
-    assert (finding.fix.time_change_us is not None) == priced
-
-
-def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> None:
-    """A warning keeps its own line; the infos beside it become one."""
-    fix = '{ describe: "use C={wide}", set: { C: wide } }'
-    rules = rulebook(
-        tmp_path,
-        {"check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }', "fix": fix,
-         "join": '{ share: info, message: "{layers}" }'},
-    )  # fmt: skip
-    dear, cheap = layer("dear", C=62, N=256, H=56, W=56), [layer(f"l{i}", C=62, N=1, H=4, W=4) for i in range(3)]
-    network = dear + layer("sound", C=512, K=512, N=64, H=56, W=56) + "".join(cheap)
-    found = [(f.message, f.severity, f.layers) for f in checked(rules, network).findings]
-    assert found == [("m", "warning", ()), ("l0, l1, l2", "info", ("l0", "l1", "l2"))]
+@pytest.mark.parametrize("decided", ["error", "warning", "info"])
+@pytest.mark.parametrize("wanted", ["error", "warning", "info"])
+def test_the_user_has_the_last_word(decided: Severity, wanted: Severity) -> None:
+    assert overridden(decided, wanted) == wanted

@@ -78,20 +78,3 @@ def test_every_meaning_is_there_once() -> None:
     doubled = {meaning for meaning in meanings if meanings.count(meaning) > 1}
     # sides of one padding are told apart by their names alone
     assert doubled <= {meaning for meaning in doubled if meaning.endswith("does so")}, doubled
-
-
-@pytest.mark.parametrize(
-    ("runtime", "names", "needs"),
-    [
-        ("framework: pytorch", ("runtime.cudnn_benchmark",), ("runtime.cudnn_benchmark",)),
-        # who runs another framework is not asked for what one alone has, as long as anything else is lacking
-        ("framework: jax", ("runtime.cudnn_benchmark", "runtime.fixed_input_size"), ("runtime.fixed_input_size",)),
-        ("framework: jax", ("runtime.cudnn_benchmark",), ("runtime.cudnn_benchmark",)),
-        ("framework: pytorch", ("support.cudnn_too_old",), ("runtime.cudnn",)),
-        ("cudnn: '8.1'", ("support.cudnn_too_old",), ()),
-        ("", ("layer_percent", "network.time_us"), ("N", "C", "H", "W", "K", "dtype", "predicted time")),
-        ("framework: pytorch", ("network.on_tensor_cores", "alignment"), ("dtype",)),
-    ],
-)  # fmt: skip
-def test_what_a_rule_lacks(runtime: str, names: tuple[str, ...], needs: tuple[str, ...]) -> None:
-    assert facts("R: 3, S: 3", runtime=runtime).needs(frozenset(names)) == needs

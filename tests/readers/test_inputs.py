@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
 import convlint
 from convlint.readers import discovery
 from convlint.readers.inputs import Input, decide, file_input
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("evil:Net.yaml", "evil:Net", "evil:Net.onnx", "evil:Net.json", "evil:net.pt2")
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 8, C: 64, H: 8, W: 8, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
@@ -87,7 +90,7 @@ def commands() -> list[list[str]]:
 def test_no_command_runs_what_lies_on_disk(arguments: list[str], trap: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "convlint", *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(convlint.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert not (trap / "ran").exists()

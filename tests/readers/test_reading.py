@@ -9,15 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from onnx import helper
 from onnx_graphs import model, save, value, weight
 
-import convlint
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, file_input
 from convlint.readers.reading import Reading, format_of_input
 
-ROOT = str(Path(convlint.__file__).parent.parent)
+pytestmark = pytest.mark.slow
+
 # stands in for the parser: what a file holds is what becomes of the process that parses it
 PARSER = """
 import os, signal, sys, time
@@ -63,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number, how in enumerate(DEATHS):
         (tmp_path / "work" / f"{number}.onnx").write_text(how)
         (tmp_path / "work" / f"{number}z.yaml").write_text(SPEC)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "fake"), ROOT]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "fake"), str(ROOT)]))
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "work"
 

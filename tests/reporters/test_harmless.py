@@ -7,11 +7,10 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parsed import workflow_commands
 
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import INK_CODES, painter
-
-from .parsed import workflow_commands
 
 ANNOTATION = "::error file=a.yaml,line=3,title=CL102 x::C is 60%0AFix: use C=64"
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from reports import ALIGNMENT, estimate, finding, full_report
 
 from convlint.model.location import Location
 from convlint.report import Report, Total
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import wrap
 from convlint.reporters.snippet import columns
-
-from .reports import ALIGNMENT, estimate, finding, full_report
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -53,13 +53,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_snapshot(name: str) -> None:
+def test_snapshot(name: str, same_as_before: Callable[[Path, str], None]) -> None:
     report, style = CASES[name]
-    assert reporter("text")(report, style) == (SNAPSHOTS / name).read_text(encoding="utf-8")
-
-
-def test_concise_snapshot() -> None:
-    assert reporter("concise")(full_report(), Style()) == (SNAPSHOTS / "concise.txt").read_text(encoding="utf-8")
+    same_as_before(SNAPSHOTS / name, reporter("text")(report, style))
 
 
 @pytest.mark.parametrize("name", CASES)

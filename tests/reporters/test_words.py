@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
+from reports import ALIGNMENT, full_report
 
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.report import Fix, InputError, Skipped, Source
 from convlint.reporters.words import advice, change, coverage, duration, lost, origin, shape
-
-from .reports import ALIGNMENT, full_report
 
 
 @pytest.mark.parametrize(

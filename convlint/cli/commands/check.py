@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
 from convlint.cli.streams.files import append, replace_file
@@ -38,8 +40,7 @@ _MOST_NAMED = 5  # entries of a baseline
 FLAGS_PATH = "<flags>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineFiles:
+class BaselineFiles(Struct, frozen=True, kw_only=True):
     """The baseline to hold findings against, and the one to write."""
 
     read: str | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from convlint.cli.streams.clashes import inputs, refuse_clashes
 from convlint.cli.streams.output import style_of

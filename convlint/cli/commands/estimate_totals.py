@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from convlint.estimate import grade
 from convlint.files.safe import ascii_only, clean
@@ -11,8 +11,7 @@ from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
 from convlint.reporters.words import place, plural
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Total:
+class Total(Struct, frozen=True, kw_only=True):
     """Sums over the layers that have a time on one GPU; times in us, all calls counted, `flops` useful ones."""
 
     label: str

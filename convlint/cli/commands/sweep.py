@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
@@ -42,8 +43,7 @@ _MOST_LINES = 24  # GPUs times passes: more cannot be told apart
 _LONGEST_NAME = 100  # columns of a title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Struct, frozen=True, kw_only=True):
     """How the sweep is to be shown; `plot` None leaves it to whether the output is a terminal."""
 
     outputs: tuple[Destination, ...]

@@ -8,7 +8,8 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from convlint.cli.streams.files import open_stream, unwritable
 from convlint.errors import UsageError
@@ -27,8 +28,7 @@ _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
 Identity = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """A file and what it is to this run, in the words of a message: "an input", "the baseline"."""
 
     role: str

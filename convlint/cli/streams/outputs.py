@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from convlint.cli.streams.clashes import Use
 from convlint.cli.streams.files import replace_file
@@ -18,16 +19,14 @@ from convlint.reporters.harmless import harmless
 ColorWhen = Literal["auto", "always", "never"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class Destination(Struct, frozen=True, kw_only=True):
     """A format and the file that it goes to; None is standard output."""
 
     format: str
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presentation:
+class Presentation(Struct, frozen=True, kw_only=True):
     """How a report is to be shown."""
 
     outputs: tuple[Destination, ...] = (Destination(format="text"),)

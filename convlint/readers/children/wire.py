@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from convlint.errors import defect
 from convlint.model.layer import Dtype
@@ -17,8 +19,8 @@ from convlint.readers import ReadOptions
 from convlint.report import InputError
 
 Outcome = tuple[Network | None, tuple[InputError, ...]]
-_T = TypeVar("_T")
-_READERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}  # of each dataclass, made when it first travels
+_T = TypeVar("_T", bound=Struct)
+_READERS: dict[type[Struct], Mapping[str, Callable[[Any], Any]]] = {}  # made when a kind first travels
 
 
 class WireError(ValueError):
@@ -67,7 +69,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return {
             name: _plain(item)
             for name, default in _defaults(type(value)).items()
@@ -77,9 +79,9 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _defaults(kind: type) -> Mapping[str, Any]:
+def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
     return {
-        field.name: field.default_factory() if field.default_factory is not MISSING else field.default
+        field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
         for field in fields(kind)
     }
 
@@ -90,7 +92,7 @@ def _built(kind: type[_T], values: Any) -> _T:
     readers = _READERS.get(kind)
     if readers is None:
         hints = get_type_hints(kind)
-        readers = _READERS[kind] = {field.name: _reader(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type]
+        readers = _READERS[kind] = {name: _reader(hints[name]) for name in kind.__struct_fields__}
     return kind(**{name: readers[name](value) for name, value in values.items()})
 
 
@@ -113,7 +115,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda value: {key: inside(item) for key, item in _typed(value, dict).items()}
     if hint in (Dtype, Version):
         return lambda value: hint(_typed(value, str))
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return lambda value: _built(hint, value)
     if hint in (int, str, bool):
         return lambda value: _typed(value, hint)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from convlint.errors import InputFault
 from convlint.readers.input_shapes import by_name, parse_shape
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _NODE_FAULT = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<node>.*?))?\): \[\w+\] (?P<reason>[^\n]*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inferred:
+class Inferred(Struct, frozen=True, kw_only=True):
     """The model with all shapes that could be inferred; `faults` maps a node's name to why inference fails there."""
 
     model: onnx.ModelProto

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import file_size, open_regular
@@ -22,8 +23,7 @@ _BITS: Mapping[str, int] = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Allowance:
+class Allowance(Struct):
     """What is left for the files of one checkpoint."""
 
     tensors: int = MOST_TENSORS
@@ -41,8 +41,7 @@ class Allowance:
             raise InputFault(f"its header of {header_bytes:,} bytes is larger than {MOST_BYTES >> 20} MiB, the limit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(Struct, frozen=True, kw_only=True):
     """The tensors of one file: dtype and shape by name, and whether filters keep their channels last."""
 
     path: str

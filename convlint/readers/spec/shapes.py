@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
@@ -16,8 +18,7 @@ from convlint.readers.spec.fields import Fields
 from convlint.readers.spec.values import MAX_SIZE, integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Struct, frozen=True, kw_only=True):
     """What one operation hands on; None is unknown. `producers` are the convolutions that it comes from."""
 
     source: str
@@ -32,7 +33,7 @@ class Shape:
 
     def resized(self, sizes: Mapping[str, int | None]) -> Shape:
         """The same with other sizes, by axis."""
-        return replace(self, **sizes)  # type: ignore[arg-type]
+        return replace(self, **sizes)
 
 
 _DIMS = re.compile(r"([a-z]+)([123])d([a-z]*)")

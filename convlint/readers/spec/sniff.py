@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
 import yaml
+from msgspec import Struct
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
@@ -22,8 +22,7 @@ _FLOW = re.compile(r"\s*\{")
 _TOP_VERSION = re.compile(r"""^["']?version["']?[ \t]*:""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Struct, frozen=True, kw_only=True):
     """What a file is: a spec; none, although it speaks of layers; or something else altogether.
 
     `text` is a spec's, where it could be read: what could not is a spec for all that is known, and its reader's to

@@ -7,7 +7,6 @@ is not written down. Edges, and with them the rules on pairs of layers, are ther
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from convlint.files.flow_yaml import flow
@@ -166,11 +165,12 @@ def _shared(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _runtime(runtime: Runtime) -> Mapping[str, Any]:
     settings: dict[str, Any] = {}
-    for item in fields(runtime):
-        value = getattr(runtime, item.name)
-        if item.name == "spans" or value is None or value == item.default:
+    usual = Runtime()
+    for name in runtime.__struct_fields__:
+        value = getattr(runtime, name)
+        if name == "spans" or value is None or value == getattr(usual, name):
             continue
-        settings[item.name] = str(value) if isinstance(value, Version) else value
+        settings[name] = str(value) if isinstance(value, Version) else value
     return settings
 
 

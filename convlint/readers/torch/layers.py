@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from convlint.model.geometry import same_padding
 from convlint.model.layer import ConvLayer, Dtype, Layout, with_output
@@ -23,8 +24,7 @@ DTYPES = {
 }  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True)
-class Call:
+class Call(Struct, kw_only=True):
     """One convolution as torch's operators see it; sizes are None where they are symbolic.
 
     `owner`: the qualified name of the module that calls it; `modular`: that module is itself a convolution.

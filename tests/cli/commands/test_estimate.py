@@ -1,0 +1,226 @@
+"""`convlint estimate`: the table, its totals, JSON, CSV, and the exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from convlint.__main__ import _run
+from convlint.cli.commands.estimate_totals import clock
+from convlint.estimate import estimate_layer
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
+from convlint.reporters.snippet import columns
+
+NET = """\
+version: 1
+defaults: { N: 256, dtype: fp16, layout: NHWC }
+layers:
+  - { name: stem, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3 }
+  - { name: pool, op: pool, kernel_size: 3, stride: 2, padding: 1 }
+  - { name: body, K: 128, kernel_size: 3, padding: 1 }
+  - { name: depthwise, K: 128, kernel_size: 3, padding: 1, groups: 128 }
+"""
+FIGURE_4 = """\
+version: 1
+layers:
+  - { name: fig4, N: 55, C: 4096, H: 16, W: 16, K: 256, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC }
+"""
+UNKNOWN = """\
+version: 1
+defaults: { dtype: fp16, layout: NHWC }
+layers:
+  - { name: open, C: 64, K: 96, kernel_size: 3, padding: 1 }
+  - { name: known, N: 32, C: 64, K: 128, H: 14, W: 14, kernel_size: 3, padding: 1 }
+"""
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def convlint(capsys, monkeypatch, tmp_path):
+    """Writes the spec, runs `convlint estimate` on it: (exit code, standard output, standard error)."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(spec, *arguments, width=None):
+        if spec is not None:
+            (tmp_path / "net.yaml").write_text(spec, encoding="utf-8")
+        if width is not None:
+            monkeypatch.setenv("COLUMNS", str(width))
+        code = _run(["estimate", *([] if spec is None else ["net.yaml"]), *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_a_row_holds_the_estimate(convlint):
+    code, out, err = convlint(FIGURE_4, width=120)
+    assert (code, err) == (0, "")
+    head = next(line for line in out.splitlines() if "GEMM" in line)
+    assert head.split()[-11:] == [
+        "split",
+        "tiles",
+        "waves",
+        "tile",
+        "%",
+        "wave",
+        "%",
+        "FLOP/B",
+        "time",
+        "TFLOPS",
+        "bound",
+    ]
+    fprop = next(line for line in out.splitlines() if line.startswith("  fprop")).split()
+    assert fprop[1:7] == ["14080×256×36864", "128x128", "1", "220", "1.02", "100"]
+    assert fprop[7] == "51"
+    assert fprop[-1] == "compute"
+    assert out.splitlines()[-1] == "1 layer in 1 file on a100: complete"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("gpus", [[], ["-g", "a100", "-g", "h100", "-g", "k80", "-g", "l4"]])
+@pytest.mark.parametrize("spec", [NET, UNKNOWN])
+def test_lines_fit_and_left_out_columns_are_named(convlint, width, gpus, spec):
+    _, out, _ = convlint(spec, *gpus, width=width)
+    table = out.split("\na100:")[0]
+    assert max(map(columns, out.splitlines()[:-1])) <= width
+    if not gpus:
+        head = next(line for line in out.splitlines() if "GEMM" in line)
+        every = ["split", "tiles", "waves", "tile %", "wave %", "FLOP/B", "bound"]
+        dropped = [title for title in every if title not in head]
+        assert ("columns left out" in out) == bool(dropped)
+        note = " ".join(out.split()).partition("columns left out at this width: ")[2].partition(";")[0]
+        assert set(note.split(", ")) - {""} == set(dropped)
+    else:
+        for gpu in gpus[1::2]:
+            assert len(re.findall(rf"(?<![-\w]){gpu}(?![-\w])", table)) == 1
+
+
+def test_colours_only_dress_the_same_words(convlint):
+    plain, dressed = convlint(NET, "--color", "never")[1], convlint(NET, "--color", "always")[1]
+    assert "\x1b" not in plain
+    assert ANSI.sub("", dressed) == plain != dressed
+
+
+def test_shares_and_totals_add_up(convlint):
+    code, out, _ = convlint(NET, "--output", "json")
+    document = json.loads(out)
+    assert (code, document["schema_version"], document["complete"]) == (0, 1, True)
+    assert document["findings"] == document["skipped"] == document["errors"] == []
+    assert document["summary"]["lost_us"] is None  # nobody looked
+    times = [layer["estimates"][0]["time_us"] for layer in document["layers"]]
+    assert document["summary"]["time_us"] == pytest.approx(sum(times), rel=1e-5)
+    table = convlint(NET)[1]
+    shares = [float(share) for share in re.findall(r"([0-9.]+) %  ?[█▏▎▍▌▋▊▉]", table)]
+    assert len(shares) == 3
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+    assert f"a100: {clock(sum(times))} per training step, grade {document['summary']['grade']}," in table
+    longest = max(table.splitlines(), key=lambda line: line.count("█"))
+    assert longest.startswith(max(document["layers"], key=lambda layer: layer["estimates"][0]["time_us"])["name"])
+
+
+def test_json_is_the_document_of_check_without_findings(convlint, capsys):
+    estimated = json.loads(convlint(NET, "-o", "json")[1])
+    _run(["check", "net.yaml", "-o", "json"])
+    checked = json.loads(capsys.readouterr().out)
+    assert estimated["layers"] == checked["layers"]
+    assert estimated.keys() == checked.keys()
+
+
+def test_csv_has_one_row_per_layer_gpu_and_pass(convlint):
+    code, out, _ = convlint(NET, "-g", "a100", "-g", "t4", "-o", "csv")
+    found = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert out.split("\n")[0] == (
+        "path,line,layer,gpu,pass,calls,gemm_M,gemm_N,gemm_K,gemm_batch,flops,bytes,arithmetic_intensity,compute_dtype,"
+        "algorithm,tile_M,tile_N,split_k,tiles,waves,tile_efficiency,wave_efficiency,time_us,tflops,bound_by,"
+        "layer_time_us,grade,unknown"
+    )
+    assert [(row["gpu"], row["pass"]) for row in found if row["layer"] == "stem"] == [
+        (gpu, which) for gpu in ("a100", "t4") for which in ("fprop", "wgrad")
+    ]
+    assert len(found) == 2 * (2 + 3 + 3)
+    body = next(row for row in found if (row["layer"], row["gpu"], row["pass"]) == ("body", "a100", "fprop"))
+    layer = with_output(
+        ConvLayer(name="body", N=256, C=64, H=56, W=56, K=128, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1,
+                  dtype=Dtype.fp16, layout="NHWC")
+    )  # fmt: skip
+    one = estimate_layer(layer, load_gpu("a100"), Runtime(), "training").passes["fprop"]
+    assert (int(body["gemm_M"]), int(body["gemm_N"]), int(body["gemm_K"])) == (802816, 128, 576)
+    assert float(body["time_us"]) == pytest.approx(one.time_us, abs=1e-3)
+    assert round(float(body["arithmetic_intensity"]), 1) == 383.8
+    assert float(body["arithmetic_intensity"]) == pytest.approx(int(body["flops"]) / int(body["bytes"]), rel=1e-5)
+
+
+def test_unknown_sizes_give_what_is_known_a_reason_and_exit_3(convlint):
+    code, out, _ = convlint(UNKNOWN)
+    assert code == 3
+    assert re.search(r"fprop +-×96×576 ", out)
+    assert re.search(r"wgrad +576×96×- ", out)
+    assert "error: net.yaml:4:5: no time for open: N, H, W unknown" in out
+    assert "or more per training step, grade -," in out
+    assert out.splitlines()[-1] == "2 layers in 1 file on a100: no time for 1 layer"
+    document = json.loads(convlint(UNKNOWN, "-o", "json")[1])
+    assert document["complete"] is False
+    assert document["summary"]["time_us"] is None
+    rows = list(csv.DictReader(io.StringIO(convlint(UNKNOWN, "-o", "csv")[1])))
+    assert [row["unknown"] for row in rows] == ["N, H, W unknown"] * 3 + [""] * 3
+    assert {row["time_us"] for row in rows[:3]} == {""}
+
+
+def test_a_dtype_that_one_gpu_lacks_leaves_the_others(convlint):
+    code, out, _ = convlint(NET.replace("fp16", "bf16"), "-g", "t4", "-g", "a100")
+    assert code == 3
+    assert "no time on t4 for stem, body, depthwise: NVIDIA T4 has no unit for bf16" in out
+    assert re.search(r"^a100: .* grade [A-F],", out, re.MULTILINE)
+    assert not re.search(r"^t4: ", out, re.MULTILINE)
+
+
+def test_unreadable_files_are_reported_and_the_others_estimated(convlint):
+    code, out, _ = convlint(NET, "gone.yaml", "-o", "csv=rows.csv", "-o", "text")
+    assert code == 3
+    assert "error: gone.yaml: " in out
+    assert out.splitlines()[-1] == "3 layers in 2 files on a100: 1 input not read"
+
+
+def test_files_that_name_different_targets_are_not_incomplete(convlint, tmp_path):
+    (tmp_path / "other.yaml").write_text(FIGURE_4.replace("layers:", "target: [t4]\nlayers:"), encoding="utf-8")
+    code, out, _ = convlint(NET, "other.yaml")
+    assert code == 0
+    assert out.splitlines()[-1] == "4 layers in 2 files on a100, t4: complete"
+    assert "grade -" not in out
+
+
+def test_inference_runs_fprop_alone(convlint):
+    out = convlint(NET, "--mode", "inference")[1]
+    assert "dgrad" not in out
+    assert "per forward pass" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "nothing to estimate"),
+     (["net.yaml", "--gpu", "a1000"], "unknown GPU"), (["net.yaml", "-o", "jsn"], "json"),
+     (["net.yaml", "--mode", "train"], "--mode"), (["net.yaml", "-o", "csv", "-o", "json"], "two formats"),
+     (["net.yaml", "-o", "csv=no/such/folder.csv"], "no folder")],
+)  # fmt: skip
+def test_wrong_usage_is_exit_2(convlint, tmp_path, arguments, message):
+    (tmp_path / "net.yaml").write_text(NET, encoding="utf-8")
+    code, out, err = convlint(None, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_names_cannot_forge_lines_or_colours(convlint):
+    spec = NET.replace("name: body", 'name: "bo\\e[31mdy\\nfake: 0 us"')
+    for form in ("text", "csv", "json"):
+        out = convlint(spec, "-o", form)[1]
+        assert "\x1b" not in out
+        assert not any(line.startswith("fake") for line in out.splitlines())

@@ -1,0 +1,14 @@
+"""The plot in characters."""
+
+from __future__ import annotations
+
+from convlint.cli.commands.text_plot import plot
+from convlint.reporters.ink import painter
+
+
+def test_the_plot_starts_at_zero_and_keeps_high_and_low_in_their_place():
+    drawn = plot([("a", [(1.0, 10.0), (2.0, 0.0)])], (30, 10), paint=painter(False), dots=False)
+    assert drawn[0].startswith("10 +o")
+    assert drawn[7].rstrip().endswith("o")
+    assert drawn[7].startswith(" 0 +")
+    assert plot([("a", [])], (30, 10), paint=painter(False), dots=True) == []

@@ -1,0 +1,251 @@
+"""Every stream of every command goes through one gate: no name, path or value from outside is obeyed by a log."""
+
+from __future__ import annotations
+
+import io
+import json
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import convlint
+from hypothesis import given
+from hypothesis import strategies as st
+from parsed import workflow_commands
+
+from convlint.cli.streams.gate import Gate
+from convlint.cli.streams.output import write
+from convlint.reporters import REPORTERS, Style
+
+NAMES = [
+    "::error::pwn", "::stop-commands::x", " ::add-mask::x", "##vso[task.setvariable variable=x]y", "##[error]x",
+    "a\n::error::pwn", "a\r::error::pwn", "a\r\n##vso[x]", "\x1b[31mred", "\x1b]0;title\x07", "a\x85::error::x",
+    "a\u2028::error::x", "a\u202eb", "##teamcity[x]", "\x7f", "a\x9b2J", '"', "'", "\\", "${{ x }}", "a # b", "a: b",
+    "=cmd|' /C calc'!A0", "- x", "\t::error::x", "a" * 300,
+]  # fmt: skip
+LAYER = "N: 32, C: 60, H: 28, W: 28, K: 100, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a spec whose names are hostile."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    layers = "".join(f"  - {{ name: {json.dumps(name)}, {LAYER} }}\n" for name in NAMES)
+    Path("net.yaml").write_text(f"version: 1\nlayers:\n{layers}")
+    return tmp_path
+
+
+def obeyed(text: str) -> list[str]:
+    """What a log or a terminal would obey in `text`."""
+    found = [name for name, _, _ in workflow_commands(text)]
+    return found + [
+        repr(char)
+        for char in text
+        if char not in "\n\t" and (unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in "\u202e\ufeff")
+    ]
+
+
+# --- the stream
+
+
+def through(chunks: Sequence[str], **allowed: bool) -> str:
+    text = io.StringIO()
+    gate = Gate(text)
+    for chunk in chunks:
+        gate.send(chunk, **allowed)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "shown"),
+    [
+        (["a", "b\n", "c"], "ab\nc"),
+        (["a", "::b\n", "c::d"], "a::b\nc::d"),
+        (["a\n", "::b"], "a\n:_b"),
+        ([" ", "", "\t", "::b"], " \t:_b"),
+        ([":", ":error::x"], ": :error::x"),
+        (["a:", ":b"], "a::b"),
+        (["#", "#[error]"], "# #[error]"),
+        (["##", "[error]"], "## [error]"),
+        (["#", "#", "[error]"], "## [error]"),
+        (["##v", "s", "o[x]"], "##vs o[x]"),
+        (["##v\n", "so[x]"], "##v\nso[x]"),
+        (["#", "1 [x]"], "#1 [x]"),
+    ],
+)
+def test_a_command_in_pieces(chunks: list[str], shown: str) -> None:
+    assert through(chunks) == shown
+
+
+pieces = st.sampled_from(["::", ":", "#", "##", "[", "vso", "error", "\n", "\r", " ", "\t", "\x1b[31m", "\x00", "x"])
+
+
+@pytest.mark.slow
+@given(st.lists(st.lists(pieces | st.text(max_size=2), max_size=4).map("".join), max_size=8))
+def test_no_pieces_make_a_command(chunks: list[str]) -> None:
+    assert obeyed(through(chunks)) == []
+
+
+def test_bytes_pass_the_gate_too() -> None:
+    text = io.StringIO()
+    raw = "é\n::error::x".encode()
+    buffer = Gate(text).buffer
+    buffer.write(raw[:1])
+    buffer.write(raw[1:])
+    assert text.getvalue() == "é\n:_error::x"
+
+
+def test_what_an_encoding_lacks_is_a_question_mark() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    write(stream, "größe")
+    assert raw.getvalue() == b"gr??e\n"
+
+
+def test_only_a_report_in_colours_has_colours() -> None:
+    for style, shown in ((None, "[1mx[0m\n"), (Style(), "[1mx[0m\n"), (Style(color=True), "\x1b[1mx\x1b[0m\n")):
+        text = io.StringIO()
+        write(text, "\x1b[1mx\x1b[0m", style)
+        assert text.getvalue() == shown
+
+
+# --- the commands
+
+
+@pytest.mark.parametrize("form", [form for form in REPORTERS if form != "github"])
+@pytest.mark.parametrize(
+    "path", ["net.yaml", "::error ::x.yaml", "a\n::error ::x.yaml", "##vso[x].yaml", "\x1b[2J.yaml"]
+)
+def test_reports_hold_nothing_that_is_obeyed(form: str, path: str) -> None:
+    if path != "net.yaml":
+        Path(path).write_bytes(Path("net.yaml").read_bytes())
+    ran = convlint("check", path, "missing\n::error::x.yaml", "-o", form, "-o", f"{form}=written")
+    assert ran.code == 3
+    assert [obeyed(text) for text in (ran.out, ran.err, Path("written").read_text())] == [[], [], []]
+    if form in ("json", "sarif", "gitlab", "rdjson"):
+        assert json.loads(ran.out) == json.loads(Path("written").read_text())
+
+
+def test_the_github_format_gives_annotations_and_no_other_command() -> None:
+    Path("a,b:c\n::error ::x.yaml").write_bytes(Path("net.yaml").read_bytes())
+    ran = convlint("check", ".", "-o", "github", "-o", "github=written")
+    for text in (ran.out, Path("written").read_text()):
+        commands = workflow_commands(text)
+        assert {name for name, _, _ in commands} <= {"error", "warning", "notice"}
+        assert {properties["file"] for _, properties, _ in commands} <= {"net.yaml", "a,b:c ::error ::x.yaml"}
+        assert len(commands) == text.count("\n") - text.count("not annotated") - 1
+    assert obeyed(ran.err) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("estimate", "net.yaml"),
+        ("estimate", "net.yaml", "--color", "never", "--gpu", "a100", "--gpu", "t4"),
+        ("estimate", "net.yaml", "-o", "csv"),
+        ("estimate", "net.yaml", "-o", "json"),
+        ("estimate", "::error ::x\n::error::x.yaml"),
+        *(("sweep", "net.yaml", "--layer", name, "-N", "1,2") for name in NAMES),
+        ("sweep", "net.yaml", "--layer", "\n::error::x", "-N", "1,2"),
+        ("sweep", "net.yaml", "-N", "1,2"),
+        ("sweep", "\n::error::x", "--layer", "x", "-N", "1,2"),
+        ("export", "net.yaml"),
+        ("export", "\n::error::x"),
+        ("export", "\n::error::x:y"),
+        ("config", "net.yaml", "--select", "\n::error::x", "--gpu", "##vso[x]"),
+        ("rule", "\n::error::x"),
+        ("rule", "--rules", "\n::error::x"),
+        ("rule", "--test", "\n::error::x"),
+        ("gpus", "\n::error::x"),
+        ("schema", "\n::error::x"),
+        ("schema",),
+        ("gpus",),
+        ("rule",),
+        ("\n::error::x",),
+        ("check", "--\n::error::x"),
+        ("check", "--jobs", "\n::error::x"),
+        ("check", "-o", "\n::error::x"),
+        ("check", "-o", "json=\n::error::x/y"),
+        ("check", "--color", "\n::error::x"),
+        ("check", "--config", "\n::error::x"),
+        ("check", "--baseline", "\n::error::x"),
+        ("check", "--min-loss", "\n##vso[x]"),
+        ("layer", "-C", "\n::error::x"),
+        ("layer", "--runtime", "\n::error::x"),
+        ("layer", "\n::error::x"),
+        ("check", "--help"),
+        ("--help",),
+    ],
+)
+def test_no_command_prints_what_is_obeyed(arguments: tuple[str, ...]) -> None:
+    ran = convlint(*arguments)
+    assert ran.code in (0, 1, 2, 3)
+    assert (obeyed(ran.out), obeyed(ran.err)) == ([], [])
+
+
+@pytest.mark.parametrize("value", NAMES)
+def test_settings_from_a_config_are_not_obeyed(value: str) -> None:
+    quoted = json.dumps(value).replace("\x7f", "\\u007F")
+    Path("convlint.toml").write_text(
+        f'exclude = [{quoted}]\n[per-file-ignores]\n{quoted} = ["CL102"]\n'
+        f'[[per-layer-ignores]]\nlayers = {quoted}\nrules = ["CL102"]\nreason = {quoted}\n'
+    )
+    ran = convlint("config", "net.yaml")
+    assert (ran.code, ran.err) == (0, "")
+    assert obeyed(ran.out) == []
+    Path("convlint.toml").write_text(f"{quoted} = 1\n")
+    ran = convlint("config", "net.yaml")
+    assert (ran.code, obeyed(ran.err)) == (2, [])
+
+
+RULE = """\
+code: XY100
+name: odd-channels
+title: {text}
+severity: warning
+check: C % 8 == 0
+message: "C={{C}} is odd"
+rationale: {text}
+source: {{ document: {text}, section: {text} }}
+examples: {{ pass: [ {{ C: 8 }} ], fail: [ {{ given: {{ C: 3 }}, message: "C=3 is odd" }} ] }}
+"""
+
+
+@pytest.mark.parametrize("title", [name for name in NAMES if len(name) < 50])
+def test_rules_of_ones_own_are_not_obeyed(title: str) -> None:
+    Path("own").mkdir()
+    written = json.dumps(f"x {title} {title}" + "\n" + title)
+    Path("own/rule.yaml").write_text(RULE.format(text=written))
+    for arguments in (
+        ("rule", "--rules", "own"), ("rule", "XY100", "--rules", "own"), ("rule", "--test", "own"),
+        ("check", "net.yaml", "--rules", "own"), ("check", "net.yaml", "--rules", "own", "-o", "concise"),
+    ):  # fmt: skip
+        ran = convlint(*arguments)
+        assert "XY100" in ran.out or "--test" in arguments
+        assert (ran.code in (0, 1), obeyed(ran.out), ran.err) == (True, [], "")
+
+
+def test_an_export_keeps_every_name_and_leaves_nothing_to_the_gate() -> None:
+    ran = convlint("export", "net.yaml", "-o", "written.yaml")
+    assert (ran.code, ran.err) == (0, "")
+    text = Path("written.yaml").read_text()
+    assert text == convlint("export", "net.yaml").out
+    assert obeyed(text) == []
+    for loader in (yaml.SafeLoader, yaml.CSafeLoader):
+        assert [layer["name"] for layer in yaml.load(text, loader)["layers"]] == NAMES
+    assert json.loads(convlint("estimate", "written.yaml", "-o", "json").out)["complete"]
+
+
+@pytest.mark.parametrize("variable", ["COLUMNS", "TERM", "NO_COLOR", "FORCE_COLOR", "LINES"])
+@pytest.mark.parametrize("value", ["\n::error::x", "999999999999", "-5", "", "9" * 5000, "\x1b[2J"])
+def test_the_environment_is_not_obeyed(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments in (("check", "net.yaml"), ("estimate", "net.yaml"), ("gpus",), ("check", "--help")):
+        with monkeypatch.context() as patch:  # pytest itself would take a terminal to be so wide
+            patch.setenv(variable, value)
+            ran = convlint(*arguments, *(() if arguments[-1] == "--help" else ("--color", "never")))
+        assert ran.code in (0, 1)
+        assert (obeyed(ran.out), obeyed(ran.err)) == ([], [])
+        assert len(ran.out) < 1_000_000

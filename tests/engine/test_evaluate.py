@@ -1,0 +1,135 @@
+"""The rules on one layer: which speak, which are silenced, and which cannot be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from layer_facts import facts
+from msgspec.structs import replace
+from small_networks import checked, codes, layer, rulebook
+
+from convlint.engine.evaluate import Evaluator, layer_identity
+from convlint.errors import RuleError
+from convlint.model.layer import ConvLayer
+from convlint.rulebook.book import load_rulebook
+
+BUILTIN = load_rulebook()
+
+
+def test_the_specific_silences_the_general_on_its_own_layer_only(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"check": "C == 64", "yields_to": "[XY001]"}, {"check": "K == 64"}, {"check": "C == 64"})
+    result = checked(rules, layer("both", C=8, K=8) + layer("one", C=8))
+    assert sorted(codes(result)) == [("XY000", "one"), ("XY001", "both"), ("XY002", "both"), ("XY002", "one")]
+
+
+def test_silencing_is_not_passed_on(tmp_path: Path) -> None:
+    """What is itself silenced still silences: the same cause was named, by the most specific."""
+    rules = rulebook(tmp_path, {"yields_to": "[XY001]"}, {"yields_to": "[XY002]"}, {"check": "C == 1"})
+    assert codes(checked(rules, layer("a"))) == [("XY002", "a")]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "speaks", "silent"),
+    [
+        ({"C": 62}, "CL102", ["CL201"]),
+        ({"C": 3, "first": "true", "kernel_size": 7, "stride": 2, "H": 224, "W": 224}, "CL103", ["CL102", "CL201"]),
+        ({"C": 62, "groups": 62, "K": 62}, None, ["CL601", "CL102", "CL201"]),
+        ({"groups": 8, "C": 128, "K": 128}, "CL404", ["CL401"]),
+    ],
+)  # fmt: skip
+def test_precedence_of_the_built_in_rules(sizes: dict[str, object], speaks: str | None, silent: list[str]) -> None:
+    fired = {finding.rule.code for finding in checked(BUILTIN, layer("a", **sizes)).findings}
+    assert speaks is None or speaks in fired
+    assert not fired & set(silent)
+
+
+def test_an_edge_rule_sees_connected_layers_only(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"scope": "edge", "check": "C == arriving.C", "message": "{arriving.source}"})
+    result = checked(rules, layer("a", K=32) + layer("b") + layer("c", C=32, H=None, W=None))
+    assert [(finding.layer, finding.message) for finding in result.findings] == [("c", "b")]
+
+
+def test_what_is_lacking_is_named_and_never_passed(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"check": "N * P == 1"}, {"check": "runtime.cudnn >= '8'"}, {"check": "dtype == 'fp16'"})
+    result = checked(rules, layer("a", N=None, H=None, dtype=None))
+    assert [(skip.code, skip.layer, skip.needs) for skip in result.skipped] == [
+        ("XY000", "a", ("N", "H")),
+        ("XY001", "a", ("runtime.cudnn",)),
+        ("XY002", "a", ("dtype",)),
+    ]
+    assert codes(result) == []
+
+
+def test_what_settles_the_matter_without_the_unknown_is_no_skip(tmp_path: Path) -> None:
+    rules = rulebook(
+        tmp_path, {"when": "K == 1 and N > 3"}, {"check": "K == 64 or N > 3"}, {"check": "K == 1 and N > 3"}
+    )
+    result = checked(rules, layer("a", N=None))
+    assert (codes(result), result.skipped) == ([("XY002", "a")], ())
+
+
+def test_a_rule_that_divides_by_zero_is_a_defect_of_the_rule(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"check": "C // (K - 64) == 1"})
+    with pytest.raises(RuleError, match="divides by zero") as caught:
+        checked(rules, layer("a"))
+    assert caught.value.path.endswith("0.yaml")
+
+
+@pytest.mark.parametrize(
+    ("specific", "general", "silent"),
+    [
+        ("C", "C", True),
+        ("C", "K", False),  # two flaws at two sizes
+        ("[C, K]", "[K, N]", True),
+        ("layout", "C", True),  # of two that do not both point at sizes, the specific one speaks
+        ("C", "layout", True),
+        ("N", "groups", False),
+        ("R", "S", True),  # no size whose flaws stand apart
+    ],
+)
+def test_the_specific_silences_where_it_is_the_same_flaw(
+    specific: str, general: str, silent: bool, tmp_path: Path
+) -> None:
+    rules = rulebook(tmp_path, {"at": specific}, {"at": general, "yields_to": "[XY000]"})
+    assert codes(checked(rules, layer("a"))) == [("XY000", "a")] + ([] if silent else [("XY001", "a")])
+
+
+def test_the_first_variant_that_holds_speaks(tmp_path: Path) -> None:
+    rules = rulebook(
+        tmp_path,
+        {"message": "default", "variants": '[ { when: N == 8, message: "eight" }, { when: N < 9, message: "few" } ]'},
+    )
+    layers = layer("a", N=8) + layer("b", N=7) + layer("c", N=64) + layer("d", N=None)
+    found = {finding.layer: finding.message for finding in checked(rules, layers).findings}
+    assert found == {"a": "eight", "b": "few", "c": "default", "d": "default"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "same"),
+    [
+        ("name", "b", True), ("path", "x", True), ("node", "n", True), ("spans", {"C": (1, 1, 1, 2)}, True),
+        *((name, object(), False) for name in ConvLayer.__struct_fields__
+          if name not in ("name", "path", "node", "spans")),
+    ],
+)  # fmt: skip
+def test_layers_are_equal_but_for_where_they_stand(field: str, value: object, same: bool) -> None:
+    one = ConvLayer(name="a", C=3)
+    other = replace(one, **{field: value})  # type: ignore[arg-type]
+    assert (layer_identity(one) == layer_identity(other)) is same
+
+
+@pytest.mark.parametrize(("message", "apart"), [("m", False), ("{name}", True)])
+def test_a_rule_that_prints_names_sets_equal_layers_apart(message: str, apart: bool, tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"message": message})
+    assert Evaluator(rules.rules).reads_names is apart
+    found = {finding.message for finding in checked(rules, layer("a") + layer("b")).findings}
+    assert found == ({"a", "b"} if apart else {"m"})
+
+
+def test_what_a_rule_applies_to_is_told(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"when": "C == 3"}, {"when": "C == 4"}, {"check": "C == 3"}, {"check": "K == 1"})
+    found = Evaluator(rules.rules).evaluate(facts("C: 3"), connected=False)
+    assert found.applicable == ("XY000", "XY002")
+    assert [flaw.rule.info.code for flaw in found.flaws] == ["XY000"]
+    assert found.skipped == (("XY003", ("K",)),)

@@ -1,0 +1,81 @@
+"""A GPU as the search needs it: the kernels of its generation, and its clock under load."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import A100, conv, fprop
+from msgspec.structs import replace
+
+from convlint.estimate import constants as const
+from convlint.estimate.board import board_of, clock_under_load, simt_family, tensor_family
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import Dtype
+
+
+def test_a_changed_gpu_of_the_same_id_is_not_mistaken():
+    layer = conv(C=512, K=512, H=28, W=28)
+    before = fprop(layer)
+    halved = replace(A100, sms=54)
+    assert fprop(layer, halved) != before
+    assert fprop(layer) == before
+
+
+# the Tensor Core kernels and those on CUDA cores, by compute capability: at each step and beside it
+GENERATIONS = [
+    ("v100", const.VOLTA, const.SIMT_VOLTA), ("jetson-agx-xavier", const.VOLTA, const.SIMT_VOLTA),
+    ("t4", const.TURING, const.SIMT_TURING), ("a100", const.AMPERE, const.SIMT_VOLTA),
+    ("rtx-3090", const.AMPERE, const.SIMT_DOUBLED), ("orin", const.AMPERE, const.SIMT_DOUBLED),
+    ("l4", const.AMPERE, const.SIMT_DOUBLED), ("h100", const.HOPPER, const.SIMT_VOLTA),
+    ("b200", const.BLACKWELL, const.SIMT_VOLTA), ("rtx-5090", const.AMPERE, const.SIMT_DOUBLED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gpu", "tensor", "simt"), GENERATIONS, ids=[name for name, _, _ in GENERATIONS])
+def test_the_kernels_of_a_generation(gpu, tensor, simt):
+    assert tensor_family(load_gpu(gpu), Dtype.fp16, tensorrt=False) == tensor
+    assert simt_family(load_gpu(gpu), tensorrt=False) == simt
+
+
+@pytest.mark.parametrize(("gpu", "simt"), [("k80", const.SIMT_KEPLER), ("m40", const.SIMT), ("p100", const.SIMT)])
+def test_the_kernels_before_tensor_cores(gpu, simt):
+    assert simt_family(load_gpu(gpu), tensorrt=False) == simt
+
+
+@pytest.mark.parametrize(
+    ("dtype", "granule", "alignment"),
+    [("fp16", 32, 8), ("bf16", 32, 8), ("tf32", 16, 4), ("int8", 32, 16), ("fp8", 32, 16)],
+)
+def test_a_step_of_the_main_loop_holds_so_many_channels(dtype, granule, alignment):
+    family = tensor_family(A100, Dtype(dtype), tensorrt=False)
+    assert (family.granule, family.alignment) == (granule, alignment)
+
+
+def test_an_engine_launches_without_a_framework():
+    for family in (tensor_family(A100, Dtype.fp16, tensorrt=True), simt_family(load_gpu("k80"), tensorrt=True)):
+        assert family.setup_us[0] == 7.0
+        assert family.setup_us[1:] != (7.0, 7.0)
+
+
+def test_int8_waits_less():
+    plain, packed = (tensor_family(load_gpu("t4"), dtype, tensorrt=False) for dtype in (Dtype.fp16, Dtype.int8))
+    assert packed.load_latency_us == pytest.approx(0.45 * plain.load_latency_us)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tensor", "share"),
+    [("t4", True, 0.9), ("t4", False, 0.673), ("p4", False, 0.845), ("a100", True, 1.0), ("v100", False, 1.0),
+     ("l4", False, 1.0)],
+)  # fmt: skip
+def test_the_clock_under_load(gpu, tensor, share):
+    assert clock_under_load(load_gpu(gpu), tensor=tensor) == pytest.approx(share, abs=1e-3)
+
+
+def test_what_a_gpu_does_not_multiply_has_no_unit():
+    board = board_of(load_gpu("v100"))
+    assert board.units(Dtype.bf16, False) == (None, None)
+    units = board.units(Dtype.fp16, False)
+    unit = units[0]
+    assert unit is not None
+    assert units is board.units(Dtype.fp16, False)
+    assert unit.peak == pytest.approx(125e12, rel=0.02)
+    assert unit.tables.keys() >= {"fprop", "dgrad", "wgrad", "pointwise wgrad", "winograd", "fused winograd", "fft"}

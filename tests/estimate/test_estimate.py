@@ -1,0 +1,228 @@
+"""Laws that every estimate must obey, over random layers, GPUs and dtypes."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, nearest_full_waves, time_us
+from convlint.estimate.board import board_of
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
+
+pytestmark = pytest.mark.slow
+
+RUNTIME = Runtime()
+TENSOR_GPUS = ("v100", "t4", "a100", "rtx-3090", "rtx-4090", "l4", "h100")
+GPUS = st.sampled_from(gpu_names()).map(load_gpu)
+BIG_GPUS = st.sampled_from(TENSOR_GPUS).map(load_gpu)
+ANY_SIZE = st.integers(1, 2**31)
+CHANNELS = st.integers(1, 2048)
+
+
+def conv(**sizes: object) -> ConvLayer:
+    pad = sizes.pop("pad", None)
+    given_sizes = {"N": 32, "C": 64, "H": 56, "W": 56, "K": 64, "R": 3, "S": 3, "dtype": Dtype.fp16, "layout": "NHWC"}
+    given_sizes |= sizes  # type: ignore[assignment]
+    R, S = given_sizes["R"], given_sizes["S"]
+    pad_h, pad_w = (R // 2, S // 2) if pad is None else (pad, pad)  # type: ignore[operator]
+    return with_output(
+        ConvLayer(name="l", PadH=pad_h, PadH_end=pad_h, PadW=pad_w, PadW_end=pad_w, **given_sizes)  # type: ignore[arg-type]
+    )
+
+
+@st.composite
+def layers(draw: st.DrawFn, **fixed: object) -> ConvLayer:
+    taps = draw(st.sampled_from([1, 3, 5, 7]))
+    stride = draw(st.sampled_from([1, 1, 2, 3]))
+    drawn = {
+        "N": draw(st.integers(1, 256)), "C": draw(CHANNELS), "K": draw(CHANNELS), "H": draw(st.integers(7, 120)),
+        "W": draw(st.integers(7, 120)), "R": taps, "S": taps, "U": stride, "V": stride,
+        "dtype": draw(st.sampled_from(Dtype)),
+    }  # fmt: skip
+    return conv(**(drawn | fixed))
+
+
+@given(layers(), GPUS, st.sampled_from(PASSES), st.sampled_from(["NHWC", "NCHW", "auto"]))
+@settings(max_examples=400, deadline=None)
+def test_every_estimate_is_coherent(layer, gpu, which, layout):
+    estimate = estimate_pass(replace(layer, layout=layout), which, gpu, RUNTIME)
+    if estimate is None:
+        assert compute_dtype(layer.dtype, gpu, RUNTIME) in (Dtype.bf16, Dtype.fp8, Dtype.int8, Dtype.fp64)
+        return
+    assert isfinite(estimate.time_us)
+    assert estimate.time_us > estimate.overhead_us > 0
+    assert 0 < estimate.tile_efficiency <= 1
+    assert 0 < estimate.wave_efficiency <= 1
+    assert 0 <= estimate.lost_to_tiles_us < estimate.time_us
+    assert 0 <= estimate.lost_to_waves_us < estimate.time_us
+    assert 0 < estimate.attainable_us <= estimate.time_us
+    assert 0 <= estimate.last_wave_tiles < gpu.sms * estimate.resident_tiles
+    assert estimate.tiles >= 1
+    assert estimate.split_k >= 1
+    assert estimate.main_loop_steps >= 1
+    assert estimate.tflops * estimate.time_us * 1e6 == estimate.flops or (
+        abs(estimate.tflops * estimate.time_us * 1e6 / estimate.flops - 1) < 1e-9
+    )
+    if estimate.last_wave_tiles == 0:
+        assert estimate.wave_efficiency == 1
+
+
+@given(layers(dtype=Dtype.fp16, layout="NHWC"), BIG_GPUS)
+@settings(max_examples=150, deadline=None)
+def test_useful_rate_stays_below_the_peak(layer, gpu):
+    for which in PASSES:
+        estimate = estimate_pass(layer, which, gpu, RUNTIME)
+        assert estimate is not None
+        assert estimate.tflops * 1e12 < gpu.peak_flops["fp16_tensor_fp32acc"]
+
+
+@given(ANY_SIZE, ANY_SIZE, ANY_SIZE, ANY_SIZE, ANY_SIZE, st.sampled_from([1, 3, 4096, 2**31 - 1]), GPUS,
+       st.sampled_from(PASSES), st.sampled_from([Dtype.fp16, Dtype.fp32, Dtype.int8]))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_sizes_up_to_2_to_the_31_neither_overflow_nor_raise(n, c, h, w, k, taps, gpu, which, dtype):
+    layer = conv(N=n, C=c, H=h, W=w, K=k, R=taps, S=taps, dtype=dtype)
+    estimate = estimate_pass(layer, which, gpu, RUNTIME)
+    assert estimate is None or isfinite(estimate.time_us)
+
+
+@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 16), st.sampled_from([256, 512, 1024]))
+@settings(max_examples=200, deadline=None)
+def test_fprop_efficiency_grows_with_c_at_full_tiles(gpu, waves, few, more, k):
+    """Fact 9, Fig. 6: larger C·R·S, full tiles and waves."""
+    assume(few < more)
+    small, large = (
+        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=k, H=16, W=16, R=1, S=1), "fprop", gpu, RUNTIME)
+        for c in (few, more)
+    )
+    assert large.tflops >= small.tflops * (1 - 1e-9)
+
+
+@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.sampled_from([(1, 3), (3, 5), (1, 5), (5, 7)]))
+@settings(max_examples=200, deadline=None)
+def test_fprop_efficiency_grows_with_the_filter_at_full_tiles(gpu, waves, c, taps):
+    small, large = (
+        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=256, H=16, W=16, R=r, S=r), "fprop", gpu, RUNTIME)
+        for r in taps
+    )
+    assert large.tflops >= small.tflops * (1 - 1e-9)
+
+
+@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 16), st.sampled_from([256, 512, 1024]))
+@settings(max_examples=200, deadline=None)
+def test_dgrad_efficiency_grows_with_k_at_full_tiles(gpu, waves, few, more, c):
+    """Fact 9, Fig. 7."""
+    assume(few < more)
+    small, large = (
+        estimate_pass(conv(N=gpu.sms * 4 * waves, C=c, K=64 * k, H=16, W=16), "dgrad", gpu, RUNTIME)
+        for k in (few, more)
+    )
+    assert large.tflops >= small.tflops * (1 - 1e-9)
+
+
+@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 4), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_fprop_efficiency_grows_with_k_at_full_tiles(gpu, waves, c, few, more):
+    """Fact 9, Fig. 9: K in whole tiles."""
+    assume(few < more)
+    small, large = (
+        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=256 * k, H=16, W=16), "fprop", gpu, RUNTIME)
+        for k in (few, more)
+    )
+    assert large.tflops >= small.tflops * (1 - 1e-9)
+
+
+@given(layers(dtype=Dtype.fp16), BIG_GPUS, st.sampled_from(PASSES))
+@settings(max_examples=300, deadline=None)
+def test_nchw_is_never_faster_on_tensor_cores(layer, gpu, which):
+    """Fact 11."""
+    nchw, nhwc = (estimate_pass(replace(layer, layout=layout), which, gpu, RUNTIME) for layout in ("NCHW", "NHWC"))
+    assert nchw.time_us >= nhwc.time_us * (1 - 1e-12)  # sums in another order
+
+
+@given(BIG_GPUS, st.integers(1, 32), st.integers(1, 32), st.integers(1, 16), st.sampled_from([14, 28, 56]))
+@settings(max_examples=200, deadline=None)
+def test_nchw_loses_relatively_more_with_1x1_filters(gpu, c, k, n, size):
+    """Fact 11, Fig. 2: the same transposes, less work."""
+    shares = []
+    for taps in (1, 3):
+        layer = conv(N=8 * n, C=8 * c, K=8 * k, H=size, W=size, R=taps, S=taps)
+        nchw, nhwc = (
+            estimate_pass(replace(layer, layout=layout), "fprop", gpu, RUNTIME) for layout in ("NCHW", "NHWC")
+        )
+        shares.append(nchw.time_us / nhwc.time_us)
+    assert shares[0] >= shares[1]
+
+
+@given(layers(), GPUS, st.integers(2, 4))
+@settings(max_examples=150, deadline=None)
+def test_dilation_changes_neither_gemm_nor_time(layer, gpu, dilation):
+    """Fact 6, Fig. 15: the padding grows along, so that sizes stay."""
+    assume(layer.U == 1)
+    reach = layer.PadH * dilation
+    dilated = with_output(
+        replace(layer, DilH=dilation, DilW=dilation, PadH=reach, PadW=reach, PadH_end=reach, PadW_end=reach)
+    )
+    for which in PASSES:
+        assert estimate_pass(dilated, which, gpu, RUNTIME) == estimate_pass(layer, which, gpu, RUNTIME)
+
+
+@given(layers(), GPUS)
+@settings(max_examples=150, deadline=None)
+def test_a_transposed_convolution_is_the_dgrad_of_its_mirror(layer, gpu):
+    mirrored = replace(layer, op="conv_transpose", C=layer.K, H=layer.P, W=layer.Q, K=layer.C, P=layer.H, Q=layer.W)
+    for which, other in (("fprop", "dgrad"), ("dgrad", "fprop"), ("wgrad", "wgrad")):
+        one, two = estimate_pass(mirrored, which, gpu, RUNTIME), estimate_pass(layer, other, gpu, RUNTIME)
+        assert (one is None) == (two is None)
+        if one is not None:
+            assert one.time_us == two.time_us
+            assert one.flops == two.flops
+
+
+@given(layers(), GPUS, st.sampled_from(["N", "C", "H", "W", "K", "R", "S", "P", "Q", "dtype"]))
+def test_an_unknown_size_gives_no_estimate(layer, gpu, name):
+    unknown = replace(layer, **{name: None})
+    assert all(estimate_pass(unknown, which, gpu, RUNTIME) is None for which in PASSES)
+    assert estimate_layer(unknown, gpu, RUNTIME, "training") is None
+    assert nearest_full_waves(unknown, "fprop", gpu, RUNTIME) == (None, None)
+
+
+@given(layers(), GPUS, st.integers(1, 5))
+def test_names_places_and_calls_do_not_change_a_pass(layer, gpu, calls):
+    other = replace(layer, name="other", path="x.yaml", calls=calls)
+    one, two = (estimate_layer(each, gpu, RUNTIME, "training") for each in (layer, other))
+    assert (one is None) == (two is None)
+    if one is not None:
+        assert one.passes == two.passes
+        assert abs(two.time_us - calls * one.time_us) <= 1e-9 * two.time_us
+
+
+@given(layers(), GPUS, st.sampled_from(["training", "inference"]), st.integers(1, 5), st.booleans(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_the_time_alone_is_that_of_the_whole_estimate(layer, gpu, mode, calls, first, transposed):
+    layer = replace(layer, calls=calls, first=first)
+    if transposed:
+        layer = replace(layer, op="conv_transpose", C=layer.K, H=layer.P, W=layer.Q, K=layer.C, P=layer.H, Q=layer.W)
+    board_of(gpu).estimates.clear()
+    board_of(gpu).times_us.clear()
+    alone = time_us(layer, gpu, RUNTIME, mode)
+    whole = estimate_layer(layer, gpu, RUNTIME, mode)
+    assert alone == (None if whole is None else whole.time_us)
+    assert time_us(layer, gpu, RUNTIME, mode) == alone  # from either cache
+
+
+@given(layers(dtype=Dtype.fp16), BIG_GPUS)
+@settings(max_examples=100, deadline=None)
+def test_offered_batch_sizes_have_full_waves(layer, gpu):
+    below, above = nearest_full_waves(layer, "fprop", gpu, RUNTIME)
+    for offered in (below, above):
+        if offered is not None:
+            estimate = estimate_pass(replace(layer, N=offered), "fprop", gpu, RUNTIME)
+            assert estimate.wave_efficiency >= 0.95
+    assert below is None or below < layer.N
+    assert above is None or above > layer.N

@@ -1,0 +1,162 @@
+"""Facts of NVIDIA's guides that estimates must get right, and cases at the edges of GPUs, dtypes and layers."""
+
+from __future__ import annotations
+
+import pytest
+from checkout import ROOT
+from convolutions import A100, FIRST, RUNTIME, conv, fprop
+from msgspec.structs import replace
+
+from convlint.estimate import estimate_layer, estimate_pass, time_us
+from convlint.estimate.board import board_of
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.model.gemm import gemm
+from convlint.model.layer import PASSES, Dtype, with_output
+
+
+@pytest.mark.parametrize("which", PASSES)
+def test_fact_3_the_gemm_is_table_2s(which):
+    layer = conv(C=100, K=30, R=5, S=3)
+    assert estimate_pass(layer, which, A100, RUNTIME).gemm == gemm(layer, which)
+
+
+@pytest.mark.parametrize("which", PASSES)
+def test_fact_5_figure_13_runs_near_250_tflops(which):
+    layer = conv(C=1024, H=64, W=64, K=1024)
+    for gpu in (A100, load_gpu("a100-80gb-sxm")):
+        assert 235 <= estimate_pass(layer, which, gpu, RUNTIME).tflops <= 265
+    assert estimate_layer(layer, A100, RUNTIME, "training").grade == "A"
+
+
+@pytest.mark.parametrize("dilation", [2, 3])
+def test_fact_6_dilation_changes_nothing(dilation):
+    dense = conv()
+    dilated = with_output(
+        replace(
+            dense, DilH=dilation, DilW=dilation, **dict.fromkeys(("PadH", "PadW", "PadH_end", "PadW_end"), dilation)
+        )
+    )
+    assert (dilated.P, dilated.Q) == (dense.P, dense.Q)
+    for which in PASSES:
+        assert estimate_pass(dilated, which, A100, RUNTIME) == estimate_pass(dense, which, A100, RUNTIME)
+
+
+def test_fact_8_equal_npq_is_equal_time_up_to_the_halo():
+    """Fig. 5; sizes without padding differ by their halo alone."""
+    times = [
+        fprop(conv(N=n, H=size, W=size, R=1, S=1, C=512, K=512)).time_us for n, size in ((256, 16), (64, 32), (16, 64))
+    ]
+    assert max(times) == pytest.approx(min(times), rel=1e-9)
+    times = [
+        fprop(conv(N=n, H=size, W=size, pad=(0, 0), C=512, K=512)).time_us
+        for n, size in ((256, 18), (64, 34), (16, 66))
+    ]
+    assert max(times) / min(times) < 1.02
+
+
+def test_fact_8_stride_matters_to_dgrad_alone():
+    """Figs. 11 and 12: equal P and Q from H, W, U and V that differ."""
+    plain, strided = conv(C=256, K=256, H=28, W=28), conv(C=256, K=256, H=56, W=56, U=2, V=2)
+    assert (plain.P, plain.Q) == (strided.P, strided.Q)
+    ratio = {
+        which: estimate_pass(strided, which, A100, RUNTIME).time_us / estimate_pass(plain, which, A100, RUNTIME).time_us
+        for which in PASSES
+    }
+    assert ratio["fprop"] < 1.15
+    assert ratio["wgrad"] < 1.15
+    assert ratio["dgrad"] > 1.3
+
+
+@pytest.mark.parametrize("gpu", gpu_names())
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_every_gpu_predicts_resnets_layers(gpu, dtype):
+    for layer in (
+        conv(N=8, C=3, H=224, W=224, K=64, R=7, S=7, U=2, V=2, first=True), conv(N=8), conv(N=8, R=1, S=1, K=256),
+        conv(N=8, C=512, K=512, H=7, W=7), conv(N=8, C=256, K=512, R=1, S=1, U=2, V=2),
+    ):  # fmt: skip
+        estimate = estimate_layer(replace(layer, dtype=Dtype(dtype)), load_gpu(gpu), RUNTIME, "training")
+        assert set(estimate.passes) == {"fprop", "wgrad"} | (set() if layer.first else {"dgrad"})
+        assert 1 < estimate.time_us < 1e7
+
+
+def test_faster_gpus_are_predicted_faster():
+    layer = conv(C=512, K=512, H=28, W=28)
+    order = [
+        fprop(layer, load_gpu(name)).time_us for name in ("k80", "m40", "p100", "t4", "v100", "a100", "h100", "b200")
+    ]
+    assert order == sorted(order, reverse=True)
+
+
+def test_tile_loss_vanishes_where_memory_binds_and_counts_where_compute_does():
+    wasteful = conv(C=512, K=72, H=28, W=28)
+    estimate = fprop(wasteful)
+    assert estimate.bound_by == "compute"
+    assert estimate.tile_efficiency < 0.75
+    assert 0.1 * estimate.time_us < estimate.lost_to_tiles_us < 0.5 * estimate.time_us
+    streaming = fprop(conv(C=64, K=72, R=1, S=1))
+    assert streaming.bound_by == "memory"
+    assert streaming.lost_to_tiles_us == 0
+
+
+def test_tiny_layers_are_bound_by_the_launch():
+    estimate = fprop(conv(N=1, C=64, K=64, H=7, W=7, R=1, S=1))
+    assert estimate.bound_by == "launch"
+    assert estimate.overhead_us > 0.5 * estimate.time_us
+
+
+def test_strided_dgrad_costs_more_than_fprop():
+    layer = estimate_layer(conv(C=512, K=512, R=1, S=1, U=2, V=2), A100, RUNTIME, "training")
+    assert layer.passes["dgrad"].time_us > 1.5 * layer.passes["fprop"].time_us
+
+
+def test_layer_time_sums_the_passes_times_the_calls():
+    layer = conv(calls=3)
+    estimate = estimate_layer(layer, A100, RUNTIME, "training")
+    assert estimate.time_us == pytest.approx(3 * sum(each.time_us for each in estimate.passes.values()))
+    assert list(estimate_layer(layer, A100, RUNTIME, "inference").passes) == ["fprop"]
+    assert list(estimate_layer(replace(layer, first=True), A100, RUNTIME, "training").passes) == ["fprop", "wgrad"]
+
+
+def test_memory_stays_bounded(monkeypatch):
+    """A new board, so that no other test's estimates count."""
+    gpu = replace(A100, id="bounded")
+    monkeypatch.setattr("convlint.estimate.passes._MOST_CACHED", 3)
+    for n in range(1, 9):
+        estimate_pass(conv(N=n), "fprop", gpu, RUNTIME)
+        time_us(conv(N=100 + n), gpu, RUNTIME, "inference")
+        assert len(board_of(gpu).estimates) <= 3
+        assert len(board_of(gpu).times_us) <= 3
+    assert estimate_pass(conv(N=8), "fprop", gpu, RUNTIME) is estimate_pass(conv(N=8), "fprop", gpu, RUNTIME)
+
+
+# one layer for each kind of kernel that the model has a constant for
+LAYERS = {
+    "3x3": {},
+    "1x1": {"C": 512, "K": 512, "H": 28, "W": 28, "R": 1, "S": 1},
+    "1x1, stride 2": {"C": 256, "K": 512, "R": 1, "S": 1, "U": 2, "V": 2},
+    "first": {"C": 3, **FIRST},
+    "3x3 NCHW": {"layout": "NCHW"},
+    "3x3 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW"},
+    "3x3, few images": {"dtype": Dtype.fp32, "layout": "NCHW", "N": 8},
+    "5x5 fp32 NCHW": {"dtype": Dtype.fp32, "layout": "NCHW", "R": 5, "S": 5},
+    "padded channels": {"C": 62, "K": 60},
+    "depthwise": {"C": 96, "K": 96, "groups": 96},
+    "many taps": {"N": 64, "C": 8, "K": 16, "H": 120, "W": 120, "R": 5, "S": 20, "U": 2, "V": 2},
+    "to 4 channels": {"C": 4, "K": 64, "R": 1, "S": 1, "U": 2, "V": 2},
+    "one image": {"N": 1, "C": 256, "K": 256, "H": 14, "W": 14},
+    "fourth of a wave": {"N": 55, "C": 4096, "H": 16, "W": 16, "K": 256},
+    "int8": {"C": 512, "K": 512, "H": 28, "W": 28, "dtype": Dtype.int8},
+}
+GPUS = ("k80", "titan-xp", "v100", "t4", "rtx-3090", "a100", "h100", "b200")
+
+
+def test_predicted_times_are_those_of_the_snapshot(same_as_before):
+    """Whatever changes a prediction changes this file: `make snapshots` writes it anew, its diff says what moved."""
+    lines = [f"{'us':18}{'pass':6}" + "".join(f"{name:>11}" for name in GPUS)]
+    for name, sizes in LAYERS.items():
+        for which in PASSES:
+            found = [estimate_pass(conv(**sizes), which, load_gpu(gpu), RUNTIME) for gpu in GPUS]
+            if any(found):
+                times = ["-" if one is None else f"{one.time_us:.2f}" for one in found]
+                lines.append(f"{name:18}{which:6}" + "".join(f"{time:>11}" for time in times))
+    same_as_before(ROOT / "tests" / "estimate" / "snapshots" / "times.txt", "\n".join([*lines, ""]))

@@ -1,0 +1,124 @@
+"""The least of all ways to run a pass: which units and kernels stand beside each other."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import A100, FIRST, RUNTIME, conv, fprop
+from msgspec.structs import replace
+
+from convlint.estimate import estimate_layer, estimate_pass, time_us
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import PASSES, Dtype
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+
+
+def test_fact_10_first_layers_run_best_with_4_or_multiples_of_8():
+    """Fig. 8: between them, more channels cost the next good size's time or more."""
+    times = {c: fprop(conv(C=c, H=224, W=224, K=64, R=7, S=7, U=2, V=2, first=True)).time_us for c in range(1, 17)}
+    rates = {c: c / time for c, time in times.items()}
+    for c in range(1, 17):
+        better = next(good for good in (4, 8, 16) if good >= c)
+        assert times[c] >= times[better]
+        if c != better:
+            assert rates[c] < rates[better]
+    assert times[4] < 0.8 * times[8]
+
+
+@pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "rtx-3090", "h100", "b200"])
+@pytest.mark.parametrize("which", ["fprop", "wgrad"])
+def test_four_channels_beat_three_and_eight_wherever_there_are_tensor_cores(gpu, which):
+    """First-layer kernels exist since Volta; three channels are copied into four."""
+    three, four, eight = (estimate_pass(conv(C=c, **FIRST), which, load_gpu(gpu), RUNTIME) for c in (3, 4, 8))
+    assert four.time_us < eight.time_us
+    assert three.time_us > four.time_us
+    assert three.padding_us > 0 == four.padding_us
+
+
+@pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "h100", "l4"])
+@pytest.mark.parametrize("which", ["fprop", "wgrad"])
+def test_tensor_cores_are_not_used_where_cuda_cores_are_faster(gpu, which):
+    """The stem of an image network and layers of odd widths; dtype alone must not make them slower."""
+    for layer in (conv(C=3, **FIRST), conv(C=32, K=32, R=5, S=10, N=16, U=2, V=2), conv(C=24, K=24, N=1, H=14, W=14)):
+        fp16 = estimate_pass(layer, which, load_gpu(gpu), RUNTIME)
+        fp32 = estimate_pass(replace(layer, dtype=Dtype.fp32), which, load_gpu(gpu), Runtime(tf32=False))
+        assert fp16.time_us <= fp32.time_us
+
+
+@pytest.mark.parametrize("which", PASSES)
+def test_a_library_that_pads_is_never_slower_than_one_that_refuses(which):
+    for c, n in ((3, 64), (3, 1), (5, 32), (62, 64), (100, 8)):
+        layer = conv(N=n, C=c, H=112, W=112, R=7, S=7, U=2, V=2)
+        for gpu in (load_gpu("v100"), load_gpu("t4"), A100):
+            old = estimate_pass(layer, which, gpu, Runtime(cudnn=Version("7.5.0")))
+            assert not old.tensor_cores
+            assert old.tflops * 1e12 < gpu.peak_flops["fp32"]
+            assert old.time_us >= estimate_pass(layer, which, gpu, Runtime(cudnn=Version("8.9.0"))).time_us
+
+
+def test_old_libraries_run_depthwise_layers_and_tf32_without_tensor_cores():
+    old = Runtime(cudnn=Version("7.5.0"))
+    depthwise = conv(C=96, K=96, groups=96)
+    assert fprop(depthwise, runtime=old).time_us == fprop(depthwise).time_us
+    odd = conv(C=62, K=127, dtype=Dtype.fp32)
+    assert not fprop(odd, runtime=old).tensor_cores
+    assert fprop(odd, runtime=old).time_us > fprop(odd).time_us
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_int8_has_no_gradients(mode):
+    layer = conv(dtype=Dtype.int8)
+    estimate = estimate_layer(layer, A100, RUNTIME, mode)
+    assert list(estimate.passes) == ["fprop"]
+    assert estimate.time_us == time_us(layer, A100, RUNTIME, mode) == fprop(layer).time_us
+    assert estimate_pass(layer, "wgrad", A100, RUNTIME) is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "steps"),
+    [
+        # C: main-loop steps of a 7x7 filter: 49 where each tap takes one, fewer where channels of several share it
+        ("v100", {3: 7, 4: 7, 5: 49, 8: 49, 16: 49}),
+        ("t4", {3: 7, 4: 7, 5: 49, 8: 49, 16: 49}),
+        ("a100", {3: 7, 4: 7, 5: 13, 8: 13, 9: 25, 16: 25, 24: 49}),
+        ("h100", {3: 4, 4: 4, 5: 7, 8: 7, 9: 13, 16: 13, 24: 49}),
+    ],
+)
+def test_up_to_which_channels_taps_share_a_step(gpu, steps):
+    assert {c: fprop(conv(C=c, **FIRST), load_gpu(gpu)).main_loop_steps for c in steps} == steps
+
+
+def test_whatever_stands_beside_a_pass_the_least_is_taken():
+    """A unit that is added never makes a pass slower: the same layer on a GPU without its Tensor Cores."""
+    for gpu in (load_gpu("a100"), load_gpu("h100")):
+        without = replace(gpu, tensor_dtypes=frozenset())
+        for layer in (conv(), conv(C=3, **FIRST), conv(N=1, C=24, K=24, H=14, W=14)):
+            assert fprop(layer, gpu).time_us <= fprop(layer, without).time_us
+
+
+@pytest.mark.parametrize(("gpu", "algorithm"), [("v100", "direct"), ("t4", "direct"), ("a100", "implicit-gemm")])
+def test_a_padded_wgrad_of_one_tap_falls_back_before_ampere(gpu, algorithm):
+    layer = conv(R=1, S=1, pad=(1, 1), C=64, K=64)
+    assert estimate_pass(layer, "wgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
+    assert estimate_pass(conv(R=1, S=1), "wgrad", load_gpu(gpu), RUNTIME).algorithm == "implicit-gemm"
+
+
+@pytest.mark.parametrize(("gpu", "algorithm"), [("t4", "direct"), ("v100", "implicit-gemm"), ("a100", "implicit-gemm")])
+def test_a_strided_dgrad_of_one_tap_falls_back_on_turing(gpu, algorithm):
+    layer = conv(R=1, S=1, U=2, V=2, C=64, K=64)
+    assert estimate_pass(layer, "dgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
+
+
+@pytest.mark.parametrize(("c", "algorithm"), [(4, "direct"), (5, "implicit-gemm")])
+def test_a_strided_dgrad_into_few_channels_has_a_kernel_of_its_own(c, algorithm):
+    assert estimate_pass(conv(C=c, R=1, S=1, U=2, V=2), "dgrad", A100, RUNTIME).algorithm == algorithm
+
+
+@pytest.mark.parametrize(
+    ("c", "taps", "algorithm"),
+    [(8, (8, 8), "implicit-gemm"), (8, (5, 13), "direct"), (8, (13, 5), "direct"), (16, (5, 13), "implicit-gemm")],
+)
+def test_wgrad_of_one_vector_and_many_taps_runs_on_cuda_cores(c, taps, algorithm):
+    """On V100 from 65 taps on, where that is faster."""
+    layer = conv(N=64, C=c, K=16, H=120, W=120, R=taps[0], S=taps[1], U=2, V=2)
+    assert estimate_pass(layer, "wgrad", load_gpu("v100"), RUNTIME).algorithm == algorithm

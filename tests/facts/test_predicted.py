@@ -1,0 +1,81 @@
+"""What the cost model predicts, as rules read it."""
+
+from __future__ import annotations
+
+import pytest
+from layer_facts import facts
+
+from convlint.facts.unknown import UNKNOWN
+
+WIDE = "N: 32, C: 256, H: 28, W: 28, K: 256, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, first: false"
+TINY = "N: 1, C: 8, H: 4, W: 4, K: 8, R: 1, S: 1, dtype: fp16, layout: NHWC, first: false"
+
+
+def test_a_pass_is_read_as_it_is_estimated() -> None:
+    found = facts(WIDE)
+    assert found.estimate is not None
+    fprop, seen = found.estimate.passes["fprop"], found["fprop"]
+    assert (seen.gemm_M, seen.gemm_N, seen.gemm_K) == (32 * 28 * 28, 256, 256 * 9)
+    assert (seen.tile_m, seen.tile_n) == fprop.tile
+    assert seen.wave_tiles == 108 * fprop.resident_tiles
+    assert seen.waves == pytest.approx(seen.tiles / seen.wave_tiles)
+    assert (seen.bound_by, seen.algorithm) == ("compute", "implicit-gemm")
+    assert found["has_dgrad"] is found["has_wgrad"] is True
+
+
+def test_passes_that_are_not_run_are_unknown() -> None:
+    found = facts(WIDE, mode="inference")
+    assert found["dgrad"] is found["wgrad"] is UNKNOWN
+    assert found["has_dgrad"] is found["has_wgrad"] is False
+    assert found["wgrad_per_tap"] is True  # it would be
+
+
+def test_the_emptiest_tiles_are_those_of_a_compute_bound_pass() -> None:
+    found = facts(WIDE.replace("K: 256", "K: 264"))
+    assert found.estimate is not None
+    least = min(p.tile_efficiency for p in found.estimate.passes.values() if p.bound_by == "compute")
+    assert found["tiles_worst"].tile_efficiency == least < 1
+    assert found["tile"] == f"{found['tiles_worst'].tile_m}x{found['tiles_worst'].tile_n}"
+
+
+def test_where_no_pass_has_the_flaw_nothing_is_empty() -> None:
+    found = facts(TINY)
+    assert (found["tiles_worst"].tile_efficiency, found["waves_worst"].wave_efficiency) == (1.0, 1.0)
+    assert found["tiles_worst"].pass_name == "fprop"
+    assert found["tile"] is found["tiles_worst"].tiles is UNKNOWN
+
+
+def test_the_emptiest_waves_are_of_a_pass_whose_tiles_follow_the_batch() -> None:
+    found = facts(WIDE.replace("N: 32", "N: 9"))
+    assert found["waves_worst"].pass_name in ("fprop", "dgrad")
+    assert found["waves_worst"].waves >= 1
+
+
+def test_batches_beside_the_layers_have_full_waves() -> None:
+    found = facts(WIDE.replace("N: 32", "N: 9"))
+    assert found["waves_worst"].wave_efficiency < 0.95
+    assert found["batch_below"] < 9 < found["batch_above"]
+    there = facts(WIDE.replace("N: 32", f"N: {found['batch_above']}"))[found["waves_worst"].pass_name]
+    assert there.wave_efficiency >= 0.95
+
+
+def test_the_smallest_batch_with_a_tile_for_every_sm() -> None:
+    one = WIDE.replace("N: 32", "N: 1").replace("H: 28, W: 28", "H: 14, W: 14")
+    wanted = facts(one, mode="inference")["batch_to_fill"]
+    assert wanted > 1
+    view = facts(one, mode="inference")["fprop"]
+    rows = -(-108 // (view.split_k * -(-view.gemm_N // view.tile_n)))
+    assert (wanted - 1) * 14 * 14 <= (rows - 1) * view.tile_m < wanted * 14 * 14 + 14 * 14
+    assert facts(WIDE)["batch_to_fill"] == 32
+
+
+def test_wgrad_of_few_channels_is_one_gemm_over_all_taps() -> None:
+    stem = "N: 128, C: 4, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3, dtype: fp16, layout: NHWC"
+    assert facts(stem)["wgrad_per_tap"] is False
+    assert facts(WIDE)["wgrad_per_tap"] is True
+
+
+def test_without_a_prediction_all_is_unknown() -> None:
+    found = facts("C: 64, K: 64, R: 3, S: 3")
+    for name in ("fprop", "tiles_worst", "waves_worst", "tile", "batch_below", "batch_to_fill", "layer_percent"):
+        assert found[name] is UNKNOWN, name

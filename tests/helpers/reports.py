@@ -1,0 +1,185 @@
+"""Reports that the reporters' tests render."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from convlint.model.gemm import Gemm
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.location import Location
+from convlint.report import Finding, Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source, Suppressed
+from convlint.reporters import Style, reporter
+
+GUIDE = "convolutional-layers-guide"
+
+ALIGNMENT = RuleInfo(
+    code="CL102",
+    name="channel-alignment",
+    title="Channels are not a multiple of the Tensor Core vector width",
+    severity="warning",
+    rationale=(
+        "Tensor Cores work on vectors of 16 bytes of channels. Since cuDNN 7.6.3 other channel counts are padded "
+        "before the kernel runs, so the padding's copies and its empty lanes cost time on every call."
+    ),
+    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
+)
+FIRST_LAYER = RuleInfo(
+    code="CL103",
+    name="first-layer-channels",
+    title="The first layer has fewer than four input channels",
+    severity="warning",
+    rationale="cuDNN has special kernels for a first layer of four channels; with three, most of each vector is empty.",
+    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
+)
+MISMATCH = RuleInfo(
+    code="CL001",
+    name="output-mismatch",
+    title="Declared output size differs from the computed one",
+    severity="error",
+    rationale="A declared size that the formula does not give means that the spec describes another network.",
+    source=Source(document=GUIDE, section="2 Convolution Basics"),
+)
+AUTOTUNE = RuleInfo(
+    code="CL501",
+    name="enable-autotune",
+    title="Autotuning is off though the input size is fixed",
+    severity="warning",
+    rationale="With a fixed input size the search for the fastest algorithm is paid once.",
+    source=Source(document=GUIDE, section="3.1 Choosing An Algorithm"),
+)
+FEW_OUTPUTS = RuleInfo(
+    code="CL104",
+    name="few-output-channels",
+    title="Few output channels leave tiles empty",
+    severity="info",
+    rationale="The tile is at least 64 wide in gemm.N, which is K for fprop and wgrad.",
+    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
+)
+RULES = (MISMATCH, ALIGNMENT, FIRST_LAYER, FEW_OUTPUTS, AUTOTUNE)
+
+SPEC = """\
+version: 1
+runtime: { framework: pytorch, cudnn_benchmark: false, fixed_input_size: true }
+defaults: { N: 256, dtype: fp16, layout: NHWC }
+layers:
+  - { name: stem, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3 }
+  - { name: conv2, C: 62, H: 56, W: 56, K: 126, kernel_size: 3, padding: 1 }
+  - { name: conv3, C: 62, H: 56, W: 56, K: 64, kernel_size: 3, padding: 1, P: 57, Q: 57 }
+  - { name: head, C: 64, H: 56, W: 56, K: 21, kernel_size: 1 }
+"""
+LINES = tuple(SPEC.splitlines())
+
+
+def passes() -> dict[str, Any]:
+    one = SimpleNamespace(
+        gemm=Gemm(M=3211264, N=64, K=147), flops=60423143424, bytes=488000000, arithmetic_intensity=123.8,
+        tile=(128, 64), split_k=1, tiles=25088, waves=116.148, tile_efficiency=1.0, wave_efficiency=0.9927,
+        time_us=406.25, tflops=148.7, bound_by="memory",
+    )  # fmt: skip
+    return {"fprop": one, "wgrad": one}
+
+
+def estimate(grade: str = "D", time_us: float = 812.5) -> Any:
+    return SimpleNamespace(grade=grade, time_us=time_us, attainable_us=400.0, passes=passes())
+
+
+def span(line: int, value: str) -> tuple[int, int, int, int]:
+    column = LINES[line - 1].index(value) + 1
+    return line, column, line, column + len(value)
+
+
+def at(line: int, value: str, path: str = "nets/spec.yaml") -> Location:
+    first, column, last, end = span(line, value)
+    return Location(path=path, line=first, column=column, end_line=last, end_column=end)
+
+
+def layer(name: str, line: int, **sizes: Any) -> LayerReport:
+    text = LINES[line - 1]
+    spans = {"layer": (line, text.index("{") + 1, line, len(text) + 1)}
+    given = {"N": 256, "dtype": Dtype.fp16, "layout": "NHWC", "path": "nets/spec.yaml"} | sizes
+    return LayerReport(layer=with_output(ConvLayer(name=name, spans=spans, **given)), estimates={"a100": estimate()})
+
+
+def finding(rule: RuleInfo, message: str, location: Location, layer: str | None = None, **more: Any) -> Finding:
+    severity = more.pop("severity", rule.severity)
+    fingerprint = more.pop("fingerprint", f"{rule.code}-{layer}")
+    return Finding(
+        rule=rule, severity=severity, message=message, location=location, layer=layer, fingerprint=fingerprint, **more
+    )
+
+
+def full_report(**changes: Any) -> Report:
+    """A run with everything in it: errors, warnings, infos, skipped rules, suppressed findings, an unread input."""
+    stem = finding(
+        FIRST_LAYER, "C=3 leaves most of each vector empty; C=4 has its own kernels", at(5, "3"), "stem",
+        lost_us=210.25, lost_percent=2.31,
+        fix=Fix(describe="use C=4, zero-filled", safety="safe", set={"C": 4}, time_change_us=-210.25),
+    )  # fmt: skip
+    conv2 = finding(
+        ALIGNMENT, "C=62 and K=126 should be multiples of 8 for fp16", at(6, "62"), "conv2",
+        lost_us=48.0, lost_percent=0.53,
+        fix=Fix(describe="use C=64, K=128", safety="unsafe", set={"C": 64, "K": 128}, time_change_us=3.5),
+    )  # fmt: skip
+    conv3 = finding(
+        ALIGNMENT, "C=62 should be a multiple of 8 for fp16", at(7, "62"), "conv3",
+        fix=Fix(describe="use C=64", safety="unsafe", set={"C": 64}),
+    )  # fmt: skip
+    wrong = finding(
+        MISMATCH, "P=57 and Q=57 are declared, but H=56, R=3, U=1, PadH=1 give P=56", at(7, "57"), "conv3",
+        fix=Fix(describe="P=56, Q=56", safety="safe", set={"P": 56, "Q": 56}),
+    )  # fmt: skip
+    autotune = finding(
+        AUTOTUNE, "cudnn_benchmark is off though fixed_input_size is on", at(2, "false"),
+        layers=("stem", "conv2", "conv3", "head"),
+        fix=Fix(
+            describe="torch.backends.cudnn.benchmark = True", safety="safe", set={"runtime.cudnn_benchmark": True}
+        ),
+    )  # fmt: skip
+    head = finding(
+        FEW_OUTPUTS, "K=21 fills a third of a tile of 64: pad K and slice the result", at(8, "21"), "head",
+        lost_us=0.8, lost_percent=0.01,
+    )  # fmt: skip
+    values: dict[str, Any] = {
+        "version": "0.1.0",
+        "targets": ("a100",),
+        "mode": "training",
+        "files": 2,
+        "layers": (
+            layer("stem", 5, C=3, H=224, W=224, K=64, R=7, S=7, U=2, V=2, PadH=3, PadW=3, PadH_end=3, PadW_end=3),
+            layer("conv2", 6, C=62, H=56, W=56, K=126, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1),
+            layer("conv3", 7, C=62, H=56, W=56, K=64, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1),
+            layer("head", 8, C=64, H=56, W=56, K=21, R=1, S=1),
+        ),
+        "findings": (stem, conv2, conv3, wrong, autotune, head),
+        "skipped": (
+            Skipped(code="CL402", layer="conv2", path="nets/spec.yaml", needs=("dtype",)),
+            Skipped(code="CL402", layer="conv3", path="nets/spec.yaml", needs=("dtype",)),
+            Skipped(code="CL505", layer=None, path="nets/spec.yaml", needs=("runtime.cudnn",)),
+        ),
+        "suppressed": (
+            Suppressed(finding=finding(ALIGNMENT, "K=21", at(8, "21"), "head"), reason="classes", by="comment"),
+            Suppressed(finding=finding(FEW_OUTPUTS, "K=21", at(8, "21"), "head"), reason="", by="baseline"),
+        ),
+        "errors": (InputError(path="nets/other.yaml", message="H is not a whole number: 1.5", line=3, column=7),),
+        "rules": RULES,
+        "sources": {"nets/spec.yaml": LINES},
+        "grade": "C",
+        "time_us": 9102.5,
+        "lost_us": 258.25,
+    }
+    return Report(**(values | changes))
+
+
+def rendered(name: str, report: Report, **style: Any) -> str:
+    return reporter(name)(report, Style(**style))
+
+
+def many(count: int) -> Report:
+    """Infos, then warnings, then errors: the gravest come last."""
+    rules = (FEW_OUTPUTS, ALIGNMENT, MISMATCH)
+    findings = tuple(
+        finding(rules[3 * i // count], f"message {i}", at(6, "62"), f"layer{i}", fingerprint=str(i))
+        for i in range(count)
+    )
+    return full_report(findings=findings, suppressed=(), errors=())

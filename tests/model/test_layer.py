@@ -1,0 +1,85 @@
+"""A layer in the guide's letters: its outputs from its sizes, its kinds, and where its values were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from convlint.model.layer import ConvLayer, with_output
+from convlint.model.location import Location
+
+
+def layer(**sizes: Any) -> ConvLayer:
+    for pad in ("PadD", "PadH", "PadW"):
+        if pad in sizes:
+            sizes.setdefault(pad + "_end", sizes[pad])
+    return with_output(ConvLayer(name="layer", **sizes))
+
+
+RESNET_STEM = {"N": 256, "C": 3, "H": 224, "W": 224, "K": 64, "R": 7, "S": 7, "U": 2, "V": 2, "PadH": 3, "PadW": 3}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "out"),
+    [
+        (RESNET_STEM, (1, 112, 112)),
+        ({"C": 1, "H": 5, "W": 7, "K": 1, "R": 3, "S": 3}, (1, 3, 5)),
+        # dilation widens the filter to DilH·(R-1)+1, not DilH·R
+        ({"C": 1, "H": 33, "W": 33, "K": 1, "R": 3, "S": 3, "DilH": 12, "DilW": 12,
+         "PadH": 12, "PadW": 12}, (1, 33, 33)),
+        ({"C": 1, "H": 7, "W": 7, "K": 1, "R": 3, "S": 3, "DilH": 3, "DilW": 3}, (1, 1, 1)),
+        # a filter larger than its padded input has no output
+        ({"C": 1, "H": 2, "W": 2, "K": 1, "R": 5, "S": 5}, (1, -2, -2)),
+        ({"C": 1, "H": 4, "W": 4, "K": 1, "R": 3, "S": 3,
+         "PadH": 0, "PadH_end": 1, "PadW": 1, "PadW_end": 0}, (1, 3, 3)),
+        ({"dims": 1, "C": 8, "H": 1, "W": 100, "K": 16, "R": 1, "S": 3, "V": 2, "PadW": 1}, (1, 1, 50)),
+        (
+            {"dims": 3, "C": 8, "D": 16, "H": 56, "W": 56, "K": 8, "T": 3, "R": 3, "S": 3, "StrideD": 2, "PadD": 1,
+             "PadH": 1, "PadW": 1},
+            (8, 56, 56),
+        ),
+        ({"op": "conv_transpose", "C": 8, "H": 4, "W": 4, "K": 8, "R": 4, "S": 4, "U": 2, "V": 2,
+         "PadH": 1, "PadW": 1}, (1, 8, 8)),
+        (
+            {"op": "conv_transpose", "C": 8, "H": 7, "W": 7, "K": 8, "R": 3, "S": 3, "U": 2, "V": 2,
+             "PadH": 1, "PadW": 1,
+             "OutPadH": 1, "OutPadW": 1},
+            (1, 14, 14),
+        ),
+        ({"op": "conv_transpose", "C": 8, "H": 5, "W": 5, "K": 8, "R": 3, "S": 3, "DilH": 2, "DilW": 2}, (1, 9, 9)),
+    ],
+)  # fmt: skip
+def test_output_sizes(sizes: dict[str, Any], out: tuple[int, int, int]) -> None:
+    made = layer(**sizes)
+    assert out == (made.Z, made.P, made.Q)
+
+
+def test_an_unknown_part_keeps_the_declared_output() -> None:
+    assert layer(C=3, K=64, R=3, S=3, declared_P=10).P == 10
+    assert layer(C=3, K=64, R=3, S=3).P is None
+    assert layer(C=3, H=8, W=8, K=64, R=3, S=3, PadH=None, declared_P=4).P == 4
+    assert layer(C=3, H=8, W=8, K=64, R=3, S=3, declared_P=10).P == 6
+
+
+def test_locate_takes_the_first_value_that_was_written() -> None:
+    made = ConvLayer(name="a", path="net.yaml", spans={"layer": (3, 5, 3, 40), "K": (3, 20, 3, 22)})
+    assert made.locate("C", "K") == Location(path="net.yaml", line=3, column=20, end_line=3, end_column=22)
+    assert made.locate("C").column == 5
+    assert ConvLayer(name="a", path="net.onnx").locate("C") == Location(path="net.onnx")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "depthwise", "pointwise_map"),
+    [
+        ({"C": 32, "K": 32, "groups": 32}, True, False),
+        ({"C": 32, "K": 64, "groups": 32}, True, False),
+        ({"C": 32, "K": 32, "groups": 16}, False, False),
+        ({"C": 1, "K": 1, "groups": 1}, False, False),
+        ({"C": 96, "K": 4, "H": 1, "W": 1, "R": 1, "S": 1}, False, True),
+        ({"C": 96, "K": 4, "H": 1, "W": 2, "R": 1, "S": 1}, False, False),
+    ],
+)
+def test_kinds_of_layers(sizes: dict[str, int], depthwise: bool, pointwise_map: bool) -> None:
+    made = layer(**sizes)
+    assert (made.depthwise, made.pointwise_map) == (depthwise, pointwise_map)

@@ -1,0 +1,44 @@
+"""A network: equal to another whatever lines they were written on, and open about what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Edge, Network
+from convlint.model.runtime import Runtime
+
+EDGE = Edge(consumer=1, producers=(0,), source="a", C=64, H=28, W=28)
+
+
+def network(**parts: Any) -> Network:
+    layers = (ConvLayer(name="a"), ConvLayer(name="b"))
+    return Network(**{"path": "net.yaml", "layers": layers, "edges": (EDGE,)} | parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "same"),
+    [
+        ({"spans": {"mode": (1, 1, 1, 5)}}, True),
+        ({"path": "other.yaml"}, False),
+        ({"edges": ()}, False),
+        ({"runtime": Runtime(tf32=False)}, False),
+        ({"mode": "inference"}, False),
+        ({"targets": ("a100",)}, False),
+    ],
+)
+def test_what_makes_two_networks_one(parts: dict[str, Any], same: bool) -> None:
+    assert (network(**parts) == network()) is same
+
+
+def test_nothing_is_made_up() -> None:
+    bare = Network(path="a", layers=())
+    assert (bare.edges, bare.mode, bare.targets, bare.source_lines) == ((), None, (), None)
+    assert bare.runtime == Runtime()
+
+
+def test_maps_are_flat_unless_said_otherwise() -> None:
+    assert EDGE.D == 1
+    assert Edge(consumer=0, producers=(), source="a", C=None, H=None, W=None, D=8).D == 8

@@ -1,0 +1,78 @@
+"""What travels between processes is the same at the other end, and what is no outcome is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import ROOT
+
+from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.network import Edge, Network
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+from convlint.readers import ReadOptions
+from convlint.readers.children.wire import WireError, decode, decode_request, encode, encode_request
+from convlint.readers.spec import reader as yaml_spec
+from convlint.report import InputError
+
+SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
+LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)
+NETWORK = Network(
+    path="x.onnx", layers=(LAYER, LAYER), edges=(Edge(consumer=1, producers=(0,), source="a", C=3, H=None, W=4),),
+    runtime=Runtime(framework="pytorch", cudnn=Version("8.9.2"), compile=True), mode="inference", targets=("a100",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_every_sample_arrives_as_it_was(path: Path) -> None:
+    outcome = yaml_spec.read(str(path), ReadOptions())
+    arrived = decode(encode(outcome))
+    assert arrived == outcome
+    assert outcome[0] is not None
+    assert arrived[0] is not None
+    assert [layer.spans for layer in arrived[0].layers] == [layer.spans for layer in outcome[0].layers]
+    assert arrived[0].spans == outcome[0].spans
+    assert arrived[0].runtime.spans == outcome[0].runtime.spans
+
+
+def test_all_that_a_network_can_hold_arrives() -> None:
+    errors = (InputError(path="\ud800", message="é\n", line=3, column=None, internal=True),)
+    assert decode(encode((NETWORK, errors))) == (NETWORK, errors)
+    assert decode(encode((None, ()))) == (None, ())
+
+
+def change(*path: Any, to: Any) -> bytes:
+    document = json.loads(encode((NETWORK, (InputError(path="p", message="m"),))))
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = to
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b"null", b"{}", b"\xff", b"[" * 100_000,
+        change("network", to=3), change("network", "layers", to={}), change("network", "layers", 0, to=[]),
+        change("network", "layers", 0, "N", to="2"), change("network", "layers", 0, "N", to=True),
+        change("network", "layers", 0, "N", to=1.5), change("network", "layers", 0, "dtype", to="fp4"),
+        change("network", "layers", 0, "dtype", to=3), change("network", "layers", 0, "layout", to="CHWN"),
+        change("network", "layers", 0, "spans", to=[]), change("network", "layers", 0, "spans", to={"C": [1, 2]}),
+        change("network", "layers", 0, "__class__", to="x"), change("network", "layers", 0, "name", to=None),
+        change("network", "edges", 0, "consumer", to=2), change("network", "edges", 0, "producers", to=[-1]),
+        change("network", "runtime", "cudnn", to="new"), change("network", "mode", to="both"),
+        change("errors", 0, "message", to=7), change("errors", to=None),
+    ],
+)  # fmt: skip
+def test_what_is_no_outcome_is_refused(content: bytes) -> None:
+    with pytest.raises(WireError):
+        decode(content)
+
+
+def test_requests() -> None:
+    options = ReadOptions(batch=3, inputs={"": "N×3"})
+    assert decode_request(encode_request("onnx.reader", "a\nb", options)) == ("onnx.reader", "a\nb", options)

@@ -1,0 +1,455 @@
+"""The ONNX reader against hand counts, the reference evaluator, and files made to hurt."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+from onnx_graphs import (
+    LIGHT,
+    LIGHT_CONVOLUTIONS,
+    expected_convolutions,
+    field,
+    model,
+    save,
+    save_with_zeros,
+    value,
+    weight,
+)
+
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
+from convlint.readers import ReadOptions, find_format
+from convlint.readers.onnx.reader import read
+
+pytestmark = pytest.mark.slow
+
+
+def one(path: str, **options: Any) -> Network:
+    network, errors = read(path, ReadOptions(**options))
+    assert errors == ()
+    assert network is not None
+    return network
+
+
+def message(path: str, **options: Any) -> str:
+    _, errors = read(path, ReadOptions(**options))
+    assert len(errors) == 1, errors
+    assert errors[0].path == path
+    return errors[0].message
+
+
+def numbers(layer: ConvLayer, names: Any) -> dict[str, Any]:
+    return {name: getattr(layer, name) for name in names}
+
+
+@pytest.mark.parametrize(("name", "count"), LIGHT_CONVOLUTIONS.items())
+def test_every_convolution_of_the_light_graphs(name: str, count: int) -> None:
+    batch = 1 if name == "shufflenet" else 256
+    path = LIGHT / f"light_{name}.onnx"
+    expected = expected_convolutions(path, batch)
+    network = one(str(path), batch=batch)
+    assert [numbers(layer, expected[0]) for layer in network.layers] == expected
+    assert len(network.layers) == count
+    assert network.mode == "inference"
+    assert {layer.dtype for layer in network.layers} == {"fp32"}
+    assert {layer.layout for layer in network.layers} == {"auto"}
+    assert [layer.first for layer in network.layers] == [True] + [False] * (count - 1)
+    assert len(network.edges) == count - 1
+    for edge in network.edges:
+        layer = network.layers[edge.consumer]
+        assert (edge.C, edge.H, edge.W) == (layer.C, layer.H, layer.W)
+
+
+def test_a_fixed_batch_is_an_error_not_an_invention() -> None:
+    network, errors = read(str(LIGHT / "light_shufflenet.onnx"), ReadOptions(batch=256))
+    assert len(errors) == 1
+    assert "Reshape" in errors[0].message
+    assert "element counts differ" in errors[0].message
+    assert "--batch" in errors[0].message
+    assert network is not None
+    assert len(network.layers) == 49
+    assert all(layer.N == 256 or (layer.N is None and layer.H is None and layer.P is None) for layer in network.layers)
+
+
+def test_norms_and_heads_of_resnet() -> None:
+    network = one(str(LIGHT / "light_resnet50.onnx"))
+    assert all(layer.norm_follows for layer in network.layers)
+    assert not any(layer.head for layer in network.layers), "a linear classifier follows"
+    squeeze = one(str(LIGHT / "light_squeezenet.onnx"))
+    assert [layer.K for layer in squeeze.layers if layer.head] == [1000]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_output_sizes_agree_with_the_reference_evaluator(data: st.DataObject, tmp_path_factory: Any) -> None:
+    rank = data.draw(st.integers(1, 3))
+    transposed = data.draw(st.booleans())
+    each = lambda low, high: data.draw(st.lists(st.integers(low, high), min_size=rank, max_size=rank))  # noqa: E731
+    size, taps, stride = each(5, 8), each(1, 3), each(1, 3)
+    attributes: dict[str, Any] = {"strides": stride, "dilations": each(1, 2) if not transposed else [1] * rank}
+    padding = data.draw(st.sampled_from(["pads", "SAME_UPPER", "SAME_LOWER", "VALID"]))
+    if padding == "pads":
+        attributes["pads"] = [min(pad, tap - 1) for pad, tap in zip(each(0, 2) + each(0, 2), taps * 2, strict=True)]
+    elif not transposed:
+        attributes["auto_pad"] = padding
+    if transposed:
+        attributes["output_padding"] = [min(pad, step - 1) for pad, step in zip(each(0, 2), stride, strict=True)]
+    shape = [4, 2, *taps] if not transposed else [2, 4, *taps]
+    op = "ConvTranspose" if transposed else "Conv"
+    proto = model(
+        [helper.make_node(op, ["x", "w"], ["y"], name="conv", **attributes)],
+        [value("x", [2, 2, *size])], ["y"], [weight("w", shape)],
+    )  # fmt: skip
+    output = ReferenceEvaluator(proto).run(None, {"x": np.zeros([2, 2, *size], np.float32)})[0]
+    (layer,) = one(save(tmp_path_factory.mktemp("m"), proto)).layers
+    sizes = [layer.Z, layer.P, layer.Q][3 - rank :]
+    assert [layer.N, layer.K, *sizes] == list(output.shape)
+    assert layer.dims == rank
+
+
+@pytest.mark.parametrize(("auto", "begin", "end"), [("SAME_UPPER", 0, 1), ("SAME_LOWER", 1, 0)])
+def test_the_odd_element_of_same_padding(tmp_path: Path, auto: str, begin: int, end: int) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], auto_pad=auto, strides=[2, 2])
+    (layer,) = one(save(tmp_path, model([node], [value("x", [1, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3])]))).layers
+    assert (layer.PadH, layer.PadH_end, layer.P) == (begin, end, 4)
+
+
+@pytest.mark.parametrize(
+    ("target", "auto", "begin", "end", "extra"),
+    [([16], "NOTSET", 1, 0, 0), ([16], "SAME_UPPER", 0, 1, 0), ([19], "NOTSET", 0, 0, 2)],
+)
+def test_transposed_output_shape(
+    tmp_path: Path, target: list[int], auto: str, begin: int, end: int, extra: int
+) -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2], output_shape=target, auto_pad=auto)
+    (layer,) = one(save(tmp_path, model([node], [value("x", [1, 3, 8])], ["y"], [weight("w", [3, 8, 3])]))).layers
+    assert (layer.op, layer.C, layer.K, layer.H, layer.P, layer.Q) == ("conv_transpose", 3, 8, 1, 1, target[0])
+    assert (layer.PadW, layer.PadW_end, layer.OutPadW) == (begin, end, extra)
+
+
+def test_quantized_convolutions(tmp_path: Path) -> None:
+    scale, zero = weight("s", []), weight("z", [], np.uint8)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["wq", "s", "zw"], ["wd"]),
+        helper.make_node("Conv", ["xd", "wd", "b"], ["a"], name="qdq", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["a", "wd8"], ["c"], name="weights_only"),
+        helper.make_node("DequantizeLinear", ["wq8", "s", "zw"], ["wd8"]),
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["cq"]),
+        helper.make_node("QLinearConv", ["cq", "s", "z", "wq8", "s", "zw", "s", "z"], ["d"], name="qlinear"),
+        helper.make_node("ConvInteger", ["d", "wq8"], ["e"], name="integer"),
+        helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT),
+    ]
+    nodes.insert(4, nodes.pop(5))
+    tensors = [
+        scale, zero, weight("zw", [], np.int8), weight("wq", [8, 4, 3, 3], np.int8), weight("b", [8]),
+        weight("wq8", [8, 8, 1, 1], np.int8),
+    ]  # fmt: skip
+    network = one(save(tmp_path, model(nodes, [value("x", [1, 4, 8, 8])], ["y"], tensors)))
+    assert [(layer.name, layer.dtype, layer.K, layer.bias) for layer in network.layers] == [
+        ("qdq", "int8", 8, True), ("weights_only", "fp32", 8, False), ("qlinear", "int8", 8, False),
+        ("integer", "int8", 8, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "expected"),
+    [(TensorProto.FLOAT16, np.float16, "fp16"), (TensorProto.DOUBLE, np.float64, "fp64")],
+)
+def test_dtypes(tmp_path: Path, kind: int, dtype: Any, expected: str) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"])
+    proto = model(
+        [node], [value("x", [1, 3, 8, 8], kind)], [value("y", None, kind)], [weight("w", [8, 3, 3, 3], dtype)]
+    )
+    assert one(save(tmp_path, proto)).layers[0].dtype == expected
+
+
+def conv(source: str, target: str, name: str = "", weights: str = "w") -> Any:
+    return helper.make_node("Conv", [source, weights], [target], name=name, pads=[1, 1, 1, 1])
+
+
+def test_bodies_of_if_loop_and_scan(tmp_path: Path) -> None:
+    then = helper.make_graph([conv("x", "t", "in_then")], "then", [], [value("t", None)])
+    other = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"]), conv("r", "e", "in_else")], "else", [], [value("e", None)]
+    )
+    loop = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), conv("carried", "next", "in_loop", "w8")], "loop",
+        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("carried", [2, 8, 8, 8])],
+        [value("on", [], TensorProto.BOOL), value("next", None)],
+    )  # fmt: skip
+    scan = helper.make_graph(
+        [conv("item", "out", "in_scan", "w8")], "scan", [value("item", None)], [value("out", None)]
+    )
+    nodes = [
+        helper.make_node("If", ["flag"], ["a"], then_branch=then, else_branch=other),
+        helper.make_node("Loop", ["trips", "", "a"], ["b"], body=loop),
+        helper.make_node("Unsqueeze", ["a", "axis"], ["c"]),
+        helper.make_node("Concat", ["c", "c", "c"], ["d"], axis=0),
+        helper.make_node("Scan", ["d"], ["y"], body=scan, num_scan_inputs=1),
+    ]
+    tensors = [
+        weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3]),
+        helper.make_tensor("trips", TensorProto.INT64, [], [5]),
+        helper.make_tensor("axis", TensorProto.INT64, [1], [0]),
+    ]  # fmt: skip
+    inputs = [value("x", [2, 3, 8, 8]), value("flag", [], TensorProto.BOOL)]
+    layers = one(save(tmp_path, model(nodes, inputs, ["y"], tensors))).layers
+    seen = [(layer.name, layer.calls, layer.first, layer.head, layer.N, layer.C, layer.P) for layer in layers]
+    assert sorted(seen) == [
+        ("in_else", 1, True, False, 2, 3, 8),
+        ("in_loop", 5, False, True, 2, 8, 8),
+        ("in_scan", 3, False, True, 2, 8, 8),
+        ("in_then", 1, True, False, 2, 3, 8),
+    ]
+
+
+def test_local_functions(tmp_path: Path) -> None:
+    block = helper.make_function(
+        "mine", "Block", ["i", "f"], ["o"],
+        [helper.make_node("Conv", ["i", "f"], ["c"], name="c", pads=[1, 1, 1, 1]),
+         helper.make_node("Relu", ["c"], ["o"])],
+        [helper.make_opsetid("", 19)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Block", ["x", "w"], ["a"], domain="mine"),
+        helper.make_node("Block", ["a", "w8"], ["y"], domain="mine"),
+    ]
+    tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3])]
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors, functions=[block], domains=["mine"])
+    layers = one(save(tmp_path, proto)).layers
+    assert [(layer.C, layer.K, layer.P, layer.first) for layer in layers] == [(3, 8, 8, True), (8, 8, 8, False)]
+    assert len({layer.name for layer in layers}) == 2
+
+
+def test_symbolic_sizes(tmp_path: Path) -> None:
+    path = save(
+        tmp_path, model([conv("x", "y", "c")], [value("x", ["n", 3, "h", "w"])], ["y"], [weight("w", [8, 3, 3, 3])])
+    )
+    assert "input 'x' is nx3xhxw" in message(path)
+    assert "--input x=" in message(path, batch=4)
+    for given_inputs in ({"x": "Nx3x32x48"}, {"": "4x3x32x48"}):
+        (layer,) = one(path, batch=4, inputs=given_inputs).layers
+        assert (layer.N, layer.C, layer.H, layer.W, layer.P, layer.Q) == (4, 3, 32, 48, 32, 48)
+    assert "no input 'z'" in message(path, inputs={"z": "1x3x8x8"})
+    assert "4 axes" in message(path, inputs={"x": "1x3x8"})
+    assert "not a size" in message(path, inputs={"x": "1x3xbigx8"})
+    assert "9 channels" in message(path, inputs={"x": "1x9x8x8"})
+
+
+def test_norm_follows_only_where_nothing_else_reads(tmp_path: Path) -> None:
+    bn = ["s", "s", "s", "s"]
+    nodes = [
+        conv("x", "a", "normed"), helper.make_node("BatchNormalization", ["a", *bn], ["b"]),
+        conv("b", "c", "shared", "w8"), helper.make_node("BatchNormalization", ["c", *bn], ["d"]),
+        helper.make_node("Add", ["c", "d"], ["e"]), conv("e", "y", "last", "w8"),
+    ]  # fmt: skip
+    tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3]), weight("s", [8])]
+    network = one(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors)))
+    assert [layer.norm_follows for layer in network.layers] == [True, False, False]
+    assert [(edge.consumer, edge.producers) for edge in network.edges] == [(1, (0,)), (2, (1,))]
+
+
+def test_operators_that_are_not_known_are_reported(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("FusedConv", ["x", "w"], ["a"], domain="com.microsoft", name="f"),
+        conv("a", "y", "c", "w8"),
+    ]
+    tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3])]
+    path = save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors))
+    network, errors = read(path, ReadOptions())
+    assert network is not None
+    assert [(layer.C, layer.H) for layer in network.layers] == [(8, None)]
+    assert any("com.microsoft.FusedConv looks like a convolution" in error.message for error in errors)
+    assert any("shape inference stops at com.microsoft.FusedConv 'f'" in error.message for error in errors)
+
+
+def test_shapes_that_disagree(tmp_path: Path) -> None:
+    tensors = [weight("w", [8, 3, 3, 3])]
+    channels = model([conv("x", "y", "c")], [value("x", [2, 4, 8, 8])], ["y"], tensors)
+    assert "4 channels" in message(save(tmp_path, channels))
+    declared = model(
+        [conv("x", "a", "c"), helper.make_node("Relu", ["a"], ["y"])], [value("x", [2, 3, 8, 8])], ["y"], tensors,
+        value_info=[value("a", [2, 8, 7, 7])],
+    )  # fmt: skip
+    assert "Conv 'c'" in message(save(tmp_path, declared))
+    kernel = model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], name="c", kernel_shape=[5, 5])], [value("x", [2, 3, 8, 8])],
+        ["y"], tensors,
+    )  # fmt: skip
+    assert message(save(tmp_path, kernel))
+
+
+def test_a_cycle_is_named(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Add", ["x", "b"], ["a"], name="loop"),
+        conv("a", "c"),
+        helper.make_node("Relu", ["c"], ["b"]),
+    ]
+    assert message(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["b"], [weight("w", [3, 3, 3, 3])])))
+
+
+def test_functions_without_end(tmp_path: Path) -> None:
+    def function(name: str, calls: list[str]) -> Any:
+        chain = [f"v{i}" for i in range(len(calls) + 1)]
+        nodes = [helper.make_node(op, [a], [b], domain="m") for op, a, b in zip(calls, chain, chain[1:], strict=False)]
+        return helper.make_function("m", name, ["v0"], [chain[-1]], nodes, [helper.make_opsetid("m", 1)])
+
+    def with_functions(functions: list[Any]) -> str:
+        node = helper.make_node("F0", ["x"], ["y"], domain="m")
+        return save(tmp_path, model([node], [value("x", [1])], ["y"], functions=functions, domains=["m"]))
+
+    assert "calls itself" in message(with_functions([function("F0", ["F1"]), function("F1", ["F0"])]))
+    doubling = [function(f"F{i}", [f"F{i + 1}"] * 2) for i in range(40)]
+    started = time.monotonic()
+    assert "more than 100,000 nodes" in message(with_functions([*doubling, function("F40", ["Relu"])]))
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../b", "..\\up.bin", "C:\\w.bin"])
+def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+    tensor = weight("w", [8, 3, 3, 3])
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    path = save(tmp_path, model([conv("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
+    assert "outside the model's folder" in message(path)
+
+
+def test_weights_outside_the_file_are_not_needed(tmp_path: Path) -> None:
+    tensor = weight("w", [8, 3, 3, 3])
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="not-there.bin")
+    path = save(tmp_path, model([conv("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
+    assert one(path).layers[0].K == 8
+
+
+@pytest.mark.parametrize("cut", [0, 1, 10, 1000, 40000, 79000])
+def test_truncated_files(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "cut.onnx"
+    path.write_bytes((LIGHT / "light_resnet50.onnx").read_bytes()[:cut])
+    assert "not an ONNX model" in message(str(path))
+
+
+def test_random_bytes_give_errors_and_nothing_else(tmp_path: Path) -> None:
+    generator = random.Random(1)
+    sound = (LIGHT / "light_squeezenet.onnx").read_bytes()
+    path = tmp_path / "random.onnx"
+    for _ in range(60):
+        path.write_bytes(generator.randbytes(generator.randrange(1, 400)))
+        assert read(str(path), ReadOptions())[1]
+    for _ in range(150):  # one damaged byte: an error or a network, never an exception
+        broken = bytearray(sound)
+        broken[generator.randrange(len(broken))] = generator.randrange(256)
+        path.write_bytes(broken)
+        network, errors = read(str(path), ReadOptions())
+        assert network is not None or len(errors) == 1
+
+
+def damage(graph: Any, generator: random.Random) -> None:
+    """Changes one thing in a graph that the format allows and no exporter writes."""
+    node = generator.choice(graph.node)
+    kind = generator.randrange(8)
+    odd = generator.choice([0, -1, 7, 2**31, 2**62, -(2**63)])
+    if kind == 0 and node.attribute:
+        attribute = generator.choice(node.attribute)
+        attribute.ints[:] = [odd] * generator.randrange(5)
+    elif kind == 1 and node.attribute:
+        generator.choice(node.attribute).type = generator.randrange(14)
+    elif kind == 2:
+        node.input[:] = [
+            generator.choice(["", "nowhere", *graph.node[-1].output]) for _ in range(generator.randrange(4))
+        ]
+    elif kind == 3:
+        node.output[:] = list(node.output)[: generator.randrange(2)]
+    elif kind == 4:
+        node.op_type = generator.choice(
+            ["Conv", "ConvTranspose", "QLinearConv", "If", "Loop", "Scan", "Reshape", "Foo"]
+        )
+    elif kind == 5:
+        generator.choice(graph.initializer).dims[:] = [abs(odd) % 2**40, 3, odd, 3][: generator.randrange(5)]
+    elif kind == 6:
+        generator.choice(graph.initializer).data_type = generator.choice([0, 1, 2, 7, 10, 17])
+    else:
+        node.domain = generator.choice(["com.microsoft", "x"])
+
+
+def test_damaged_graphs_give_errors_and_nothing_else(tmp_path: Path) -> None:
+    generator = random.Random(5)
+    for _ in range(300):
+        proto = onnx.load(LIGHT / "light_squeezenet.onnx")
+        for _ in range(generator.randrange(1, 5)):
+            damage(proto.graph, generator)
+        network, errors = read(save(tmp_path, proto), ReadOptions(batch=generator.choice([None, 4])))
+        assert network is not None or len(errors) == 1
+
+
+def test_a_convolution_without_inputs(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Conv", [], ["a"], name="c"), helper.make_node("Relu", ["x"], ["y"])]
+    assert message(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"])))
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    assert "No such file" in message(str(tmp_path / "none.onnx"))
+    assert "not a regular file" in message(str(tmp_path))
+
+
+def in_little_memory(path: str, megabytes: int) -> str:
+    """Reads `path` in another process; its output, after checking peak memory."""
+    code = (
+        "from convlint.readers import ReadOptions\nfrom convlint.readers.onnx.reader import read\n"
+        f"network, errors = read({path!r}, ReadOptions())\n"
+        "print(len(network.layers) if network else 0, [e.message for e in errors], "
+        "int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) // 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    used = int(done.stdout.split()[-1])
+    assert used < megabytes, f"{used} MB"
+    return done.stdout
+
+
+def test_a_million_nodes(tmp_path: Path) -> None:
+    unit = model([helper.make_node("Relu", ["x"], ["y"])], [], []).SerializeToString()
+    proto = onnx.ModelProto()
+    proto.ParseFromString(unit)
+    node = proto.graph.node[0].SerializeToString()
+    body = (field(1, len(node)) + node) * 1_000_000  # GraphProto.node
+    path = tmp_path / "million.onnx"
+    path.write_bytes(field(7, len(body)) + body)
+    assert "more than 100,000 nodes" in in_little_memory(str(path), 500)
+
+
+def test_large_weights_inside_the_file_are_not_loaded(tmp_path: Path) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4096, 4096, 3, 3])
+    path = tmp_path / "large.onnx"
+    save_with_zeros(path, model([conv("x", "y")], [value("x", [2, 4096, 8, 8])], ["y"]), tensor, 4 * 4096 * 4096 * 9)
+    assert path.stat().st_size > 600_000_000
+    assert in_little_memory(str(path), 300).startswith("1 []")
+
+
+def test_the_registry_knows_onnx() -> None:
+    assert getattr(find_format("a/b/Model.ONNX"), "module", None) == "onnx.reader"
+
+
+def test_two_local_functions_of_one_name(tmp_path: Path) -> None:
+    relu = helper.make_node("Relu", ["a"], ["b"])
+    body = helper.make_function("local", "Block", ["a"], ["b"], [relu], [helper.make_opsetid("", 19)])
+    proto = model([helper.make_node("Block", ["x"], ["y"], domain="local")], [value("x", [1, 3])], ["y"],
+                  functions=[body, body], domains=["local"])  # fmt: skip
+    network, errors = read(save(tmp_path, proto), ReadOptions())
+    assert network is None
+    assert "local functions cannot be inlined" in errors[0].message

@@ -1,0 +1,28 @@
+"""GitLab's code quality report."""
+
+from __future__ import annotations
+
+import json
+
+from msgspec.structs import replace
+from reports import ALIGNMENT, finding, full_report, rendered
+
+from convlint.model.location import Location
+
+
+def test_gitlab_fingerprints_are_unique_and_free_of_lines() -> None:
+    report = full_report()
+    twice = replace(report, findings=report.findings[:2] * 2)
+    issues = json.loads(rendered("gitlab", twice))
+    assert len({issue["fingerprint"] for issue in issues}) == 5
+    moved = tuple(replace(f, location=replace(f.location, line=99, end_line=99)) for f in twice.findings)
+    later = json.loads(rendered("gitlab", replace(twice, findings=moved)))
+    assert [issue["fingerprint"] for issue in later] == [issue["fingerprint"] for issue in issues]
+    assert later[1]["location"] == {"path": "nets/spec.yaml", "lines": {"begin": 99}}
+
+
+def test_gitlab_severities_and_places() -> None:
+    one = finding(ALIGNMENT, "m", Location(path="./m.onnx"), "x")
+    issues = json.loads(rendered("gitlab", full_report(findings=(one, *full_report().findings[3:]))))
+    assert [issue["severity"] for issue in issues] == ["blocker", "major", "critical", "major", "minor"]
+    assert issues[1]["location"] == {"path": "m.onnx", "lines": {"begin": 1}}

@@ -1,0 +1,90 @@
+"""Every built-in rule: its own examples, its documentation, and who silences whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from convlint.files.located_yaml import parse, read_text
+from convlint.linting.rule_examples import Outcome, run_examples
+from convlint.rulebook.book import load_rulebook
+from convlint.rulebook.folders import builtin_folder, rule_files
+from convlint.rulebook.rule import Rule
+
+RULES = load_rulebook().rules
+
+# the most specific speaks: code -> the codes that silence it
+PRECEDENCE = {
+    "CL102": {"CL101", "CL103"},
+    "CL201": {"CL101", "CL102", "CL103", "CL203"},
+    "CL104": {"CL203"},
+    "CL105": {"CL203"},
+    "CL205": {"CL203"},
+    "CL401": {"CL404"},
+    "CL601": {"CL602"},
+}
+
+
+def outcomes() -> list[tuple[Rule, int, int]]:
+    """(rule, number of the example, line) of every example of every rule, without running any."""
+    found = []
+    for rule in RULES:
+        if rule.scope == "suppression":
+            continue
+        document = parse(read_text(rule.path))
+        assert document is not None
+        examples = document.data["examples"].data
+        items = [*examples["pass"].data, *examples["fail"].data]
+        found += [(rule, number, item.span[0]) for number, item in enumerate(items)]
+    return found
+
+
+CASES = outcomes()
+_RUN: dict[str, list[Outcome]] = {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "number"), [case[:2] for case in CASES], ids=[f"{rule.info.code}:{line}" for rule, _, line in CASES]
+)
+def test_every_example_of_every_rule(rule: Rule, number: int) -> None:
+    code = rule.info.code
+    if code not in _RUN:
+        _RUN[code] = list(run_examples(rule))
+    outcome = _RUN[code][number]
+    assert outcome.problem is None, f"{outcome.path}:{outcome.line}: {outcome.problem}"
+
+
+def test_the_codes_of_a_family_have_no_gap() -> None:
+    """A code is never used twice, nor is one given up without a word: what is retired leaves a gap to be named here."""
+    families: dict[str, list[int]] = {}
+    for rule in RULES:
+        families.setdefault(rule.info.code[:-2], []).append(int(rule.info.code[-2:]))
+    assert {code: numbers for code, numbers in families.items() if numbers != list(range(1, len(numbers) + 1))} == {}
+
+
+@pytest.mark.parametrize(("code", "silenced_by"), PRECEDENCE.items())
+def test_precedence(code: str, silenced_by: set[str]) -> None:
+    rule = next(rule for rule in RULES if rule.info.code == code)
+    assert silenced_by <= rule.yields_to
+
+
+def test_no_more_than_one_rule_is_opt_in() -> None:
+    """What is worth a rule is worth being on."""
+    assert sum(rule.opt_in for rule in RULES) <= 1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+def test_every_rule_documents_itself(rule: Rule) -> None:
+    assert rule.info.source.document
+    assert rule.info.source.section
+    assert len(rule.info.rationale.split()) >= 10
+    assert not rule.info.title.endswith(".")
+    assert rule.path.endswith(f"/{rule.info.name}.yaml")
+
+
+def test_each_folder_holds_one_family() -> None:
+    families: dict[str, set[str]] = {}
+    for rule in RULES:
+        folder = rule.path.removeprefix(builtin_folder()).strip("/").split("/")[0]
+        families.setdefault(folder, set()).add(rule.info.code[:-2])
+    assert all(len(codes) == 1 for codes in families.values()), families
+    assert len(rule_files(builtin_folder())) == len(RULES)

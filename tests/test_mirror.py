@@ -1,0 +1,48 @@
+"""The tests lie where the code lies: a test file bears the name of what it tests, and inner rooms leave nothing out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+CODE, TESTS = ROOT / "convlint", ROOT / "tests"
+ROOMS = sorted(path.name for path in CODE.iterdir() if (path / "__init__.py").exists())
+# Rooms of which every module has a test file of its own.
+WHOLE = ("config", "engine", "estimate", "facts", "model", "rulebook", "verdict")
+TEST_FILES = sorted(path for room in ROOMS for path in (TESTS / room).rglob("test_*.py"))
+MODULES = sorted(path for room in WHOLE for path in (CODE / room).rglob("*.py") if path.name != "__init__.py")
+
+
+def named(path: Path | str, top: Path) -> str:
+    return Path(path).relative_to(top).as_posix()
+
+
+def test_there_is_something_to_compare() -> None:
+    assert set(WHOLE) < set(ROOMS)
+    assert len(TEST_FILES) > len(WHOLE)
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: named(path, TESTS))
+def test_each_test_file_names_what_it_tests(path: Path) -> None:
+    """A module or a package beside it; the folder's own name stands for the package that the folder mirrors."""
+    folder, name = CODE / path.parent.relative_to(TESTS), path.stem.removeprefix("test_")
+    found = (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
+    assert found or (name == folder.name and (folder / "__init__.py").exists())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: named(path, CODE))
+def test_each_module_of_the_inner_rooms_has_its_test_file(path: Path) -> None:
+    mirrored = TESTS / path.parent.relative_to(CODE) / f"test_{path.name}"
+    assert mirrored.exists()
+
+
+def test_rules_are_tested_by_family() -> None:
+    families = {path.name for path in (ROOT / "rules").iterdir() if path.is_dir()}
+    names = {path.stem.removeprefix("test_") for path in (TESTS / "rules").glob("test_*.py")}
+    assert names - families <= {"rules", "cliffs"}  # of all rules together
+
+
+def test_helpers_are_no_tests() -> None:
+    assert list((TESTS / "helpers").glob("test_*")) == []

@@ -1,0 +1,280 @@
+"""Baselines: today's findings set aside, new ones shown, those that are gone told and pruned."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from command_line import convlint
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from specs import BAD, GOOD, HEAD, ODD
+
+from convlint.cli.streams import files
+from convlint.errors import UsageError
+from convlint.verdict.baseline import Entry, parse_baseline, render
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    Path("bad.yaml").write_text(BAD)
+    Path("convlint.toml").write_text('select = ["CL102", "CL006", "CL9"]\n')
+
+
+def test_from_todays_findings_to_a_new_one() -> None:
+    formats = ["--output", "sarif=a.sarif", "--output", "junit=b.xml", "--output", "text"]
+    first = convlint("check", "bad.yaml", *formats)
+    assert first.code == 1
+    assert Path("a.sarif").exists()
+    assert Path("b.xml").exists()
+    written = convlint("check", "bad.yaml", "--write-baseline", "base.json", *formats)
+    assert (written.code, written.err) == (0, "convlint: wrote 2 findings to base.json\n")
+    same = convlint("check", "bad.yaml", "--baseline", "base.json", *formats)
+    assert (same.code, same.err) == (0, "")
+    assert "suppressed: 2 findings (2 by baseline)" in same.out
+    states = [r["suppressions"] for r in json.loads(Path("a.sarif").read_text())["runs"][0]["results"]]
+    assert [state[0]["kind"] for state in states] == ["external", "external"]
+    Path("bad.yaml").write_text(BAD + f"  - {{ name: new, {ODD} }}\n")
+    new = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "concise", "--ignore", "CL006")
+    assert new.code == 1
+    assert [line.split(": ")[0] for line in new.out.splitlines()[:-1]] == ["bad.yaml:6:21"]
+
+
+def test_moved_lines_and_other_spellings_of_the_path_change_nothing(tmp_path: Path) -> None:
+    convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    Path("bad.yaml").write_text("# one\n# two\n" + BAD.replace("{ name", "{   name"))
+    for path in ("bad.yaml", "./bad.yaml", ".//bad.yaml", str(tmp_path / "bad.yaml"), "."):
+        ran = convlint("check", path, "--baseline", "base.json")
+        assert (ran.code, ran.err) == (0, ""), path
+
+
+def test_a_baseline_is_sorted_and_reads_back() -> None:
+    Path("a.yaml").write_text(BAD)
+    convlint("check", ".", "--write-baseline", "base.json")
+    text = Path("base.json").read_text()
+    entries = list(parse_baseline(text.encode(), "base.json").values())
+    assert [(entry.path, entry.code) for entry in entries] == [
+        ("a.yaml", "CL006"), ("a.yaml", "CL102"), ("bad.yaml", "CL006"), ("bad.yaml", "CL102"),
+    ]  # fmt: skip
+    assert text.count("\n") == len(entries) + 5
+    assert render(parse_baseline(text.encode(), "x")) == text
+    convlint("check", "bad.yaml", "a.yaml", "--jobs", "2", "--write-baseline", "again.json")
+    assert Path("again.json").read_text() == text
+
+
+def test_what_no_longer_occurs_is_told_and_pruned() -> None:
+    convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    Path("bad.yaml").write_text(BAD.replace("C: 62", "C: 64").replace("padding: 3", "padding: 1"))
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json")
+    assert ran.code == 0
+    assert ran.err == (
+        "convlint: 2 findings of base.json no longer occur (CL006 bad.yaml odd, CL102 bad.yaml odd [a100]); "
+        "--prune-baseline removes them\n"
+    )
+    pruned = convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert pruned.err == "convlint: took 2 findings that no longer occur out of base.json\n"
+    assert parse_baseline(Path("base.json").read_bytes(), "x") == {}
+    assert convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline").err == ""
+
+
+def test_what_was_not_checked_may_still_occur() -> None:
+    Path("other.yaml").write_text(BAD)
+    convlint("check", ".", "--write-baseline", "base.json")
+    for arguments in (
+        ["other.yaml"],
+        ["bad.yaml", "--gpu", "t4"],
+        ["bad.yaml", "--select", "CL5"],
+        ["bad.yaml", "--ignore", "CL102"],
+    ):
+        ran = convlint("check", *arguments, "--baseline", "base.json", "--prune-baseline")
+        assert ran.err == "", arguments
+    Path("bad.yaml").write_text("version: 1\nlayers: [")
+    assert convlint("check", "bad.yaml", "--baseline", "base.json").err == ""
+    Path("bad.yaml").unlink()
+    assert "2 findings of base.json no longer occur" in convlint("check", "other.yaml", "--baseline", "base.json").err
+
+
+def test_entries_of_rules_that_are_gone_are_told() -> None:
+    Path("base.json").write_text(render({"f": Entry(fingerprint="f", code="CL999", path="bad.yaml")}))
+    assert "1 finding of base.json no longer occurs (" in convlint("check", "bad.yaml", "--baseline", "base.json").err
+
+
+def test_renewing_a_baseline_keeps_what_it_held() -> None:
+    convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    before = Path("base.json").read_text()
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "--write-baseline", "base.json")
+    assert (ran.code, Path("base.json").read_text()) == (0, before)
+
+
+def test_an_incomplete_check_writes_no_baseline() -> None:
+    Path("broken.yaml").write_text("layers: [")
+    ran = convlint("check", "bad.yaml", "broken.yaml", "--write-baseline", "base.json")
+    assert ran.code == 3
+    assert ran.err == "convlint: base.json is not written: the check is incomplete\n"
+    assert not Path("base.json").exists()
+
+
+def test_suppressed_findings_are_not_in_the_baseline() -> None:
+    Path("bad.yaml").write_text(HEAD + f"  - {{ name: odd, {ODD} }} # convlint: ignore[CL102]\n")
+    convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    assert [entry.code for entry in parse_baseline(Path("base.json").read_bytes(), "x").values()] == ["CL006"]
+
+
+START = b'{"convlint_baseline": 1, "findings": ['
+ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "base.json:1:1: is not valid JSON"),
+        (b'{\n "a": ]', "base.json:2:7: is not valid JSON"),
+        (b"[]", 'base.json:1:1: is no baseline: "convlint_baseline" is missing'),
+        (b'{\n  "convlint_baseline": 2, "findings": []}', "base.json:2:3: is a baseline of version 2;"),
+        (b'{"convlint_baseline": true, "findings": []}', "is a baseline of version True"),
+        (b'{"convlint_baseline": "1"}', "is a baseline of version '1'"),
+        (b'{"convlint_baseline": 1}', 'base.json:1:1: "findings" must be a list'),
+        (b'{"convlint_baseline": 1, "findings": {}}', '"findings" must be a list'),
+        (START + b"\n" + ENTRY.encode() + b",\n  {}]}", "base.json:3:3: must be an object with"),
+        (START + b'{"fingerprint": 3, "code": "b", "path": "c"}]}', "base.json:1:39: must be an object"),
+        (START + b'{"fingerprint": "3", "code": "b", "path": "c", "x": "y"}]}', "must be an object"),
+        (b'{"convlint_baseline": 1, "find\\u0069ngs": [3]}', "base.json:1:1: must be an object"),
+        (b'{"convlint_baseline": 1, "findings": [], "findings": [3]}', "base.json:1:1: must be an object"),
+        (b"\xff\xfe", "base.json:1:1: is not UTF-8: byte 0xff"),
+        (b'{"a":\n"\xff', "base.json:2:2: is not UTF-8"),
+        (b"[" * 100_000, "nests too deep"),
+        (b"[" * 1_000_001, "is larger than any baseline"),
+        (b'{"convlint_baseline": ' + b"9" * 5000 + b"}", "holds a number that is too large"),
+    ],
+)  # fmt: skip
+def test_wrong_baselines_are_refused_with_their_place(content: bytes, message: str) -> None:
+    Path("base.json").write_bytes(content)
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "json=out.json")
+    assert ran.code == 2
+    assert message in ran.err
+    assert not Path("out.json").exists()
+
+
+def test_baselines_that_cannot_be_read_or_written() -> None:
+    assert "baseline nowhere does not exist" in convlint("check", "bad.yaml", "--baseline", "nowhere").err
+    assert "baseline . is no file" in convlint("check", "bad.yaml", "--baseline", ".").err
+    ran = convlint("check", "bad.yaml", "--write-baseline", "no/where.json", "-o", "json=out.json")
+    assert (ran.code, "there is no folder no" in ran.err) == (2, True)
+    assert not Path("out.json").exists()
+    assert convlint("check", "bad.yaml", "--prune-baseline").code == 2
+
+
+def test_an_output_that_cannot_be_written_stops_before_anything_is_checked() -> None:
+    Path("kept.json").write_text("as it was")
+    ran = convlint("check", "bad.yaml", "-o", "json=kept.json", "-o", "sarif=no/where.sarif")
+    assert (ran.code, ran.out) == (2, "")
+    assert Path("kept.json").read_text() == "as it was"
+
+
+def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("base.json").write_text("as it was")
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "_fill", full)
+        ran = convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    assert (ran.code, "base.json cannot be written: No space left on device" in ran.err) == (2, True)
+    assert Path("base.json").read_text() == "as it was"
+    assert [path.name for path in Path().iterdir() if path.name.startswith(".")] == []
+
+
+def test_the_job_summary_gets_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    convlint("check", "bad.yaml")
+    assert Path("summary.md").read_text() == "before\n"
+    convlint("check", "bad.yaml", "-o", "github")
+    assert Path("summary.md").read_text().startswith("before\n")
+    assert "CL102" in Path("summary.md").read_text()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "no/where.md")
+    ran = convlint("check", "bad.yaml", "-o", "github")
+    assert (ran.code, ran.out) == (2, "")
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.fixed_dictionaries(
+        {"convlint_baseline": st.just(1), "findings": st.lists(_json | st.just(json.loads(ENTRY)), max_size=4)},
+        optional={"x": _json},
+    )
+    | _json
+)
+def test_no_baseline_is_a_defect_of_ours(document: object) -> None:
+    with suppress(UsageError):
+        parse_baseline(json.dumps(document, indent=1).encode(), "x")
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=60))
+def test_no_bytes_are_a_defect_of_ours(content: bytes) -> None:
+    with pytest.raises(UsageError, match=r"^x:\d+:\d+: "):
+        parse_baseline(content, "x")
+
+
+def test_good_specs_need_no_baseline() -> None:
+    Path("good.yaml").write_text(GOOD)
+    ran = convlint("check", "good.yaml", "--write-baseline", "base.json")
+    assert ran.err == "convlint: wrote 0 findings to base.json\n"
+    assert json.loads(Path("base.json").read_text()) == {"convlint_baseline": 1, "findings": []}
+
+
+def _sparse(path: str) -> None:
+    Path(path).touch()
+    os.truncate(path, 3 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (os.mkfifo, "is no file: it is a pipe"),
+        (lambda path: os.symlink("/dev/zero", path), "is no file: it is a device"),
+        (lambda path: os.symlink(path, path), "cannot be read: Too many levels"),
+        (lambda path: os.symlink("nothing", path), "is a link to nothing"),
+        (_sparse, "is larger than 8 MiB"),
+    ],
+)
+def test_odd_files_are_no_baselines(make: Callable[[str], object], message: str) -> None:
+    make("odd.json")
+    ran = convlint("check", "bad.yaml", "--baseline", "odd.json")
+    assert (ran.code, f"baseline odd.json {message}" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20), False),
+        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20 + 1), True),
+        # brackets are counted before anything is parsed, also those that stand in a text
+        (START + b'{"fingerprint": "' + b"{" * 199_998 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"{" * 199_999 + b'", "code": "b", "path": "c"}]}', True),
+        (START + b'{"fingerprint": "' + b"[" * 199_999 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"[" * 200_000 + b'", "code": "b", "path": "c"}]}', True),
+    ],
+    ids=["8 MiB", "one byte more", "200,000 objects", "one more", "200,000 lists", "one list more"],
+)
+def test_a_baseline_has_its_limits(content: bytes, refused: bool) -> None:
+    if not refused:
+        parse_baseline(content, "base.json")
+        return
+    with pytest.raises(UsageError, match="is larger than any baseline"):
+        parse_baseline(content, "base.json")
