@@ -22,7 +22,9 @@ from types import ModuleType
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from convlint.model.layer import ConvLayer, changed
+from msgspec.structs import replace
+
+from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.spec.writing import spec_text
@@ -84,10 +86,10 @@ def merged(layers: Sequence[ConvLayer]) -> tuple[ConvLayer, ...]:
     calls: Counter[ConvLayer] = Counter()
     names: dict[ConvLayer, str] = {}
     for layer in layers:
-        alike = changed(layer, {**_ALIKE, "calls": 1})
+        alike = replace(layer, **_ALIKE, calls=1)
         calls[alike] += layer.calls
         names.setdefault(alike, layer.name)
-    return tuple(changed(alike, {"name": names[alike], "calls": calls[alike]}) for alike in calls)
+    return tuple(replace(alike, name=names[alike], calls=calls[alike]) for alike in calls)
 
 
 def network_text(model: str, image: int) -> str:

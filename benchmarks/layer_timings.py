@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
+from msgspec.structs import replace
 from timings import Row, known_gpus
 
 from convlint.errors import ConvlintError
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, Pass, changed, with_output
+from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
 from convlint.model.runtime import Runtime
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -87,7 +88,7 @@ def half_of(layer: ConvLayer) -> str:
 def narrowed(layer: ConvLayer, alignment: int) -> ConvLayer:
     """The layer with the largest smaller C and K that are multiples of `alignment` and of no more, up to 8."""
     less = 8 - alignment
-    return changed(layer, {"C": (layer.C or 0) - less, "K": (layer.K or 0) - less})
+    return replace(layer, C=(layer.C or 0) - less, K=(layer.K or 0) - less)
 
 
 def _axes(text: str) -> tuple[int, int, int]:

@@ -20,12 +20,13 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import spearman
+from msgspec.structs import replace
 from timings import known_gpus
 
 from convlint.errors import ConvlintError
 from convlint.estimate import time_us
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Mode, changed
+from convlint.model.layer import ConvLayer, Mode
 from convlint.model.runtime import Runtime
 from convlint.readers import ReadOptions
 from convlint.readers.spec.reader import read
@@ -132,7 +133,7 @@ def layers_us(
     timed = []
     for layer in layers:
         layout = "NHWC" if channels_last and layer.layout == "NCHW" else layer.layout
-        layer = changed(layer, {"N": side.batch, "layout": layout})
+        layer = replace(layer, N=side.batch, layout=layout)
         time = time_us(layer, gpu, RUNTIME, mode)
         if time is None:
             raise ConvlintError(f"{layer.name} cannot be estimated on {gpu.id}")

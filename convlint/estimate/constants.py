@@ -34,11 +34,12 @@ STRIDED_POINTWISE_SHARE: Final = 0.9
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
 WINOGRAD_GAIN: Final = 4.0
-# FLOPs per clock and SM of kernels that do not tile. cuDNN's direct kernels for groups, in fp32 any, in 16 bits those of
-# NHWC whose width is no power of two (RegNet's 24 and 48 on RTX 3090). Fit: KernelBench's grouped transposed layers,
-# and RegNetX and RegNetY in pytorch-image-models' timings.
+# FLOPs per clock and SM of kernels that do not tile: cuDNN's direct ones for groups in fp32. Fit: KernelBench's grouped
+# transposed layers, which lie between 4 and 9 on all six GPUs.
 GROUPED_DIRECT: Final = 8.0
-ODD_GROUPS_FPROP: Final = 80.0
+# The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
+# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12.
+ODD_GROUPS: Final = (80.0, 18.0, 18.0)
 WIDEST_DIRECT_GROUP: Final = 32  # channels; wider ones are worth a GEMM per group. Assumed
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"before": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
@@ -137,8 +138,8 @@ HOPPER: Final = AMPERE._replace(
     most_resident=1,
     lone_tile_cost=1.0,
 )
-# tf32 convolutions still run Ampere's kernels there, whose instructions reach this share of the peak (mma against wgmma:
-# arXiv 2402.13499, table of dense tensor core throughput). Agrees with KernelBench on H100.
+# tf32 convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
+# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100.
 TF32_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)

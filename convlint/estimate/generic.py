@@ -6,7 +6,7 @@ Such kernels are bound by instructions: FLOPs per clock and SM say more of them 
 from __future__ import annotations
 
 from convlint.estimate import constants as const
-from convlint.estimate.kernels import Case, Priced, untiled
+from convlint.estimate.kernels import PASS_INDEX, Case, Priced, untiled
 
 _VECTOR_BYTES = 16
 
@@ -33,7 +33,7 @@ def _flops_per_clock(case: Case) -> float | None:
         odd = element_bytes == 2 and board.modern and not problem.nchw and (c & (c - 1) or k & (k - 1))
         if not odd:
             return None
-        return const.ODD_GROUPS_FPROP if which == "fprop" else const.GROUPED_DIRECT
+        return const.ODD_GROUPS[PASS_INDEX[which]]
     if element_bytes != 4 or (problem.D == 1 and problem.T == 1):
         return None
     vector = _VECTOR_BYTES // element_bytes
