@@ -37,8 +37,8 @@ Record = Mapping[str, str]
 def rtx_3070() -> Gpu:
     """A GPU that convlint has no file for: an RTX 3080's SMs, fewer of them.
 
-    46 SMs, 1725 MHz, 448 GB/s, 8 GB and 4 MB of L2 are from NVIDIA's GA102 whitepaper, appendix on the RTX 3070; rates
-    scaled by SMs and clock agree with the 20.3 (fp32) and 81.3 TFLOPS (fp16) that it prints.
+    NVIDIA lists 5888 CUDA cores (128 per SM), 1725 MHz, 448 GB/s and 8 GB. Rates are scaled by SMs and clock, which
+    comes to the 20.3 TFLOPS listed in fp32; 4 MB of L2 are the chip's.
     """
     gpu, sms, clock_hz = load_gpu("rtx-3080"), 46, 1.725e9
     assert gpu.boost_clock_hz is not None

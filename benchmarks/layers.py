@@ -24,6 +24,7 @@ from metrics import Predicted, clock_factors, figures, spearman
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import Gpu
+from convlint.model.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +81,13 @@ def sections(rows: Sequence[Predicted], *, each_gpu: bool) -> list[tuple[str, li
 
 
 def prices(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> dict[str, Price]:
-    """The price of narrow vectors by kind and alignment, and what the model says of channels that force them."""
+    """The price of narrow vectors by kind and alignment, and what the model says cuDNN takes for such channels."""
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for timed in rows:
         row, gpu = timed.row, gpus[timed.row.gpu]
         for alignment, us in timed.narrow_us:
-            aligned = estimate_pass(row.layer, row.which, gpu, timed.runtime)
-            narrow = estimate_pass(narrowed(row.layer, alignment), row.which, gpu, timed.runtime)
+            aligned = estimate_pass(row.layer, row.which, gpu, Runtime())
+            narrow = estimate_pass(narrowed(row.layer, alignment), row.which, gpu, Runtime())
             if aligned is not None and narrow is not None:
                 key = f"{row.source.partition(':')[2]}, alignment {alignment}"
                 found[key].append((log(us / row.measured_us), log(narrow.time_us / aligned.time_us)))

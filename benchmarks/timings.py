@@ -136,4 +136,5 @@ def with_harness(row: Row, gpu: Gpu, time_us: float) -> float:
         bytes_ = 2 * elements[1] * Dtype(row.precision).bytes
         time_us += REORDER_KERNEL_US + bytes_ / (STREAM_BANDWIDTH * gpu.dram_bytes_per_s) * 1e6
     floor = HOST_FLOOR_US.get((origin, row.precision), 0.0)
-    return (time_us**8 + floor**8) ** (1 / 8) + HARNESS_US.get(origin, 0.0)
+    joined: float = (time_us**8 + floor**8) ** (1 / 8)
+    return joined + HARNESS_US.get(origin, 0.0)
