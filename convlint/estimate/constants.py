@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from convlint.model.layer import Pass
+
 Tile = tuple[int, int]
 # How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.
 Split = Literal["never", "idle", "free", "one"]
@@ -51,6 +53,11 @@ LEAST_STEPS_PER_SPLIT: Final = 4
 # cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
 # (PyProf's and TensorFlow's lists of Tensor Core kernels have first_layer_wgrad_kernel). Library.
 FIRST_LAYER_CHANNELS: Final = 4
+# What kernels take whose loads are of 8, 4 or 2 bytes instead of 16, over those of 16. Fit: medians of CUTLASS' best
+# kernels of each alignment on RTX 3070, fp16 with fp32 sums; wgrad without a split.
+NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
+    "fprop": {8: 1.05, 4: 1.12, 2: 1.59}, "dgrad": {8: 1.02, 4: 1.11, 2: 1.30}, "wgrad": {8: 1.58, 4: 2.07, 2: 3.88},
+}  # fmt: skip
 VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
 # Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
 # and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples

@@ -25,8 +25,9 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Without misalignment only the activations are transposed, in dgrad the weights too
-    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes NCHW
-    itself, and of a 1x1 in NCHW, which is a batched product as it stands, it transposes nothing.
+    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes y as it
+    is wanted, in NCHW and with any K; and 1x1 filters on fp32 tensors in NCHW, a batched product as it stands, have
+    nothing transposed.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
@@ -35,15 +36,11 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     pixels_in, pixels_out, taps = problem.pixels_in, problem.pixels_out, problem.taps
     bytes_ = problem.groups * problem.element_bytes
     transposes = padding = 0.0
-    native = nchw and board.modern and which == "fprop"
+    writes = board.modern and which == "fprop"
+    product = writes and nchw and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded)
     for raw, wide, transposed, kept in (
-        (
-            pixels_in * raw_c,
-            pixels_in * c,
-            nchw,
-            native and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded),
-        ),
-        (pixels_out * raw_k, pixels_out * k, nchw, native),
+        (pixels_in * raw_c, pixels_in * c, nchw, product),
+        (pixels_out * raw_k, pixels_out * k, nchw, writes),
         (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad", False),
     ):
         if kept or (raw == wide and not transposed):
