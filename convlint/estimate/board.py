@@ -40,6 +40,8 @@ class Board:
         self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
         self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.COPY_BANDWIDTH)
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
+        clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
+        self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
         self.estimates: dict[object, PassEstimate | None] = {}
         self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
         self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
+from convlint.estimate.depthwise import depthwise, is_depthwise
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
@@ -22,11 +23,12 @@ _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT ker
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, TensorRT, and whether cuDNN pads channels by itself."""
+    """What of the runtime matters: the compute dtype, who chooses kernels, and whether cuDNN pads channels by itself."""
 
     compute: Dtype
     tensorrt: bool
     pads_nhwc: bool
+    native: bool  # PyTorch, which has kernels of its own; also where no framework is given
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -39,6 +41,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
+    if is_depthwise(problem):
+        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     ways: list[Priced] = []
     if tensor is None:
         ways = _on_cuda_cores(case, situation.tensorrt)
