@@ -64,6 +64,8 @@ class Board:
         else:
             peak = cuda_core_peak(gpu, compute)
             family = simt_family(gpu, tensorrt)
+            if compute == Dtype.int8:
+                family = family._replace(granule=const.DP4A_GRANULE)
         if peak is None:
             return None
         if gpu.boost_clock_hz is not None:
@@ -80,9 +82,9 @@ class Board:
             "dgrad": (family.dgrad_tiles, family),
             "wgrad": (family.wgrad_tiles, family),
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
-            "winograd": (family.tiles, family),
+            "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
-            "fft": (family.fft_tiles, complex_steps),
+            "fft": (family.fft_tiles if family.workspace else (), complex_steps),
         }
         tables = {
             name: programs(
@@ -111,6 +113,8 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
         latency *= const.INT8_LATENCY
     if tensorrt:
         setup = (const.TENSORRT_SETUP_US, *setup[1:])
+        if family is const.VOLTA:
+            family = const.VOLTA_TENSORRT
     return family._replace(
         granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
@@ -127,7 +131,9 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
         family = {
             "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
         }.get(gpu.architecture, const.SIMT)  # fmt: skip
-    return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
+    if not tensorrt:
+        return family
+    return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:]), workspace=False)
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -90,6 +90,8 @@ class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
     lone_tile_cost: float = 1.045
     fused_winograd: bool = True
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
+    workspace: bool = True  # for transforms that are not fused
+    vector_rows: bool = False  # up to a vector of channels is padded to one, and walks all taps in one row
 
 
 # The likeliest first, so that the search can skip others; ties go to the earlier.
@@ -121,6 +123,8 @@ VOLTA: Final = Family(
     weight_writes=(0.0, 0.0, 0.0),
     split=("idle", "never", "free"),
 )
+# Fit: V100, one-convolution engines of TensorRT.
+VOLTA_TENSORRT: Final = VOLTA._replace(sustained=0.95, split=("never", "never", "free"), vector_rows=True)
 # Fit: T4.
 TURING: Final = VOLTA._replace(
     wgrad_tiles=((128, 128),),
@@ -207,6 +211,7 @@ DEPTHWISE_NATIVE: Final = DepthwiseKernel(
 )
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
+DP4A_GRANULE: Final = 16
 INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.

@@ -44,6 +44,10 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if is_depthwise(problem):
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     ways: list[Priced] = []
+    if situation.tensorrt and not board.modern and (problem.R > problem.H or problem.S > problem.W):
+        plain = board.units(Dtype.fp32, True)[1]
+        if plain is not None and which == "fprop":
+            return _least(_on_cuda_cores(_case(problem, which, board, plain), True))
     if tensor is None:
         ways = _on_cuda_cores(case, situation.tensorrt)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
@@ -69,7 +73,7 @@ def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
-    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1)
+    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
     c, k = padded_channels(problem, unit.family.alignment, few)
     return Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
@@ -117,7 +121,7 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
-    few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
+    few = const.MOST_FEW_CHANNELS if board.modern else const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
