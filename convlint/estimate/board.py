@@ -133,6 +133,7 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
         }.get(gpu.architecture, const.SIMT)  # fmt: skip
     if not tensorrt:
         return family
+    # 5x5 and 7x7 reach 13 to 15.5 TFLOP/s on V100, what implicit GEMM does: neither FFT nor Winograd with a workspace.
     return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:]), workspace=False)
 
 

@@ -90,7 +90,7 @@ class Family(NamedTuple):  # as a dataclass it would cost 2 ms of start-up
     lone_tile_cost: float = 1.045
     fused_winograd: bool = True
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
-    workspace: bool = True  # for transforms that are not fused
+    workspace: bool = True  # granted, so that transforms need not be fused
     vector_rows: bool = False  # up to a vector of channels is padded to one, and walks all taps in one row
 
 
@@ -123,6 +123,8 @@ VOLTA: Final = Family(
     weight_writes=(0.0, 0.0, 0.0),
     split=("idle", "never", "free"),
 )
+# TensorRT does not split fprop: with 32 channels of one tap a step, fp16 rows at N = 1 take 0.8 to 0.9 us a step, the
+# latency that cuDNN's rows gave. Accumulating in fp16, it feeds the Tensor Cores better; C = 3 takes the time of C = 8.
 # Fit: V100, one-convolution engines of TensorRT.
 VOLTA_TENSORRT: Final = VOLTA._replace(sustained=0.95, split=("never", "never", "free"), vector_rows=True)
 # Fit: T4.
@@ -205,12 +207,13 @@ DEPTHWISE_FP16: Final = DepthwiseKernel(
     bandwidth=0.75, per_output=0.56, per_tap=0.056, per_input=0.44, small_filter=0.3, row=20, wgrad_factor=3.0
 )
 # PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
-# block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad and wgrad: 2.7 and 11.9 times fprop in one report.
+# block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad, wgrad: 2.7 and 11.9 times fprop in one report.
 DEPTHWISE_NATIVE: Final = DepthwiseKernel(
     bandwidth=0.65, per_output=1.15, per_tap=0.17, not_unrolled=1.2, dgrad_factor=1.55, wgrad_per_tap=3.3
 )
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
+# Channels in one step of int8 on CUDA cores, four to an instruction: twice fp32's. Fit: V100, TensorRT.
 DP4A_GRANULE: Final = 16
 INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 

@@ -38,7 +38,9 @@ def depthwise(case: Case, *, tensorrt: bool, native: bool) -> Priced:
 def _priced(case: Case, kernel: DepthwiseKernel, element_bytes: int) -> Priced:
     problem, which, board = case.problem, case.which, case.board
     factor = kernel.wgrad_factor if which == "wgrad" else 1.0
-    compute_us = max(_clocks(problem, which, kernel, board.sms) / board.clocks_per_us, problem.flops / case.unit.peak * 1e6)
+    compute_us = max(
+        _clocks(problem, which, kernel, board.sms) / board.clocks_per_us, problem.flops / case.unit.peak * 1e6
+    )
     # A sector holds neighbouring pixels, so that a stride skips whole rows of x at best.
     read = min(1.0, (problem.R + 1) / problem.U) if which != "dgrad" else 1.0
     bytes_ = element_bytes * (problem.pixels_in * problem.C * read + problem.pixels_out * problem.K)
@@ -60,7 +62,9 @@ def _clocks(problem: Problem, which: Pass, kernel: DepthwiseKernel, sms: int) ->
     per_output = kernel.per_output + kernel.per_tap * taps
     if problem.R != problem.S or problem.R not in const.UNROLLED_FILTERS:
         per_output += kernel.not_unrolled
-    if kernel.dgrad_factor and which == "dgrad":  # each input point visits every tap, and asks whether its output exists
+    if (
+        kernel.dgrad_factor and which == "dgrad"
+    ):  # each input point visits every tap, and asks whether its output exists
         return kernel.dgrad_factor * per_output * problem.pixels_in * problem.K
     if kernel.small_filter and taps <= const.SMALL_FILTER and not problem.strided:
         clocks = kernel.small_filter * outputs

@@ -23,7 +23,7 @@ _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT ker
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, who chooses kernels, and whether cuDNN pads channels by itself."""
+    """What of the runtime matters: the compute dtype, whose kernels there are, and whether cuDNN pads channels itself."""
 
     compute: Dtype
     tensorrt: bool
@@ -44,9 +44,9 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if is_depthwise(problem):
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     ways: list[Priced] = []
-    if situation.tensorrt and not board.modern and (problem.R > problem.H or problem.S > problem.W):
+    if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
-        if plain is not None and which == "fprop":
+        if plain is not None:
             return _least(_on_cuda_cores(_case(problem, which, board, plain), True))
     if tensor is None:
         ways = _on_cuda_cores(case, situation.tensorrt)
@@ -59,6 +59,11 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if problem.groups > 1:
         ways.append(direct(case))
     return _least(ways)
+
+
+def _reaches_over_input(problem: Problem, which: Pass) -> bool:
+    """Whether the filter is larger than the map: TensorRT's fp16 and int8 rows of V100 run as slow as fp32 there."""
+    return which == "fprop" and (problem.R > problem.H or problem.S > problem.W)
 
 
 def _least(ways: list[Priced]) -> Priced:
@@ -121,7 +126,8 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
-    few = const.MOST_FEW_CHANNELS if board.modern else const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
+    older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
+    few = const.MOST_FEW_CHANNELS if board.modern else older
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
