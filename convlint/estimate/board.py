@@ -112,12 +112,16 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY
     if tensorrt:
-        setup = (const.TENSORRT_SETUP_US, *setup[1:])
+        setup = (_tensorrt_setup_us(gpu), *setup[1:])
         if family is const.VOLTA:
             family = const.VOLTA_TENSORRT
     return family._replace(
         granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
+
+
+def _tensorrt_setup_us(gpu: Gpu) -> float:
+    return const.TENSORRT_SETUP_ON_VOLTA_US if gpu.architecture == "volta" else const.TENSORRT_SETUP_US
 
 
 def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
@@ -134,7 +138,7 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     if not tensorrt:
         return family
     # 5x5 and 7x7 reach 13 to 15.5 TFLOP/s on V100, what implicit GEMM does: neither FFT nor Winograd with a workspace.
-    return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:]), workspace=False)
+    return family._replace(setup_us=(_tensorrt_setup_us(gpu), *family.setup_us[1:]), workspace=False)
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -44,11 +44,11 @@ UNROLLED_FILTERS: Final = (1, 3, 5)
 # Taps up to which libraries have faster kernels at stride 1. Fit: V100.
 SMALL_FILTER: Final = 9
 # Output points below which planes share the start of a block. Fit: V100.
-POINTS_OF_A_PLANE: Final = 63
+POINTS_OF_A_PLANE: Final = 56
 # Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
 UNSHARED_PLANE: Final = 2.7
 # What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
-MOST_ROW_WASTE: Final = 1.44
+MOST_ROW_WASTE: Final = 1.6
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
 # cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
@@ -186,7 +186,7 @@ class DepthwiseKernel(NamedTuple):
     per_output: float
     per_tap: float  # and output
     per_input: float = 0.0  # staging a point of x
-    small_filter: float = 0.0  # per output of small filters at stride 1, instead of the above; 0: no such kernel
+    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
     not_unrolled: float = 0.0  # more per output, where the filter is not compiled in
     per_plane: float = 0.0  # start and end of one channel of one image
     planes_per_sm: float = 0.0  # that work at once, each on one SM
@@ -196,15 +196,15 @@ class DepthwiseKernel(NamedTuple):
     wgrad_factor: float = 1.0
 
 
-# cuDNN's and TensorRT's kernels. Fit: V100, 800 rows of TensorRT in fp32 and int8, which it multiplies as fp32; wgrad
-# assumed.
+# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there;
+# wgrad assumed.
 DEPTHWISE_FP32: Final = DepthwiseKernel(
-    bandwidth=0.70, per_output=1.2, per_tap=0.185, small_filter=1.0, per_plane=126.0, planes_per_sm=2.9,
+    bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
     wgrad_factor=3.0,
 )  # fmt: skip
-# The same in fp16. Fit: V100, 400 rows of TensorRT; bf16, int8 from Turing on, and wgrad assumed.
+# The same in fp16. Fit: V100, rows of TensorRT over 40 us; bf16, int8 from Turing on, and wgrad assumed.
 DEPTHWISE_FP16: Final = DepthwiseKernel(
-    bandwidth=0.75, per_output=0.56, per_tap=0.056, per_input=0.44, small_filter=0.3, row=20, wgrad_factor=3.0
+    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.085, row=20, wgrad_factor=3.0
 )
 # PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
 # block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad, wgrad: 2.7 and 11.9 times fprop in one report.
@@ -215,6 +215,9 @@ DEPTHWISE_NATIVE: Final = DepthwiseKernel(
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
 # Channels in one step of int8 on CUDA cores, four to an instruction: twice fp32's. Fit: V100, TensorRT.
 DP4A_GRANULE: Final = 16
+# Engines of one convolution each, whose own launch is part of it; at 7 us all six groups of them come out faster, most
+# the smallest layers. Fit: V100.
+TENSORRT_SETUP_ON_VOLTA_US: Final = 10.5
 INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.

@@ -55,7 +55,7 @@ def _priced(case: Case, kernel: DepthwiseKernel, element_bytes: int) -> Priced:
 def _clocks(problem: Problem, which: Pass, kernel: DepthwiseKernel, sms: int) -> float:
     """Clocks of all SMs together that the instructions take."""
     planes, points = problem.N * problem.K, problem.P * problem.Q
-    inputs, outputs = problem.pixels_in * problem.C, problem.pixels_out * problem.K
+    outputs = problem.pixels_out * problem.K
     taps = problem.taps
     if kernel.wgrad_per_tap and which == "wgrad":
         return kernel.wgrad_per_tap * outputs * taps
@@ -66,10 +66,11 @@ def _clocks(problem: Problem, which: Pass, kernel: DepthwiseKernel, sms: int) ->
         kernel.dgrad_factor and which == "dgrad"
     ):  # each input point visits every tap, and asks whether its output exists
         return kernel.dgrad_factor * per_output * problem.pixels_in * problem.K
-    if kernel.small_filter and taps <= const.SMALL_FILTER and not problem.strided:
-        clocks = kernel.small_filter * outputs
+    if kernel.small_per_tap and taps <= const.SMALL_FILTER and not problem.strided:
+        clocks = kernel.small_per_tap * taps * outputs
     else:
-        clocks = per_output * outputs + kernel.per_input * inputs
+        staged = min(problem.U, problem.H) * min(problem.V, problem.W)  # points of x per output
+        clocks = (per_output + kernel.per_input * staged) * outputs
         if kernel.row:
             width = max(1, kernel.row // problem.V)
             clocks *= min(const.MOST_ROW_WASTE, -(-problem.Q // width) * width / problem.Q)

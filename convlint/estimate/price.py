@@ -23,7 +23,7 @@ _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT ker
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, whose kernels there are, and whether cuDNN pads channels itself."""
+    """What of the runtime matters: the compute dtype, whose kernels run, and whether cuDNN pads channels itself."""
 
     compute: Dtype
     tensorrt: bool
