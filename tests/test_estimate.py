@@ -287,13 +287,12 @@ def test_misaligned_channels_are_padded_or_refused_by_version():
     assert fprop(odd, A100, Runtime(framework="tensorrt")).padding_us == 0
 
 
-def test_depthwise_uses_no_tensor_cores_and_loses_nothing_to_tiles():
+def test_depthwise_is_bound_by_memory_and_loses_nothing_to_tiles():
     for which in PASSES:
         estimate = estimate_pass(conv(C=96, K=96, groups=96), which, A100, RUNTIME)
         assert estimate.algorithm == "direct"
         assert not estimate.tensor_cores
-        assert estimate.bound_by != "launch"
-        assert estimate.tile == (1, 1)
+        assert (estimate.bound_by, estimate.tile) == ("memory", (1, 1))
         assert estimate.lost_to_tiles_us == estimate.lost_to_waves_us == 0
     layer = conv(C=96, K=96, groups=96)
     assert estimate_layer(layer, A100, RUNTIME, "inference").grade == "A"

@@ -202,9 +202,10 @@ DEPTHWISE_FP32: Final = DepthwiseKernel(
     bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
     wgrad_factor=3.0,
 )  # fmt: skip
-# The same in fp16. Fit: V100, rows of TensorRT over 40 us; bf16, int8 from Turing on, and wgrad assumed.
+# The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
+# being in the way; bf16, int8 from Turing on, and wgrad assumed.
 DEPTHWISE_FP16: Final = DepthwiseKernel(
-    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.085, row=20, wgrad_factor=3.0
+    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20, wgrad_factor=3.0
 )
 # PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
 # block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad, wgrad: 2.7 and 11.9 times fprop in one report.
