@@ -25,8 +25,8 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Without misalignment only the activations are transposed, in dgrad the weights too
-    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes y as it
-    is wanted, in NCHW and with any K; and 1x1 filters on fp32 tensors in NCHW, a batched product as it stands, have
+    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes y as
+    it is wanted, in NCHW and with any K; and 1x1 filters on fp32 tensors in NCHW, a batched product as it stands, have
     nothing transposed.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups

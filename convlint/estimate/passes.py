@@ -112,7 +112,9 @@ def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
 
 def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
-    return Situation(compute_dtype(problem.dtype, gpu, runtime), runtime.framework == "tensorrt", pads)
+    framework = runtime.framework
+    native = framework is None or framework == "pytorch"
+    return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, native)
 
 
 def _cached(layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation) -> PassEstimate | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
+from convlint.estimate.depthwise import depthwise, is_depthwise
 from convlint.estimate.generic import generic
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
@@ -23,11 +24,12 @@ _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT ker
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, TensorRT, and whether cuDNN pads channels by itself."""
+    """What of the runtime matters: the compute dtype, whose kernels run, and whether cuDNN pads channels itself."""
 
     compute: Dtype
     tensorrt: bool
     pads_nhwc: bool
+    native: bool  # PyTorch, which has kernels of its own; also where no framework is given
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -42,10 +44,16 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
+    if is_depthwise(problem):
+        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     only = None if situation.tensorrt else generic(case)
     if only is not None:
         return only
     ways: list[Priced] = []
+    if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
+        plain = board.units(Dtype.fp32, True)[1]
+        if plain is not None:
+            return _least(_on_cuda_cores(_case(problem, which, board, plain), True))
     if tensor is None:
         ways = _on_cuda_cores(case, None if situation.compute == Dtype.tf32 else situation.tensorrt)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
@@ -65,6 +73,11 @@ def _is_too_narrow(problem: Problem, which: Pass) -> bool:
     return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
 
 
+def _reaches_over_input(problem: Problem, which: Pass) -> bool:
+    """Whether the filter is larger than the map: TensorRT's fp16 and int8 rows of V100 run as slow as fp32 there."""
+    return which == "fprop" and (problem.R > problem.H or problem.S > problem.W)
+
+
 def _least(ways: list[Priced]) -> Priced:
     return ways[0] if len(ways) == 1 else min(ways, key=_TIME)
 
@@ -77,7 +90,7 @@ def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
-    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1)
+    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
     c, k = padded_channels(problem, unit.family.alignment, few)
     return Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
@@ -124,7 +137,8 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
-    few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
+    older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
+    few = const.MOST_FEW_CHANNELS if board.modern else older
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
