@@ -109,7 +109,7 @@ def test_filters_that_are_not_compiled_in_take_longer():
     ("sizes", "measured"),
     # V100, TensorRT (lightweight-neural-architecture-search), us
     [
-        ({"N": 64, "C": 1280, "H": 50, "W": 50, "dtype": Dtype.fp32}, 2812.11),
+        ({"N": 64, "C": 1280, "H": 50, "W": 50, "dtype": Dtype.fp32}, 2812.11),
         ({"N": 128, "C": 1024, "H": 16, "W": 16, "R": 5, "S": 5, "dtype": Dtype.fp32}, 1691.8),
         ({"N": 64, "C": 160, "H": 206, "W": 206, "U": 2, "V": 2, "dtype": Dtype.fp32}, 3870.4),
         ({"N": 64, "C": 48, "H": 164, "W": 164, "dtype": Dtype.fp16}, 540.5),
