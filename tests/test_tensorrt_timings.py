@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import load_gpu

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isfinite, prod
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from convlint.estimate import estimate_layer, estimate_pass
 from convlint.gpus.gpu import gpu_names, load_gpu
