@@ -192,3 +192,43 @@ def test_main_refuses_what_it_cannot_read(run, text, message):
 def test_main_refuses_a_file_that_is_not_there(scripts, tmp_path, capsys):
     assert scripts[0].main([str(tmp_path / "absent.csv")]) == 2
     assert "absent.csv" in capsys.readouterr().err
+
+
+# ρ of efficiency at least, geometric mean of predicted over measured within, factor after one clock per GPU at most;
+# each a little below what stands in benchmarks/README.md. Rows under 100 us of eager PyTorch are its host's.
+FLOORS = {
+    ("newer_layers.csv", "2-D dense"): (0.95, (0.7, 1.0), 1.25),
+    ("newer_layers.csv", "2-D dense transposed"): (0.96, (0.7, 1.0), 1.30),
+    ("newer_layers.csv", "2-D depthwise"): (0.80, (0.6, 1.0), 1.15),
+    ("newer_layers.csv", "2-D grouped transposed"): (0.80, (0.55, 1.0), 1.1),
+    ("newer_layers.csv", "3-D dense"): (0.90, (0.8, 1.3), 1.40),
+    ("newer_layers.csv", "3-D dense transposed"): (0.75, (0.55, 1.0), 1.65),
+    ("newer_layers.csv", "3-D grouped transposed"): (0.70, (0.8, 1.3), 1.1),
+    ("newer_layers.csv", "1-D dense"): (0.90, (0.8, 1.2), 1.20),
+    ("newer_layers.csv", "1-D dense transposed"): (0.90, (0.5, 1.1), 1.65),
+    ("newer_layers.csv", "all"): (0.94, (0.7, 1.0), 1.45),
+    ("v100_tensorrt_layers.csv", "fp16 dense"): (0.975, (0.85, 1.15), 1.25),
+    ("v100_tensorrt_layers.csv", "fp32 dense"): (0.965, (0.85, 1.15), 1.22),
+    ("v100_tensorrt_layers.csv", "int8 dense"): (0.965, (0.85, 1.15), 1.26),
+    ("v100_tensorrt_layers.csv", "fp16 depthwise"): (0.97, (0.8, 1.15), 1.42),
+    ("v100_tensorrt_layers.csv", "fp32 depthwise"): (0.975, (0.8, 1.15), 1.22),
+    ("v100_tensorrt_layers.csv", "int8 depthwise"): (0.975, (0.85, 1.15), 1.16),
+}
+
+
+def test_no_kind_of_newer_layers_falls_below_its_floor(scripts):
+    layers, layer_timings = scripts
+    checked = set()
+    for path in layer_timings.DEFAULT_CSVS:
+        rows = layer_timings.read_csv(path)
+        rows = [row for row in rows if row.row.measured_us >= 100 or path.name != "newer_layers.csv"]
+        predicted = [each for _, each in layers.predict(rows, layer_timings.gpus_of(rows, {}, "test"))]
+        for title, found in layers.sections(predicted, each_gpu=False):
+            if (path.name, title) in FLOORS:
+                rho, (least, most), factor = FLOORS[path.name, title]
+                figures = layers.line(found)
+                assert figures.rho >= rho, title
+                assert least <= figures.bias <= most, title
+                assert figures.factor_clocked <= factor, title
+                checked.add((path.name, title))
+    assert checked == FLOORS.keys()

@@ -178,3 +178,17 @@ def test_main_refuses_what_it_cannot_read(run, text, message):
 def test_main_refuses_a_file_that_is_not_there(networks, tmp_path, capsys):
     assert networks.main([str(tmp_path / "absent.csv")]) == 2
     assert "absent.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("mode", "ratio", "rho"), [("inference", (0.7, 1.4), 0.4), ("training", (0.7, 1.4), 0.5)])
+def test_what_nhwc_saves_is_what_was_measured(networks, mode, ratio, rho):
+    """The median where it pays, the order of the networks, the sign, and nothing that is impossible."""
+    rows = [row for row in networks.read_rows(networks.DATA / "layout_networks.csv") if row.mode == mode]
+    specs = {row.model: networks.read_network(networks.DATA / "networks" / f"{row.model}.yaml") for row in rows}
+    gpus = networks.known_gpus((row.gpu for row in rows), {}, "test")
+    predicted = [networks.predict(row, specs[row.model], gpus[row.gpu]) for row in rows]
+    figures = networks.figures(predicted)
+    assert ratio[0] <= figures.ratio <= ratio[1]
+    assert figures.rho >= rho
+    assert figures.signs >= 0.9
+    assert networks.impossible(predicted) == []

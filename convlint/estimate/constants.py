@@ -38,7 +38,7 @@ NARROW_DGRAD_SHARE: Final = 0.14
 WINOGRAD_GAIN: Final = 4.0
 # FLOPs per clock and SM of kernels that do not tile: cuDNN's direct ones for groups in fp32. Fit: KernelBench's grouped
 # transposed layers, which lie between 4 and 9 on all six GPUs.
-GROUPED_DIRECT: Final = 8.0
+GROUPED_DIRECT: Final = 7.0
 # The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
 # RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12.
 ODD_GROUPS: Final = (80.0, 18.0, 18.0)

@@ -114,7 +114,8 @@ def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
     framework = runtime.framework
     native = framework is None or framework == "pytorch"
-    return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, native)
+    searched = runtime.cudnn_benchmark is not False
+    return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, searched, native)
 
 
 def _cached(layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation) -> PassEstimate | None:

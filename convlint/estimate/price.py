@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from convlint.estimate.transforms import transforms
 from convlint.model.layer import Dtype, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
+Transformed = Literal["never", "NCHW", "any layout"]
 _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT kernels
 
 
@@ -29,6 +31,7 @@ class Situation(Struct, frozen=True, gc=False):
     compute: Dtype
     tensorrt: bool
     pads_nhwc: bool
+    searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
 
 
@@ -53,9 +56,9 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
         if plain is not None:
-            return _least(_on_cuda_cores(_case(problem, which, board, plain), True))
+            return _least(_on_cuda_cores(_case(problem, which, board, plain), "any layout"))
     if tensor is None:
-        ways = _on_cuda_cores(case, None if situation.compute == Dtype.tf32 else situation.tensorrt)
+        ways = _on_cuda_cores(case, _transformed(situation), searched=situation.searched)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
         return _refused(case, simt, situation)
     else:
@@ -175,7 +178,7 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
-        return _on_cuda_cores(_case(problem, which, board, simt), None, below_us) if enough else []
+        return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
     here = Case(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
@@ -203,7 +206,7 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     if newer is None or simt is None:
         return newer
     if case.problem.dtype in _STORED_IN_32_BITS:
-        ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), False)
+        ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), "NCHW")
     else:
         ways = _instead_of_tensor_cores(case, simt, float("inf"))
     if case.problem.groups > 1:
@@ -212,12 +215,20 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     return replace(least, time_us=max(least.time_us, newer.time_us))
 
 
-def _on_cuda_cores(case: Case, any_layout: bool | None, below_us: float = float("inf")) -> list[Priced]:
-    """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
+def _transformed(situation: Situation) -> Transformed:
+    """tf32 is multiplied as it stands (KernelBench); a TensorRT engine brings any layout into the kernels' own."""
+    return "never" if situation.compute == Dtype.tf32 else "any layout" if situation.tensorrt else "NCHW"
+
+
+def _on_cuda_cores(
+    case: Case, transformed: Transformed, below_us: float = float("inf"), *, searched: bool = True
+) -> list[Priced]:
+    """Where CUDA cores are all there is; `transformed`: in which layouts Winograd and FFT stand beside the GEMMs."""
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
-    if any_layout is not None and (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:
-        lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
+    suits = transformed == "any layout" or (transformed == "NCHW" and problem.layout != "NHWC")
+    if suits and problem.dtype in _TRANSFORMED:
+        lowerings = transforms(problem, which, family, board.l2_bytes, searched=searched) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
