@@ -18,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import Predicted, clock_factors, figures, gains
-from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu, runtime_of, with_harness
+from timings import DEFAULT_CSV, Row, known_gpus, read_rows, runtime_of, with_harness
 
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
@@ -139,12 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConvlintError, OSError) as error:
         print(f"accuracy.py: {error}", file=sys.stderr)
         return 2
-    gpus: dict[str, Gpu] = {}
-    for name in sorted({row.gpu for row in rows}):
-        try:
-            gpus[name] = resolve_gpu(name, given)
-        except ConvlintError as error:
-            print(f"accuracy.py: {error}; its rows are left out", file=sys.stderr)
+    gpus = known_gpus((row.gpu for row in rows), given, "accuracy.py")
     rows = [row for row in rows if row.gpu in gpus]
     if not rows:
         print(f"accuracy.py: {options.csv} holds no rows to predict", file=sys.stderr)

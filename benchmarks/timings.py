@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,17 @@ def resolve_gpu(name: str, given: dict[str, str]) -> Gpu:
             if len(squeezed) > 1 and (matches(flat, squeezed) or matches(squeezed, flat)):
                 return load_gpu(gpu_id)
     raise ConvlintError(f"unknown GPU {name!r}: name it with --gpu-map '{name}=ID'")
+
+
+def known_gpus(names: Iterable[str], given: dict[str, str], script: str) -> dict[str, Gpu]:
+    """The GPUs that names of a CSV mean; says on standard error which of them is unknown, so that its rows go."""
+    gpus = {}
+    for name in sorted(set(names)):
+        try:
+            gpus[name] = resolve_gpu(name, given)
+        except ConvlintError as error:
+            print(f"{script}: {error}; its rows are left out", file=sys.stderr)
+    return gpus
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -123,4 +136,5 @@ def with_harness(row: Row, gpu: Gpu, time_us: float) -> float:
         bytes_ = 2 * elements[1] * Dtype(row.precision).bytes
         time_us += REORDER_KERNEL_US + bytes_ / (STREAM_BANDWIDTH * gpu.dram_bytes_per_s) * 1e6
     floor = HOST_FLOOR_US.get((origin, row.precision), 0.0)
-    return (time_us**8 + floor**8) ** (1 / 8) + HARNESS_US.get(origin, 0.0)
+    joined: float = (time_us**8 + floor**8) ** (1 / 8)
+    return joined + HARNESS_US.get(origin, 0.0)

@@ -2,7 +2,8 @@
 
 A pass is lowered to batched GEMMs (`lowering`, `transforms`), whose tiles are dealt over the SMs in rounds of resident
 tiles; the fastest program (`search`) gives the compute time, joined with the DRAM traffic; copies for layout and
-alignment, further kernels and the launch come on top (`price`). `constants` says where each number comes from,
+alignment, further kernels and the launch come on top (`price`). Depthwise layers have no GEMM, but kernels of their own
+(`depthwise`). `constants` says where each number comes from,
 `benchmarks/README.md` how well the whole predicts measured times.
 """
 

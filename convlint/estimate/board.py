@@ -12,6 +12,7 @@ from convlint.estimate.search import Program, programs
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
 
+_CLOCK_HZ = 1.5e9  # of boards that state none
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 # What CUDA cores multiply in place of Tensor Cores.
@@ -38,8 +39,14 @@ class Board:
         self.cc = gpu.compute_capability
         self.modern = gpu.compute_capability >= "8.0"
         self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
-        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.COPY_BANDWIDTH)
+        share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
+        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * share)
+        self.clock_hz = gpu.boost_clock_hz or _CLOCK_HZ
+        cc = gpu.compute_capability
+        self.generation = "9.0" if cc >= "9.0" else "8.6" if cc >= "8.6" else "8.0" if cc >= "8.0" else "before"
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
+        clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
+        self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
         self.estimates: dict[object, PassEstimate | None] = {}
         self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
         self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
@@ -58,10 +65,14 @@ class Board:
         gpu = self.gpu
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
+            if peak is not None and compute == Dtype.tf32 and gpu.compute_capability >= "9.0":
+                peak *= const.TF32_ON_HOPPER
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
             family = simt_family(gpu, tensorrt)
+            if compute == Dtype.int8:
+                family = family._replace(granule=const.DP4A_GRANULE)
         if peak is None:
             return None
         if gpu.boost_clock_hz is not None:
@@ -78,9 +89,9 @@ class Board:
             "dgrad": (family.dgrad_tiles, family),
             "wgrad": (family.wgrad_tiles, family),
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
-            "winograd": (family.tiles, family),
+            "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
-            "fft": (family.fft_tiles, complex_steps),
+            "fft": (family.fft_tiles if family.workspace else (), complex_steps),
         }
         tables = {
             name: programs(
@@ -99,6 +110,8 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     cc = gpu.compute_capability
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
+        if compute == Dtype.tf32:
+            family = const.AMPERE
     elif cc >= "8.0":
         family = const.AMPERE
     else:
@@ -108,10 +121,16 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY
     if tensorrt:
-        setup = (const.TENSORRT_SETUP_US, *setup[1:])
+        setup = (_tensorrt_setup_us(gpu), *setup[1:])
+        if family is const.VOLTA:
+            family = const.VOLTA_TENSORRT
     return family._replace(
         granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
+
+
+def _tensorrt_setup_us(gpu: Gpu) -> float:
+    return const.TENSORRT_SETUP_ON_VOLTA_US if gpu.architecture == "volta" else const.TENSORRT_SETUP_US
 
 
 def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
@@ -125,7 +144,10 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
         family = {
             "kepler": const.SIMT_KEPLER, "volta": const.SIMT_VOLTA, "turing": const.SIMT_TURING,
         }.get(gpu.architecture, const.SIMT)  # fmt: skip
-    return family._replace(setup_us=(const.TENSORRT_SETUP_US, *family.setup_us[1:])) if tensorrt else family
+    if not tensorrt:
+        return family
+    # 5x5 and 7x7 reach 13 to 15.5 TFLOP/s on V100, what implicit GEMM does: neither FFT nor Winograd with a workspace.
+    return family._replace(setup_us=(_tensorrt_setup_us(gpu), *family.setup_us[1:]), workspace=False)
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

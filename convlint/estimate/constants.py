@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from convlint.model.layer import Pass
+
 Tile = tuple[int, int]
 # How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.
 Split = Literal["never", "idle", "free", "one"]
@@ -20,6 +22,7 @@ LATENCY_OVERLAP: Final = 4.0
 # Share of the DRAM bandwidth that streaming kernels reach; copies, transposes and depthwise kernels reach less. Fit.
 STREAM_BANDWIDTH: Final = 0.85
 COPY_BANDWIDTH: Final = 0.60
+MODERN_COPY_BANDWIDTH: Final = 0.80
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
@@ -33,13 +36,42 @@ STRIDED_POINTWISE_SHARE: Final = 0.9
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
 WINOGRAD_GAIN: Final = 4.0
-# A depthwise wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
+# FLOPs per clock and SM of kernels that do not tile: cuDNN's direct ones for groups in fp32. Fit: KernelBench's grouped
+# transposed layers, which lie between 4 and 9 on all six GPUs.
+GROUPED_DIRECT: Final = 7.0
+# The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
+# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12.
+ODD_GROUPS: Final = (80.0, 18.0, 18.0)
+WIDEST_DIRECT_GROUP: Final = 32  # channels; wider ones are worth a GEMM per group. Assumed
+# cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
+GENERIC_VOLUME: Final = {"before": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
+GENERIC_VOLUME_DGRAD: Final = {"before": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+# A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
+# The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
+DEPTHWISE_OVERLAP: Final = 4.0
+# PyTorch asks cuDNN for depthwise fp16 in NCHW from this many channels on. Library.
+LEAST_CHANNELS_OF_CUDNN_DEPTHWISE: Final = 32
+# Square filters that PyTorch's kernel is compiled for; others loop. Library.
+UNROLLED_FILTERS: Final = (1, 3, 5)
+# Taps up to which libraries have faster kernels at stride 1. Fit: V100.
+SMALL_FILTER: Final = 9
+# Output points below which planes share the start of a block. Fit: V100.
+POINTS_OF_A_PLANE: Final = 56
+# Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
+UNSHARED_PLANE: Final = 2.7
+# What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
+MOST_ROW_WASTE: Final = 1.6
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
 # cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
 # (PyProf's and TensorFlow's lists of Tensor Core kernels have first_layer_wgrad_kernel). Library.
 FIRST_LAYER_CHANNELS: Final = 4
+# What kernels take whose loads are of 8, 4 or 2 bytes instead of 16, over those of 16. Fit: medians of CUTLASS' best
+# kernels of each alignment on RTX 3070, fp16 with fp32 sums; wgrad without a split.
+NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
+    "fprop": {8: 1.05, 4: 1.12, 2: 1.59}, "dgrad": {8: 1.02, 4: 1.11, 2: 1.30}, "wgrad": {8: 1.58, 4: 2.07, 2: 3.88},
+}  # fmt: skip
 VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
 # Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
 # and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples
@@ -76,6 +108,8 @@ class Family(NamedTuple):
     lone_tile_cost: float = 1.045
     fused_winograd: bool = True
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
+    workspace: bool = True  # granted, so that transforms need not be fused
+    vector_rows: bool = False  # up to a vector of channels is padded to one, and walks all taps in one row
 
 
 # The likeliest first, so that the search can skip others; ties go to the earlier.
@@ -107,6 +141,10 @@ VOLTA: Final = Family(
     weight_writes=(0.0, 0.0, 0.0),
     split=("idle", "never", "free"),
 )
+# TensorRT does not split fprop: with 32 channels of one tap a step, fp16 rows at N = 1 take 0.8 to 0.9 us a step, the
+# latency that cuDNN's rows gave. Accumulating in fp16, it feeds the Tensor Cores better; C = 3 takes the time of C = 8.
+# Fit: V100, one-convolution engines of TensorRT.
+VOLTA_TENSORRT: Final = VOLTA._replace(sustained=0.95, split=("never", "never", "free"), vector_rows=True)
 # Fit: T4.
 TURING: Final = VOLTA._replace(
     wgrad_tiles=((128, 128),),
@@ -127,6 +165,9 @@ HOPPER: Final = AMPERE._replace(
     most_resident=1,
     lone_tile_cost=1.0,
 )
+# tf32 convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
+# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100.
+TF32_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
@@ -158,7 +199,47 @@ SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)
 
+
+class DepthwiseKernel(NamedTuple):
+    """What a depthwise kernel spends, in clocks of one SM: on FLOPs it depends little, whichever lanes an SM has."""
+
+    bandwidth: float  # share of the DRAM bandwidth
+    per_output: float
+    per_tap: float  # and output
+    per_input: float = 0.0  # staging a point of x
+    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
+    not_unrolled: float = 0.0  # more per output, where the filter is not compiled in
+    per_plane: float = 0.0  # start and end of one channel of one image
+    planes_per_sm: float = 0.0  # that work at once, each on one SM
+    row: int = 0  # points of x in the pieces that rows are cut into; 0: not cut
+    dgrad_factor: float = 0.0  # on fprop's clocks per output, for each point of x; 0: as fprop
+    wgrad_per_tap: float = 0.0  # and output; 0: as fprop, times wgrad_factor
+    wgrad_factor: float = 1.0
+
+
+# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there;
+# wgrad assumed.
+DEPTHWISE_FP32: Final = DepthwiseKernel(
+    bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
+    wgrad_factor=3.0,
+)  # fmt: skip
+# The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
+# being in the way; bf16, int8 from Turing on, and wgrad assumed.
+DEPTHWISE_FP16: Final = DepthwiseKernel(
+    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20, wgrad_factor=3.0
+)
+# PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
+# block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad, wgrad: 2.7 and 11.9 times fprop in one report.
+DEPTHWISE_NATIVE: Final = DepthwiseKernel(
+    bandwidth=0.65, per_output=1.15, per_tap=0.17, not_unrolled=1.2, dgrad_factor=1.55, wgrad_per_tap=3.3
+)
+
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
+# Channels in one step of int8 on CUDA cores, four to an instruction: twice fp32's. Fit: V100, TensorRT.
+DP4A_GRANULE: Final = 16
+# Engines of one convolution each, whose own launch is part of it; at 7 us all six groups of them come out faster, most
+# the smallest layers. Fit: V100.
+TENSORRT_SETUP_ON_VOLTA_US: Final = 10.5
 INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.

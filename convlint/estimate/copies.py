@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import constants as const
+from convlint.estimate.board import Board
 from convlint.estimate.problem import Problem
 from convlint.model.layer import Pass
 
@@ -19,27 +20,32 @@ class Copies(Struct, frozen=True, gc=False):
 NONE = Copies(0.0, 0.0)
 
 
-def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, us_per_byte: float) -> Copies:
+def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: Board) -> Copies:
     """Each tensor in the wrong layout or with misaligned channels is read as it is and written as the kernel wants it.
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Without misalignment only the activations are transposed, in dgrad the weights too
-    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3).
+    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes y as
+    it is wanted, in NCHW and with any K; and 1x1 filters on fp32 tensors in NCHW, a batched product as it stands, have
+    nothing transposed.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
-    if not problem.nchw and ((c == raw_c and k == raw_k) or not pads):
+    nchw = problem.nchw
+    if not nchw and ((c == raw_c and k == raw_k) or not pads):
         return NONE
-    pixels_in, pixels_out, taps, nchw = problem.pixels_in, problem.pixels_out, problem.taps, problem.nchw
+    pixels_in, pixels_out, taps = problem.pixels_in, problem.pixels_out, problem.taps
     bytes_ = problem.groups * problem.element_bytes
     transposes = padding = 0.0
-    for raw, wide, transposed in (
-        (pixels_in * raw_c, pixels_in * c, nchw),
-        (pixels_out * raw_k, pixels_out * k, nchw),
-        (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad"),
+    writes = board.modern and which == "fprop"
+    product = writes and nchw and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded)
+    for raw, wide, transposed, kept in (
+        (pixels_in * raw_c, pixels_in * c, nchw, product),
+        (pixels_out * raw_k, pixels_out * k, nchw, writes),
+        (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad", False),
     ):
-        if raw == wide and not transposed:
+        if kept or (raw == wide and not transposed):
             continue
-        time = (raw + wide) * bytes_ * us_per_byte + const.COPY_KERNEL_US
+        time = (raw + wide) * bytes_ * board.copy_us_per_byte + const.COPY_KERNEL_US
         if transposed:
             transposes += time
         elif pads:

@@ -95,16 +95,17 @@ def untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
     memory_us = (
         moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
     )
-    return _priced_untiled(case, compute_us, memory_us, around)
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), around)
 
 
 def direct(case: Case) -> Priced:
-    """The kernels for depthwise and narrow groups: no Tensor Cores, no reuse beyond a filter's."""
+    """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     problem, which, board = case.problem, case.which, case.board
     factor = depthwise_factor(which)
     compute_us = problem.flops / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
     bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
-    return _priced_untiled(case, factor * compute_us, factor * bytes_ * board.copy_us_per_byte, NONE)
+    compute_us, memory_us = factor * compute_us, factor * bytes_ * board.copy_us_per_byte
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), NONE)
 
 
 def depthwise_factor(which: Pass) -> float:
@@ -112,14 +113,15 @@ def depthwise_factor(which: Pass) -> float:
     return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
-def _priced_untiled(case: Case, compute_us: float, memory_us: float, around: Copies) -> Priced:
+def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
+    """A kernel without tiles that takes `kernel_us`, which its two parts explain."""
     problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.pixels_out * problem.K
     choice = Choice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
     )
     overhead = unit.family.setup_us[PASS_INDEX[which]]
-    time = join(compute_us, memory_us) + overhead + around.transposes_us + around.padding_us
+    time = kernel_us + overhead + around.transposes_us + around.padding_us
     return Priced(unit, choice, time, overhead, around)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from convlint.estimate.basis import BASES, basis, kind_of
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.kernels import Priced, depthwise_factor, without_waves
 from convlint.estimate.precision import compute_dtype
@@ -62,6 +63,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     if problem is None:
         return None
     board, situation = board_of(gpu), _situation(problem, gpu, runtime)
+    kind, capability, rests_on = kind_of(problem), gpu.compute_capability, 0
     passes: dict[Pass, PassEstimate] = {}
     time = attainable = 0.0
     for which in PASSES:
@@ -73,9 +75,15 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         passes[which] = estimate
         time += estimate.time_us
         attainable += estimate.attainable_us
+        turned = TURNED[which] if layer.op == "conv_transpose" else which
+        rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability)))
     ratio = attainable / time
     return LayerEstimate(
-        passes=passes, time_us=time * layer.calls, attainable_us=attainable * layer.calls, grade=grade(ratio)
+        passes=passes,
+        time_us=time * layer.calls,
+        attainable_us=attainable * layer.calls,
+        grade=grade(ratio),
+        basis=BASES[rests_on],
     )
 
 
@@ -104,7 +112,10 @@ def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
 
 def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
-    return Situation(compute_dtype(problem.dtype, gpu, runtime), runtime.framework == "tensorrt", pads)
+    framework = runtime.framework
+    native = framework is None or framework == "pytorch"
+    searched = runtime.cudnn_benchmark is not False
+    return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, searched, native)
 
 
 def _cached(layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation) -> PassEstimate | None:

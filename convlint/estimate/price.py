@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +11,8 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
+from convlint.estimate.depthwise import depthwise, is_depthwise
+from convlint.estimate.generic import generic
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem
@@ -18,15 +21,18 @@ from convlint.estimate.transforms import transforms
 from convlint.model.layer import Dtype, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
+Transformed = Literal["never", "NCHW", "any layout"]
 _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT kernels
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, TensorRT, and whether cuDNN pads channels by itself."""
+    """What of the runtime matters: the compute dtype, whose kernels run, and whether cuDNN pads channels itself."""
 
     compute: Dtype
     tensorrt: bool
     pads_nhwc: bool
+    searched: bool  # all algorithms were tried; else heuristics picked one
+    native: bool  # PyTorch, which has kernels of its own; also where no framework is given
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -35,13 +41,24 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
     """
     tensor, simt = board.units(situation.compute, situation.tensorrt)
+    if tensor is not None and _is_too_narrow(problem, which) and not situation.tensorrt:
+        tensor = None
     unit = tensor or simt
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
+    if is_depthwise(problem):
+        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
+    only = None if situation.tensorrt else generic(case)
+    if only is not None:
+        return only
     ways: list[Priced] = []
+    if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
+        plain = board.units(Dtype.fp32, True)[1]
+        if plain is not None:
+            return _least(_on_cuda_cores(_case(problem, which, board, plain), "any layout"))
     if tensor is None:
-        ways = _on_cuda_cores(case, situation.tensorrt)
+        ways = _on_cuda_cores(case, _transformed(situation), searched=situation.searched)
     elif not (situation.pads_nhwc or problem.nchw or _aligned(case)):
         return _refused(case, simt, situation)
     else:
@@ -51,6 +68,17 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if problem.groups > 1:
         ways.append(direct(case))
     return _least(ways)
+
+
+def _is_too_narrow(problem: Problem, which: Pass) -> bool:
+    """Whether fp32 tensors in NCHW have so few channels that libraries multiply them on CUDA cores, as they stand."""
+    few = problem.C // problem.groups < const.FIRST_LAYER_CHANNELS
+    return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
+
+
+def _reaches_over_input(problem: Problem, which: Pass) -> bool:
+    """Whether the filter is larger than the map: TensorRT's fp16 and int8 rows of V100 run as slow as fp32 there."""
+    return which == "fprop" and (problem.R > problem.H or problem.S > problem.W)
 
 
 def _least(ways: list[Priced]) -> Priced:
@@ -65,7 +93,7 @@ def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
-    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1)
+    few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
     c, k = padded_channels(problem, unit.family.alignment, few)
     return Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
@@ -76,8 +104,7 @@ def _aligned(case: Case) -> bool:
 
 
 def _copies(case: Case, situation: Situation) -> Copies:
-    us_per_byte = case.board.copy_us_per_byte
-    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, us_per_byte=us_per_byte)
+    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
 def _direct_us(case: Case) -> float:
@@ -113,13 +140,33 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
 def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
-    few = const.MOST_FEW_CHANNELS if board.modern else const.FIRST_LAYER_CHANNELS
+    older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
+    few = const.MOST_FEW_CHANNELS if board.modern else older
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
+    if board.modern and not situation.tensorrt:
+        ways += _with_narrow_vectors(case, ways[0].time_us)
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, _direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _with_narrow_vectors(case: Case, below_us: float) -> list[Priced]:
+    """Misaligned NHWC as it stands, without a copy: loads shorter than 16 bytes, where that takes less."""
+    problem, which, board, unit = case.problem, case.which, case.board, case.unit
+    c, k = problem.C, problem.K
+    if problem.nchw or problem.groups > 1 or (case.c, case.k) == (c, k) or c <= const.FIRST_LAYER_CHANNELS:
+        return []
+    if problem.element_bytes == 1:  # int8 and fp8 have no such kernels
+        return []
+    load_bytes = (c | k) * problem.element_bytes
+    load_bytes &= -load_bytes  # the largest power of two that divides both rows
+    share = 1 / const.NARROW_VECTORS[which][min(load_bytes, 8)]
+    found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
+    lowerings = [replace(lowering, peak_share=share * lowering.peak_share) for lowering in found]
+    here = Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
+    return least_tiled(here, lowerings, NONE, below_us)
 
 
 def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Priced]:
@@ -131,15 +178,15 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
-        return _on_cuda_cores(_case(problem, which, board, simt), True, below_us) if enough else []
+        return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
     here = Case(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if least_us >= spare_us or join(least_us, case.moved * board.us_per_byte) >= spare_us:
         return narrow
-    groups, us_per_byte = problem.groups, board.copy_us_per_byte
-    around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, us_per_byte=us_per_byte)
+    groups = problem.groups
+    around = copies(problem, which, problem.C // groups, problem.K // groups, pads=False, board=board)
     lowerings = implicit_gemm(problem, which, simt.family, c, k, tensor=False)
     return narrow + least_tiled(here, lowerings, around, below_us)
 
@@ -159,7 +206,7 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     if newer is None or simt is None:
         return newer
     if case.problem.dtype in _STORED_IN_32_BITS:
-        ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), False)
+        ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), "NCHW")
     else:
         ways = _instead_of_tensor_cores(case, simt, float("inf"))
     if case.problem.groups > 1:
@@ -168,12 +215,20 @@ def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | No
     return replace(least, time_us=max(least.time_us, newer.time_us))
 
 
-def _on_cuda_cores(case: Case, any_layout: bool, below_us: float = float("inf")) -> list[Priced]:
-    """Where CUDA cores are all there is. Winograd and FFT kernels are NCHW; `any_layout`: the library sees to that."""
+def _transformed(situation: Situation) -> Transformed:
+    """tf32 is multiplied as it stands (KernelBench); a TensorRT engine brings any layout into the kernels' own."""
+    return "never" if situation.compute == Dtype.tf32 else "any layout" if situation.tensorrt else "NCHW"
+
+
+def _on_cuda_cores(
+    case: Case, transformed: Transformed, below_us: float = float("inf"), *, searched: bool = True
+) -> list[Priced]:
+    """Where CUDA cores are all there is; `transformed`: in which layouts Winograd and FFT stand beside the GEMMs."""
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
-    if (any_layout or problem.layout != "NHWC") and problem.dtype in _TRANSFORMED:
-        lowerings = transforms(problem, which, family, board.l2_bytes) + lowerings
+    suits = transformed == "any layout" or (transformed == "NCHW" and problem.layout != "NHWC")
+    if suits and problem.dtype in _TRANSFORMED:
+        lowerings = transforms(problem, which, family, board.l2_bytes, searched=searched) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)

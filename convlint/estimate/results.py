@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from convlint.estimate.basis import Basis
 from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype, Pass
 
@@ -64,6 +65,7 @@ class LayerEstimate(Struct, frozen=True, kw_only=True):
     time_us: float
     attainable_us: float
     grade: str
+    basis: Basis  # of the pass that rests on least
 
 
 def grade(ratio: float) -> str:

@@ -83,11 +83,12 @@ def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
 
 def _estimate(gpu: str, estimate: LayerEstimate | None) -> dict[str, Any]:
     if estimate is None:
-        return {"gpu": clean(gpu), "grade": None, "time_us": None, "passes": {}}
+        return {"gpu": clean(gpu), "grade": None, "time_us": None, "basis": None, "passes": {}}
     return {
         "gpu": clean(gpu),
         "grade": estimate.grade,
         "time_us": number(estimate.time_us),
+        "basis": estimate.basis,
         "passes": {which: _pass(estimate.passes[which]) for which in PASSES if which in estimate.passes},
     }
 

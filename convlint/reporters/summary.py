@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import costs_nothing, duration, plural, time_and_loss, totals
+from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, time_and_loss, totals
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
@@ -17,6 +17,7 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
     lines = _table(report, paint, glyphs, width)
     notes = [
         *_verdicts(report, paint, glyphs, width),
+        *_basis(report, glyphs, width),
         *_free(report),
         *_not_checked(report, glyphs, width),
         *_suppressed(report),
@@ -105,6 +106,14 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
         if total.grade is not None:
             letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
             first = first.replace(f"grade {total.grade}", f"grade {letter}", 1)
+        lines += [f"  {first}", *(f"    {line}" for line in rest)]
+    return lines
+
+
+def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
+    lines = []
+    for note in basis_notes(report):
+        first, *rest = wrap(_shown(note, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines
 

@@ -38,6 +38,25 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
+
+
+def basis_notes(report: Report) -> list[str]:
+    """For each target on which some times do not rest on timings of its generation: what they rest on, and how many."""
+    notes = []
+    for gpu in report.targets:
+        bases = [estimate.basis for entry in report.layers if (estimate := entry.estimates.get(gpu)) is not None]
+        parts = [
+            f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
+            for basis, text in _BASES.items()
+            if basis in bases
+        ]
+        if parts:
+            where = f" on {gpu}" if len(report.targets) > 1 else ""
+            notes.append(f"times{where}: {', '.join(parts)}")
+    return notes
+
+
 def coverage(report: Report) -> str:
     """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`."""
     counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]

@@ -7,6 +7,7 @@ from convolutions import A100, RUNTIME, conv, fprop
 from msgspec.structs import replace
 
 from convlint.estimate import estimate_pass
+from convlint.estimate.board import board_of
 from convlint.estimate.copies import copies
 from convlint.estimate.problem import problem_of
 from convlint.gpus.gpu import load_gpu
@@ -36,7 +37,7 @@ def test_auto_layout_is_the_best():
 
 def test_misaligned_channels_are_padded_or_refused_by_version():
     odd, even = conv(C=62, K=128), conv(C=64, K=128)
-    padded, aligned = fprop(odd), fprop(even)
+    padded, aligned = fprop(odd, load_gpu("v100")), fprop(even, load_gpu("v100"))
     assert padded.tensor_cores
     assert padded.padding_us > 0 == aligned.padding_us
     assert padded.time_us == pytest.approx(aligned.time_us + padded.padding_us)
@@ -54,27 +55,57 @@ PIXELS = 2 * 10 * 12
 
 
 @pytest.mark.parametrize(
-    ("layout", "which", "c", "pads", "transposes", "padding"),
+    ("gpu", "layout", "which", "c", "pads", "transposes", "padding"),
     [
         # (elements read and written, kernels) of each cause
-        ("NHWC", "fprop", 6, True, (0, 0), (0, 0)),
-        ("NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
-        ("NHWC", "fprop", 8, False, (0, 0), (0, 0)),  # an engine has its tensors padded already
-        ("NCHW", "fprop", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
-        ("NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
-        ("NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
-        ("NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
-        ("NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
+        ("v100", "NHWC", "fprop", 6, True, (0, 0), (0, 0)),
+        ("v100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
+        ("v100", "NHWC", "fprop", 8, False, (0, 0), (0, 0)),  # an engine has its tensors padded already
+        ("v100", "NCHW", "fprop", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("v100", "NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("v100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
+        ("v100", "NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
+        ("v100", "NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
+        # from cc 8.0 on, fprop writes y as it is wanted
+        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
+        ("a100", "NCHW", "fprop", 6, True, (PIXELS * 12, 1), (0, 0)),
+        ("a100", "NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("a100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
     ],
 )
-def test_what_is_copied(layout, which, c, pads, transposes, padding):
-    problem = problem_of(conv(**SMALL, layout=layout))
-    found = copies(problem, which, c, 16, pads=pads, us_per_byte=0.5)
-    expected = [2 * elements * 0.5 + 5.0 * kernels for elements, kernels in (transposes, padding)]
+def test_what_is_copied(gpu, layout, which, c, pads, transposes, padding):
+    problem, board = problem_of(conv(**SMALL, layout=layout)), board_of(load_gpu(gpu))
+    found = copies(problem, which, c, 16, pads=pads, board=board)
+    expected = [2 * elements * board.copy_us_per_byte + 5.0 * kernels for elements, kernels in (transposes, padding)]
     assert [found.transposes_us, found.padding_us] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "transposed"),
+    [
+        ({"R": 1, "S": 1, "dtype": Dtype.fp32}, False),  # a batched product as it stands
+        ({"R": 1, "S": 1, "dtype": Dtype.fp16}, True),
+        ({"R": 1, "S": 1, "U": 2, "V": 2, "dtype": Dtype.fp32}, True),
+        ({"R": 1, "S": 1, "PadD": 1, "dtype": Dtype.fp32}, True),
+        ({"dtype": Dtype.fp32}, True),
+    ],
+)
+def test_a_1x1_on_fp32_tensors_is_not_transposed(sizes, transposed):
+    problem = problem_of(conv(**{**SMALL, "C": 8, "layout": "NCHW"} | sizes))
+    found = copies(problem, "fprop", 8, 16, pads=True, board=board_of(A100))
+    assert (found.transposes_us > 0) is transposed
 
 
 @pytest.mark.parametrize(("cudnn", "tensor_cores"), [("7.6.2", False), ("7.6.3", True), (None, True)])
 def test_the_release_that_pads(cudnn, tensor_cores):
     runtime = Runtime(cudnn=None if cudnn is None else Version(cudnn))
     assert fprop(conv(C=62, K=128), load_gpu("v100"), runtime).tensor_cores is tensor_cores
+
+
+@pytest.mark.parametrize(("C", "loads"), [(60, 1.05), (62, 1.12)])
+def test_narrow_vectors_are_loaded_where_that_is_less_than_a_copy(C, loads):
+    """Large tensors would take longer to copy; CUTLASS' prices of 8, 4 and 2 bytes bound what is left."""
+    odd, even = (fprop(conv(N=256, H=56, W=56, C=c, K=256)) for c in (C, 64))
+    assert odd.padding_us == 0
+    assert 1 < odd.time_us / even.time_us <= loads
+    assert fprop(conv(N=1, H=7, W=7, C=61, K=512, dtype=Dtype.int8), A100).padding_us > 0  # no such kernels

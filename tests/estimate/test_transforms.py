@@ -39,7 +39,7 @@ BIG_CACHE, NO_CACHE = 10**12, 0
 
 def lowered(which="fprop", l2_bytes=BIG_CACHE, **sizes):
     layer = conv(**{"N": 32, "C": 128, "K": 96, "dtype": Dtype.fp32, "H": 28, "W": 28} | sizes)
-    return transforms(problem_of(layer), which, const.SIMT, l2_bytes)
+    return transforms(problem_of(layer), which, const.SIMT, l2_bytes, searched=True)
 
 
 def kinds(which="fprop", **sizes):
@@ -93,3 +93,11 @@ def test_what_l2_cannot_hold_is_written_and_read():
     tiles = 32 * 49
     assert small == tensors
     assert large == tensors + 144 * (1.5 * tiles * 128 + 3 * 128 * 96 + 1.5 * tiles * 96)
+
+
+@pytest.mark.parametrize(("benchmark", "algorithm"), [(True, "fft"), (None, "fft"), (False, "implicit-gemm")])
+def test_what_needs_a_workspace_is_found_by_a_search(benchmark, algorithm):
+    """Without a word on it, the best is taken to be found."""
+    layer = conv(N=64, C=256, K=256, H=28, W=28, R=9, S=9, layout="NCHW", dtype=Dtype.fp32)
+    runtime = Runtime(tf32=False, framework="pytorch", cudnn_benchmark=benchmark)
+    assert estimate_pass(layer, "fprop", load_gpu("v100"), runtime).algorithm == algorithm

@@ -25,7 +25,7 @@ def test_json_keys_are_the_contracts() -> None:
         "DilH", "DilW", "groups", "dtype", "layout", "estimates",
     ]  # fmt: skip
     (estimate,) = document["layers"][0]["estimates"]
-    assert list(estimate) == ["gpu", "grade", "time_us", "passes"]
+    assert list(estimate) == ["gpu", "grade", "time_us", "basis", "passes"]
     assert list(estimate["passes"]) == ["fprop", "wgrad"]
     assert estimate["passes"]["fprop"] == {
         "gemm": {"M": 3211264, "N": 64, "K": 147, "batch": 1}, "flops": 60423143424, "bytes": 488000000,
@@ -60,7 +60,7 @@ def test_json_of_what_is_unknown() -> None:
     (layer,) = document["layers"]
     assert [layer[key] for key in ("line", "column", "N", "P", "PadH", "dtype")] == [None] * 6
     assert layer["layout"] == "auto"
-    assert layer["estimates"] == [{"gpu": "a100", "grade": None, "time_us": None, "passes": {}}]
+    assert layer["estimates"] == [{"gpu": "a100", "grade": None, "time_us": None, "basis": None, "passes": {}}]
     assert [document["summary"][key] for key in ("grade", "time_us", "lost_us")] == [None] * 3
 
 

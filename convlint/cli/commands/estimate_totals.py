@@ -8,7 +8,7 @@ from convlint.estimate import grade
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
-from convlint.reporters.words import place, plural
+from convlint.reporters.words import basis_notes, place, plural
 
 
 class Total(Struct, frozen=True, kw_only=True):
@@ -91,6 +91,9 @@ def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
+    for note in basis_notes(report):
+        first, *rest = wrap(_shown(note, glyphs), width - 2)
+        lines += [f"  {first}", *(f"    {line}" for line in rest)]
     if report.errors:
         lines.append("")
     for error in report.errors:

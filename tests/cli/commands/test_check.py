@@ -331,7 +331,7 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
     for layer in found["layers"]:
         assert list(layer) == LAYER
         for estimate in layer["estimates"]:
-            assert list(estimate) == ["gpu", "grade", "time_us", "passes"]
+            assert list(estimate) == ["gpu", "grade", "time_us", "basis", "passes"]
             for entry in estimate["passes"].values():
                 assert list(entry) == PASS
                 assert list(entry["gemm"]) == ["M", "N", "K", "batch"]

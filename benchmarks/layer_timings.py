@@ -1,0 +1,183 @@
+"""The newer published timings of single layers: reading each CSV by its columns, and what ran its rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from msgspec.structs import replace
+from timings import Row, known_gpus
+
+from convlint.errors import ConvlintError
+from convlint.gpus.gpu import Gpu, load_gpu
+from convlint.model.gemm import flops
+from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
+from convlint.model.runtime import Runtime
+
+DATA = Path(__file__).resolve().parent / "data"
+DEFAULT_CSVS = tuple(DATA / f"{name}.csv" for name in ("newer_layers", "v100_tensorrt_layers", "alignment_pairs"))
+HALVES = ("fit", "held")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One measured pass: `row.source` names its kind, "file:kind". `narrow_us` by elements in one vector load."""
+
+    row: Row
+    runtime: Runtime
+    narrow_us: tuple[tuple[int, float], ...] = ()
+
+
+Record = Mapping[str, str]
+
+
+def rtx_3070() -> Gpu:
+    """A GPU that convlint has no file for: an RTX 3080's SMs, fewer of them.
+
+    NVIDIA lists 5888 CUDA cores (128 per SM), 1725 MHz, 448 GB/s and 8 GB. Rates are scaled by SMs and clock, which
+    comes to the 20.3 TFLOPS listed in fp32; 4 MB of L2 are the chip's.
+    """
+    gpu, sms, clock_hz = load_gpu("rtx-3080"), 46, 1.725e9
+    assert gpu.boost_clock_hz is not None
+    scale = sms * clock_hz / (gpu.sms * gpu.boost_clock_hz)
+    return replace(
+        gpu, id="rtx-3070", name="NVIDIA GeForce RTX 3070", sms=sms, boost_clock_hz=clock_hz, dram_bytes_per_s=448e9,
+        memory_bytes=8 * 2**30, l2_bytes=4 * 2**20,
+        peak_flops={kind: peak * scale for kind, peak in gpu.peak_flops.items()},
+    )  # fmt: skip
+
+
+def gpus_of(rows: Sequence[Timed], given: dict[str, str], script: str) -> dict[str, Gpu]:
+    """The GPUs of some rows, by their names in the CSV; unknown ones are said and left out."""
+    names = {timed.row.gpu for timed in rows}
+    own = {"rtx-3070": rtx_3070} if "rtx-3070" not in given else {}
+    gpus = {name: make() for name, make in own.items() if name in names}
+    return gpus | known_gpus(names - set(gpus), given, script)
+
+
+def read_csv(path: Path) -> list[Timed]:
+    """The rows of a CSV of any of the three kinds; raises ConvlintError where one cannot be read."""
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        columns = set(reader.fieldnames or ())
+        known = next((read for needed, read in _READERS if needed <= columns), None)
+        if known is None:
+            wanted = "; ".join(", ".join(sorted(needed)) for needed, _ in _READERS)
+            raise ConvlintError(f"{path}: columns of no known kind; each has one of: {wanted}")
+        rows = []
+        for number, record in enumerate(reader, start=2):
+            try:
+                rows.append(known(record))
+            except (KeyError, TypeError, ValueError) as error:
+                raise ConvlintError(f"{path}:{number}: {error!r}") from error
+    return _joined(rows)
+
+
+def half_of(layer: ConvLayer) -> str:
+    """Which half a layer belongs to, whatever its GPU, element type, batch and pass: both halves share no shape."""
+    shape = (
+        layer.op, layer.C, layer.D, layer.H, layer.W, layer.K, layer.T, layer.R, layer.S, layer.StrideD, layer.U,
+        layer.V, layer.PadD, layer.PadH, layer.PadW, layer.DilD, layer.DilH, layer.DilW, layer.groups,
+    )  # fmt: skip
+    return HALVES[crc32(repr(shape).encode()) % 2]
+
+
+def narrowed(layer: ConvLayer, alignment: int) -> ConvLayer:
+    """The layer with the largest smaller C and K that are multiples of `alignment` and of no more, up to 8."""
+    less = 8 - alignment
+    return replace(layer, C=(layer.C or 0) - less, K=(layer.K or 0) - less)
+
+
+def _axes(text: str) -> tuple[int, int, int]:
+    """D, H and W of "1x2x3"; two numbers lack D, one stands for W alone."""
+    numbers = [int(part) for part in text.split("x")]
+    if not 1 <= len(numbers) <= 3:
+        raise ValueError(f"not one to three sizes: {text!r}")
+    missing: list[int] = [-1] * (3 - len(numbers))
+    D, H, W = [*missing, *numbers]
+    return D, H, W
+
+
+def _timed(kind: str, record: Record, which: Pass, layer: ConvLayer, us: str, runtime: Runtime) -> Timed:
+    layer, time = with_output(layer), float(us)
+    count = flops(layer)
+    if not count or not 0 < time < float("inf"):
+        raise ValueError(f"a layer of {count} FLOPs in {us} us")
+    precision = "" if layer.dtype is None else layer.dtype.value
+    return Timed(row=Row(record["gpu"], precision, which, kind, layer, time, count), runtime=runtime)
+
+
+def _sizes(record: Record, *names: str) -> dict[str, int]:
+    return {name: int(record[name]) for name in names}
+
+
+def _kernelbench(record: Record) -> Timed:
+    """Eager PyTorch, forward; fp32 tensors, multiplied as the row's dtype says, by what the heuristics pick."""
+    dims = {"NCW": 1, "NCHW": 2, "NCDHW": 3}[record["layout"]]
+    (stride_d, U, V), (pad_d, pad_h, pad_w), (dil_d, dil_h, dil_w) = (
+        _axes(record[key]) for key in ("stride", "pad", "dil")
+    )
+    transposed, groups = record["transposed"] == "1", int(record["groups"])
+    if dims < 3:
+        stride_d, pad_d, dil_d = 1, 0, 1
+    layer = ConvLayer(
+        name="row", op="conv_transpose" if transposed else "conv", dims=dims,
+        **_sizes(record, "N", "C", "D", "H", "W", "K", "T", "R", "S"),  # type: ignore[arg-type]
+        StrideD=stride_d, U=abs(U), V=V, PadD=pad_d, PadD_end=pad_d, PadH=max(0, pad_h), PadH_end=max(0, pad_h),
+        PadW=pad_w, PadW_end=pad_w, DilD=dil_d, DilH=abs(dil_h), DilW=dil_w, groups=groups, dtype=Dtype.fp32,
+        layout="NCHW", bias=record["bias"] == "bias",
+    )  # fmt: skip
+    shared = "dense" if groups == 1 else "depthwise" if groups == layer.C else "grouped"
+    kind = f"kernelbench:{dims}-D {shared}{' transposed' if transposed else ''}"
+    runtime = Runtime(framework="pytorch", cudnn_benchmark=False, tf32=record["dtype"] == "tf32")
+    return _timed(kind, record, "fprop", layer, record["us"], runtime)
+
+
+def _tensorrt(record: Record) -> Timed:
+    """An engine of one layer, in the layout that TensorRT chose."""
+    sizes = _sizes(record, "N", "C", "H", "W", "K", "R", "S")
+    stride, pad_h, pad_w = int(record["stride"]), sizes["R"] // 2, sizes["S"] // 2
+    layer = ConvLayer(
+        name="row", **sizes, U=stride, V=stride, PadH=pad_h, PadH_end=pad_h,  # type: ignore[arg-type]
+        PadW=pad_w, PadW_end=pad_w, groups=int(record["groups"]), dtype=Dtype(record["dtype"]),
+    )  # fmt: skip
+    kind = f"tensorrt:{layer.dtype} {'depthwise' if layer.groups > 1 else 'dense'}"
+    return _timed(kind, record, "fprop", layer, record["us"], Runtime(framework="tensorrt", tf32=False))
+
+
+def _alignment(record: Record) -> Timed:
+    """CUTLASS's best kernel with vectors of eight halves, and the time with narrower ones beside it."""
+    stride, pad, sums = int(record["stride"]), int(record["pad"]), record["accumulate"]
+    which = {"fprop": "fprop", "dgrad": "dgrad", "wgrad": "wgrad"}[record["pass"]]
+    layer = ConvLayer(
+        name="row", **_sizes(record, "N", "C", "H", "W", "K", "R", "S"),  # type: ignore[arg-type]
+        U=stride, V=stride, PadH=pad, PadH_end=pad, PadW=pad, PadW_end=pad, dtype=Dtype.fp16, layout="NHWC",
+    )  # fmt: skip
+    # Only TensorRT is taken to sum in fp16, at twice GeForce's rate.
+    runtime = Runtime(framework={"f16": "tensorrt", "f32": None}[sums])
+    timed = _timed(f"cutlass:{which} {sums}", record, which, layer, record["us_aligned_8"], runtime)  # type: ignore[arg-type]
+    alignment, narrow = int(record["alignment"]), float(record["us"])
+    if alignment not in (1, 2, 4) or narrow <= 0:
+        raise ValueError(f"{narrow} us at an alignment of {alignment}")
+    return Timed(row=timed.row, runtime=runtime, narrow_us=((alignment, narrow),))
+
+
+_READERS: tuple[tuple[frozenset[str], Callable[[Record], Timed]], ...] = (
+    (frozenset({"alignment", "us_aligned_8"}), _alignment),
+    (frozenset({"transposed", "dil"}), _kernelbench),
+    (frozenset({"dtype", "groups", "us"}), _tensorrt),
+)
+
+
+def _joined(rows: Sequence[Timed]) -> list[Timed]:
+    """One row for each aligned kernel, with all its narrower ones."""
+    found: dict[object, Timed] = {}
+    for number, timed in enumerate(rows):
+        key = timed.row if timed.narrow_us else number
+        before = found.get(key)
+        narrow = (*before.narrow_us, *timed.narrow_us) if before else timed.narrow_us
+        found[key] = Timed(row=timed.row, runtime=timed.runtime, narrow_us=narrow)
+    return list(found.values())

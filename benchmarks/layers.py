@@ -1,0 +1,156 @@
+"""Holds the cost model against newer timings of single layers: `python benchmarks/layers.py [CSV ...] [--half HALF]`.
+
+Prints, for each kind of layer and each GPU, how predicted times rank and match measured ones; for `alignment_pairs.csv`
+also the price of narrow vectors. `--half fit` is for tuning, `--half held` for judging. Pure Python, no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, narrowed, read_csv
+from metrics import Predicted, clock_factors, figures, spearman
+
+from convlint.errors import ConvlintError
+from convlint.estimate import estimate_pass
+from convlint.gpus.gpu import Gpu
+from convlint.model.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What the model reaches on some rows, on a clock of their own for each GPU."""
+
+    n: int
+    rho: float | None  # of efficiency
+    bias: float  # geometric mean of predicted over measured
+    median_error: float  # per cent
+    factor_clocked: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What narrow vectors cost: time over that of the aligned layer, geometric means."""
+
+    n: int
+    measured: float
+    predicted: float
+    rho: float | None
+
+
+def predict(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> list[tuple[Timed, Predicted]]:
+    """The rows with the model's times; those that it gives none for are left out."""
+    found = []
+    for timed in rows:
+        estimate = estimate_pass(timed.row.layer, timed.row.which, gpus[timed.row.gpu], timed.runtime)
+        if estimate is not None:
+            found.append((timed, Predicted(timed.row, estimate.time_us)))
+    return found
+
+
+def line(rows: Sequence[Predicted]) -> Line:
+    """All figures of some rows."""
+    f = figures(rows, clock_factors(rows))
+    return Line(
+        n=f.n, rho=f.rho_efficiency, bias=exp(fmean(each.error for each in rows)), median_error=f.median_error,
+        factor_clocked=f.factor_clocked,
+    )  # fmt: skip
+
+
+def sections(rows: Sequence[Predicted], *, each_gpu: bool) -> list[tuple[str, list[Predicted]]]:
+    """By kind (on each GPU, where asked for), by GPU where there are several, and all."""
+    kinds: dict[str, list[Predicted]] = defaultdict(list)
+    gpus: dict[str, list[Predicted]] = defaultdict(list)
+    for each in rows:
+        kind = each.row.source.partition(":")[2]
+        kinds[kind].append(each)
+        gpus[each.row.gpu].append(each)
+        if each_gpu:
+            kinds[f"{kind}, {each.row.gpu}"].append(each)
+    return [*sorted(kinds.items()), *(sorted(gpus.items()) if len(gpus) > 1 else ()), ("all", list(rows))]
+
+
+def prices(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> dict[str, Price]:
+    """The price of narrow vectors by kind and alignment, and what the model says cuDNN takes for such channels."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for timed in rows:
+        row, gpu = timed.row, gpus[timed.row.gpu]
+        for alignment, us in timed.narrow_us:
+            aligned = estimate_pass(row.layer, row.which, gpu, Runtime())
+            narrow = estimate_pass(narrowed(row.layer, alignment), row.which, gpu, Runtime())
+            if aligned is not None and narrow is not None:
+                key = f"{row.source.partition(':')[2]}, alignment {alignment}"
+                found[key].append((log(us / row.measured_us), log(narrow.time_us / aligned.time_us)))
+    return {
+        key: Price(
+            n=len(pairs), measured=exp(fmean(m for m, _ in pairs)), predicted=exp(fmean(p for _, p in pairs)),
+            rho=spearman([m for m, _ in pairs], [p for _, p in pairs]),
+        )
+        for key, pairs in sorted(found.items())
+    }  # fmt: skip
+
+
+def _text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def print_tables(rows: Sequence[Timed], gpus: dict[str, Gpu], *, each_gpu: bool) -> None:
+    """The tables of one CSV."""
+    predicted = predict(rows, gpus)
+    left_out = len(rows) - len(predicted)
+    print(f"{len(predicted)} rows" + (f", {left_out} not predicted" if left_out else ""))
+    if not predicted:
+        return
+    print(f"{'':36}{'n':>5} {'rho e':>6} {'bias':>6} {'med %':>6} {'one clock per GPU: factor':>26}")
+    for title, found in sections([each for _, each in predicted], each_gpu=each_gpu):
+        f = line(found)
+        print(f"{title:36}{f.n:5d} {_text(f.rho):>6} {f.bias:6.2f} {f.median_error:6.1f} {f.factor_clocked:26.3f}")
+    narrow = prices(rows, gpus)
+    if narrow:
+        print(f"{'time over that of vectors of 8':36}{'n':>5} {'measured':>9} {'predicted':>10} {'rho':>6}")
+    for title, price in narrow.items():
+        print(f"{title:36}{price.n:5d} {price.measured:9.2f} {price.predicted:10.2f} {_text(price.rho):>6}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the script; 0, or 2 for a file or GPU that cannot be used."""
+    parser = argparse.ArgumentParser(description="Measures the cost model against newer timings of single layers.")
+    parser.add_argument("csv", nargs="*", type=Path, default=list(DEFAULT_CSVS))
+    parser.add_argument("--gpu-map", nargs="+", default=[], metavar="NAME=ID", help="what a name in a CSV means")
+    parser.add_argument("--half", choices=HALVES, help="one half of the shapes; the two have no shape in common")
+    parser.add_argument("--least-us", type=float, default=0.0, metavar="US", help="leaves out rows measured below that")
+    parser.add_argument("--verbose", action="store_true", help="each kind on each GPU too")
+    options = parser.parse_args(arguments)
+    given = dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
+    for number, path in enumerate(options.csv):
+        try:
+            rows = read_csv(path)
+            gpus = gpus_of(rows, given, "layers.py")
+            rows = [
+                timed for timed in rows
+                if timed.row.gpu in gpus and timed.row.measured_us >= options.least_us
+                and options.half in (None, half_of(timed.row.layer))
+            ]  # fmt: skip
+            if not rows:
+                raise ConvlintError(f"{path} holds no rows to predict")
+        except (ConvlintError, OSError) as error:
+            print(f"layers.py: {error}", file=sys.stderr)
+            return 2
+        print(("\n" if number else "") + f"{path.name}" + (f", half {options.half}" if options.half else ""))
+        print("GPUs:", ", ".join(f"{name} = {gpu.id}" for name, gpu in sorted(gpus.items())))
+        print_tables(rows, gpus, each_gpu=options.verbose)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

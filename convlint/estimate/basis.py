@@ -1,0 +1,55 @@
+"""What a predicted time rests on: timings of this generation, of another one, or none of its kind.
+
+The timings are those of `benchmarks/data`, used to fit the model or held against it; `benchmarks/README.md` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from convlint.estimate.problem import Problem
+from convlint.model.layer import Dtype, Pass
+from convlint.model.version import Version
+
+Basis = Literal["measured", "extrapolated", "assumed"]
+BASES: tuple[Basis, ...] = ("measured", "extrapolated", "assumed")  # from the best to the worst
+Kind = Literal["dense", "depthwise", "grouped", "volume"]
+
+_FPROP: tuple[Pass, ...] = ("fprop",)
+_INPUTS: tuple[Pass, ...] = ("fprop", "dgrad")  # dgrad from transposed layers
+_ALL: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
+# Kind and compute dtype: the compute capabilities that were timed, and their passes.
+_TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
+    ("dense", Dtype.fp32): {"6.1": _ALL, "7.0": _ALL, "7.5": _ALL},
+    ("dense", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL, "8.0": _FPROP, "8.6": _ALL},
+    ("dense", Dtype.int8): {"7.0": _FPROP, "7.5": _FPROP},
+    ("dense", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
+    ("depthwise", Dtype.fp32): {"7.0": _FPROP, "7.5": _FPROP},
+    ("depthwise", Dtype.fp16): {"7.0": _FPROP},
+    ("depthwise", Dtype.int8): {"7.0": _FPROP},
+    ("depthwise", Dtype.tf32): {"8.0": _FPROP, "8.6": _FPROP, "9.0": _FPROP},
+    ("grouped", Dtype.fp32): {"7.5": ("dgrad",)},
+    ("grouped", Dtype.tf32): {"8.0": ("dgrad",), "8.6": ("dgrad",), "9.0": ("dgrad",)},
+    ("grouped", Dtype.fp16): {"8.6": _ALL},
+    ("volume", Dtype.fp32): {"7.5": _INPUTS},
+    ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
+}
+_LIKE = {Dtype.bf16: Dtype.fp16}  # the same kernels at the same rates: timed as fp16, it is extrapolated
+
+
+def kind_of(problem: Problem) -> Kind:
+    """The kind of layer, as far as other kernels run it."""
+    if problem.groups > 1:
+        return "depthwise" if problem.groups == problem.C else "grouped"
+    return "volume" if problem.D > 1 or problem.T > 1 else "dense"
+
+
+@cache
+def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version) -> Basis:
+    """What the time of a pass rests on; `which` is the pass of the convolution, also of a transposed one."""
+    timed = _TIMED.get((kind, _LIKE.get(compute, compute)), {})
+    if compute not in _LIKE and which in timed.get(str(compute_capability), ()):
+        return "measured"
+    return "extrapolated" if any(which in passes for passes in timed.values()) else "assumed"

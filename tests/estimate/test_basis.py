@@ -1,0 +1,61 @@
+"""What a predicted time rests on."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import conv
+
+from convlint.estimate import estimate_layer
+from convlint.estimate.basis import basis, kind_of
+from convlint.estimate.problem import problem_of
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import Dtype
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+
+
+@pytest.mark.parametrize(
+    ("kind", "which", "compute", "capability", "expected"),
+    [
+        ("dense", "wgrad", "fp16", "7.0", "measured"),
+        ("dense", "fprop", "fp16", "8.0", "measured"),
+        ("dense", "wgrad", "fp16", "8.0", "extrapolated"),
+        ("dense", "fprop", "fp16", "9.0", "extrapolated"),
+        ("dense", "fprop", "tf32", "9.0", "measured"),
+        ("dense", "wgrad", "tf32", "9.0", "assumed"),
+        ("dense", "fprop", "bf16", "8.0", "extrapolated"),  # the same kernels as fp16's
+        ("dense", "fprop", "fp8", "9.0", "assumed"),
+        ("depthwise", "fprop", "fp16", "7.0", "measured"),
+        ("depthwise", "dgrad", "fp16", "7.0", "assumed"),
+        ("volume", "dgrad", "tf32", "8.6", "measured"),
+        ("volume", "fprop", "tf32", "8.9", "extrapolated"),
+    ],
+)
+def test_what_a_pass_rests_on(kind, which, compute, capability, expected):
+    assert basis(kind, which, Dtype(compute), Version(capability)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [
+        ({}, "dense"), ({"groups": 2}, "grouped"), ({"C": 32, "K": 64, "groups": 32}, "depthwise"),
+        ({"dims": 3, "D": 8, "T": 3}, "volume"), ({"dims": 1, "H": 1, "R": 1}, "dense"),
+    ],
+)  # fmt: skip
+def test_kinds(sizes, kind):
+    assert kind_of(problem_of(conv(**sizes))) == kind
+
+
+@pytest.mark.parametrize(
+    ("gpu", "mode", "sizes", "expected"),
+    [
+        ("v100", "training", {}, "measured"), ("a100", "inference", {}, "measured"),
+        ("a100", "training", {}, "extrapolated"), ("h100", "training", {"dtype": Dtype.fp8}, "assumed"),
+        ("v100", "training", {"C": 64, "K": 64, "groups": 64}, "assumed"),
+        # what a transposed layer runs forward is a dgrad
+        ("h100", "inference", {"op": "conv_transpose", "dtype": Dtype.fp32}, "measured"),
+    ],
+)  # fmt: skip
+def test_a_layer_rests_on_what_its_weakest_pass_does(gpu, mode, sizes, expected):
+    estimate = estimate_layer(conv(**sizes), load_gpu(gpu), Runtime(), mode)
+    assert estimate.basis == expected

@@ -1,0 +1,234 @@
+"""The script on newer timings of single layers: what it reads and refuses, its halves, and its arithmetic."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+KERNELBENCH = "gpu,dtype,layout,N,C,D,H,W,K,T,R,S,stride,pad,dil,groups,transposed,bias,us,runs\n"
+TENSORRT = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
+ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8,us\n"
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import layer_timings
+        import layers
+
+        yield layers, layer_timings
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture
+def rows(scripts, tmp_path):
+    def rows(*lines: str):
+        path = tmp_path / "rows.csv"
+        path.write_text("".join(line if line.endswith("\n") else line + "\n" for line in lines), encoding="utf-8")
+        return scripts[1].read_csv(path)
+
+    return rows
+
+
+@pytest.fixture
+def run(scripts, tmp_path, capsys):
+    def run(text: str, *options: str) -> tuple[int, str, str]:
+        path = tmp_path / "rows.csv"
+        path.write_text(text, encoding="utf-8")
+        code = scripts[0].main([str(path), *options])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_every_row_of_the_published_files_is_read_and_predicted(scripts):
+    layers, layer_timings = scripts
+    counts = []
+    for path in layer_timings.DEFAULT_CSVS:
+        found = layer_timings.read_csv(path)
+        gpus = layer_timings.gpus_of(found, {}, "test")
+        assert len(layers.predict(found, gpus)) == len(found)
+        counts.append(len(found))
+    assert counts == [153, 2400, 76]  # 228 pairs of 76 aligned kernels
+
+
+def test_kernelbench_rows_keep_their_dimensions(rows):
+    plain, volume, line = rows(
+        KERNELBENCH,
+        "T4,fp32,NCHW,16,3,1,224,112,64,1,11,9,4x2,2x1,1x3,1,0,bias,500,1",
+        "A10,tf32,NCDHW,8,32,16,32,64,96,3,5,7,1x2x3,3x2x1,1x1x2,4,1,nobias,19200.0,2",
+        "A10,tf32,NCW,8,32,1,1,4096,96,1,1,5,1x2,0x1,1x3,1,0,nobias,100,2",
+    )
+    assert [timed.row.source for timed in (plain, volume, line)] == [
+        "kernelbench:2-D dense", "kernelbench:3-D grouped transposed", "kernelbench:1-D dense",
+    ]  # fmt: skip
+    a, b, c = plain.row.layer, volume.row.layer, line.row.layer
+    assert (a.dims, a.U, a.V, a.PadH, a.PadH_end, a.PadW, a.DilH, a.DilW, a.bias) == (2, 4, 2, 2, 2, 1, 1, 3, True)
+    assert (a.P, a.Q, a.StrideD, a.PadD, a.DilD) == ((224 + 4 - 11) // 4 + 1, (112 + 2 - 25) // 2 + 1, 1, 0, 1)
+    assert (b.op, b.dims, b.groups, b.Z, b.P, b.Q) == (
+        "conv_transpose", 3, 4, 15 - 6 + 3, 31 * 2 - 4 + 5, 63 * 3 - 2 + 6 * 2 + 1,
+    )  # fmt: skip
+    assert (c.dims, c.H, c.U, c.V, c.PadH, c.PadW, c.Q) == (1, 1, 1, 2, 0, 1, (4096 + 2 - 13) // 2 + 1)
+    assert not plain.runtime.tf32
+    assert volume.runtime.tf32
+    assert volume.runtime.framework == "pytorch"
+    assert volume.runtime.cudnn_benchmark is False
+
+
+def test_tensorrt_rows_are_padded_by_half_the_filter(rows):
+    (timed,) = rows(TENSORRT, "V100,int8,TensorRT,32,96,56,56,96,5,3,2,96,42.5")
+    layer = timed.row.layer
+    assert timed.row.source == "tensorrt:int8 depthwise"
+    assert (layer.PadH, layer.PadW, layer.P, layer.Q, layer.layout) == (2, 1, 28, 28, "auto")
+    assert timed.runtime.framework == "tensorrt"
+    assert timed.row.measured_us == 42.5
+
+
+def test_alignments_of_one_kernel_are_one_row(rows, scripts):
+    sizes = "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1"
+    (timed,) = rows(ALIGNMENT, f"{sizes},1,1000,1500", f"{sizes},2,1000,1200", f"{sizes},4,1000,1100")
+    assert timed.row.measured_us == 1000
+    assert timed.narrow_us == ((1, 1500), (2, 1200), (4, 1100))
+    narrow = scripts[1].narrowed(timed.row.layer, 2)
+    assert (narrow.C, narrow.K) == (58, 250)
+
+
+def test_prices_of_narrow_vectors_are_beside_the_models(rows, scripts):
+    layers, layer_timings = scripts
+    sizes = "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1"
+    found = rows(ALIGNMENT, f"{sizes},1,1000,1500", f"{sizes},2,1000,1200")
+    prices = layers.prices(found, layer_timings.gpus_of(found, {}, "test"))
+    assert list(prices) == ["fprop f32, alignment 1", "fprop f32, alignment 2"]
+    assert prices["fprop f32, alignment 1"].measured == pytest.approx(1.5)
+    assert all(price.n == 1 and price.predicted > 1 for price in prices.values())
+
+
+def test_halves_split_shapes_and_nothing_else(scripts):
+    _, layer_timings = scripts
+    found = [timed for path in layer_timings.DEFAULT_CSVS for timed in layer_timings.read_csv(path)]
+    counts = Counter(layer_timings.half_of(timed.row.layer) for timed in found)
+    assert set(counts) == {"fit", "held"}
+    assert min(counts.values()) > 0.45 * len(found)
+    halves: dict[object, set[str]] = {}
+    for timed in found:
+        layer = timed.row.layer
+        shape = (layer.op, layer.C, layer.D, layer.H, layer.W, layer.K, layer.T, layer.R, layer.S, layer.U, layer.V,
+                 layer.PadD, layer.PadH, layer.PadW, layer.DilH, layer.DilW, layer.groups)  # fmt: skip
+        halves.setdefault(shape, set()).add(layer_timings.half_of(layer))
+    assert len(halves) > 400
+    assert all(len(found) == 1 for found in halves.values())
+
+
+def test_a_half_does_not_move_between_runs(rows, scripts):
+    (timed,) = rows(TENSORRT, "V100,int8,TensorRT,32,96,56,56,96,5,3,2,96,42.5")
+    assert scripts[1].half_of(timed.row.layer) == "held"
+
+
+def test_a_line_says_how_far_off_predictions_are(rows, scripts):
+    layers, _ = scripts
+    found = rows(TENSORRT, *(f"V100,fp16,TensorRT,{N},64,56,56,64,3,3,1,1,{10 * N}" for N in (1, 2, 4)))
+    times = (20.0, 40.0, 160.0)  # twice, twice and four times the measured
+    predicted = [layers.Predicted(timed.row, time) for timed, time in zip(found, times, strict=True)]
+    line = layers.line(predicted)
+    assert line.n == 3
+    assert line.bias == pytest.approx(16 ** (1 / 3))
+    assert line.median_error == pytest.approx(100)
+    assert line.factor_clocked == pytest.approx(2 ** (1 / 3))
+
+
+def test_main_prints_kinds_gpus_and_halves(run):
+    text = (
+        KERNELBENCH
+        + "T4,fp32,NCHW,16,3,1,224,224,64,1,11,11,4x4,2x2,1x1,1,0,bias,500,1\n"
+        + "A10,tf32,NCHW,16,64,1,224,224,64,1,3,3,1x1,1x1,1x1,64,0,nobias,50,1\n"
+        + "Abacus,tf32,NCHW,16,64,1,224,224,64,1,3,3,1x1,1x1,1x1,64,0,nobias,50,1\n"
+    )
+    code, out, err = run(text, "--verbose")
+    assert code == 0
+    for expected in ("2-D dense", "2-D depthwise", "2-D dense, T4", "\nA10 ", "\nT4 ", "\nall ", "2 rows"):
+        assert expected in out
+    assert "Abacus" in err
+    code, out, _ = run(text, "--gpu-map", "Abacus=a100")
+    assert "3 rows" in out
+    assert "2-D dense, T4" not in out
+    code, out, _ = run(text, "--least-us", "100")
+    assert "1 rows" in out
+    outcomes = [run(text, "--half", half) for half in ("fit", "held")]
+    assert all("half " in out for code, out, _ in outcomes if code == 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "columns of no known kind"),
+        ("", "columns of no known kind"),
+        (TENSORRT, "holds no rows"),
+        (TENSORRT + "V100,int8,TensorRT,x,96,56,56,96,5,3,2,96,42.5\n", "rows.csv:2"),
+        (TENSORRT + "V100,int4,TensorRT,1,96,56,56,96,5,3,2,96,42.5\n", "rows.csv:2"),
+        (TENSORRT + "V100,int8,TensorRT,1,96,56,56,96,5,3,2,96,0\n", "rows.csv:2"),
+        (TENSORRT + "V100,int8,TensorRT,1,96,2,2,96,9,9,2,96,inf\n", "rows.csv:2"),
+        (TENSORRT + "V100,int8\n", "rows.csv:2"),
+        (KERNELBENCH + "T4,fp32,NHCW,16,3,1,9,9,64,1,1,1,4x4,2x2,1x1,1,0,bias,500,1\n", "rows.csv:2"),
+        (KERNELBENCH + "T4,fp32,NCHW,16,3,1,9,9,64,1,1,1,1x1x1x1,2x2,1x1,1,0,bias,500,1\n", "rows.csv:2"),
+        (ALIGNMENT + "rtx-3070,fprop,f64,256,64,56,56,256,1,1,0,1,1,9,9\n", "rows.csv:2"),
+        (ALIGNMENT + "rtx-3070,sprop,f32,256,64,56,56,256,1,1,0,1,1,9,9\n", "rows.csv:2"),
+        (ALIGNMENT + "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1,3,9,9\n", "rows.csv:2"),
+    ],
+)
+def test_main_refuses_what_it_cannot_read(run, text, message):
+    code, out, err = run(text)
+    assert (code, out) == (2, "")
+    assert err.startswith("layers.py: ")
+    assert message in err
+
+
+def test_main_refuses_a_file_that_is_not_there(scripts, tmp_path, capsys):
+    assert scripts[0].main([str(tmp_path / "absent.csv")]) == 2
+    assert "absent.csv" in capsys.readouterr().err
+
+
+# ρ of efficiency at least, geometric mean of predicted over measured within, factor after one clock per GPU at most;
+# each a little below what stands in benchmarks/README.md. Rows under 100 us of eager PyTorch are its host's.
+FLOORS = {
+    ("newer_layers.csv", "2-D dense"): (0.95, (0.7, 1.0), 1.25),
+    ("newer_layers.csv", "2-D dense transposed"): (0.96, (0.7, 1.0), 1.30),
+    ("newer_layers.csv", "2-D depthwise"): (0.80, (0.6, 1.0), 1.15),
+    ("newer_layers.csv", "2-D grouped transposed"): (0.80, (0.55, 1.0), 1.1),
+    ("newer_layers.csv", "3-D dense"): (0.90, (0.8, 1.3), 1.40),
+    ("newer_layers.csv", "3-D dense transposed"): (0.75, (0.55, 1.0), 1.65),
+    ("newer_layers.csv", "3-D grouped transposed"): (0.70, (0.8, 1.3), 1.1),
+    ("newer_layers.csv", "1-D dense"): (0.90, (0.8, 1.2), 1.20),
+    ("newer_layers.csv", "1-D dense transposed"): (0.90, (0.5, 1.1), 1.65),
+    ("newer_layers.csv", "all"): (0.94, (0.7, 1.0), 1.45),
+    ("v100_tensorrt_layers.csv", "fp16 dense"): (0.975, (0.85, 1.15), 1.25),
+    ("v100_tensorrt_layers.csv", "fp32 dense"): (0.965, (0.85, 1.15), 1.22),
+    ("v100_tensorrt_layers.csv", "int8 dense"): (0.965, (0.85, 1.15), 1.26),
+    ("v100_tensorrt_layers.csv", "fp16 depthwise"): (0.97, (0.8, 1.15), 1.42),
+    ("v100_tensorrt_layers.csv", "fp32 depthwise"): (0.975, (0.8, 1.15), 1.22),
+    ("v100_tensorrt_layers.csv", "int8 depthwise"): (0.975, (0.85, 1.15), 1.16),
+}
+
+
+def test_no_kind_of_newer_layers_falls_below_its_floor(scripts):
+    layers, layer_timings = scripts
+    checked = set()
+    for path in layer_timings.DEFAULT_CSVS:
+        rows = layer_timings.read_csv(path)
+        rows = [row for row in rows if row.row.measured_us >= 100 or path.name != "newer_layers.csv"]
+        predicted = [each for _, each in layers.predict(rows, layer_timings.gpus_of(rows, {}, "test"))]
+        for title, found in layers.sections(predicted, each_gpu=False):
+            if (path.name, title) in FLOORS:
+                rho, (least, most), factor = FLOORS[path.name, title]
+                figures = layers.line(found)
+                assert figures.rho >= rho, title
+                assert least <= figures.bias <= most, title
+                assert figures.factor_clocked <= factor, title
+                checked.add((path.name, title))
+    assert checked == FLOORS.keys()
