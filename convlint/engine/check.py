@@ -41,7 +41,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode) -> NetworkResult:
     """All rules on all layers for each target. Raises RuleError where a rule divides by zero."""
-    check = _NetworkCheck(network, rulebook, mode)
+    check = _NetworkCheck(network, rulebook, mode, several=len(targets) > 1)
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
     labels = tuple(target.label for target in targets)
@@ -60,8 +60,8 @@ def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target
 
 
 class _NetworkCheck:
-    def __init__(self, network: Network, rulebook: Rulebook, mode: Mode) -> None:
-        self.network, self.rulebook, self.mode = network, rulebook, mode
+    def __init__(self, network: Network, rulebook: Rulebook, mode: Mode, *, several: bool) -> None:
+        self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
@@ -164,6 +164,8 @@ class _NetworkCheck:
         rule = hit.rule
         layer = hit.names[0] if len(hit.names) == 1 else None
         gpu = target.label if rule.needs_gpu else None
+        if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
+            fix = replace(fix, time_change_us=None)
         key = (rule.info.code, layer, gpu)
         ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
         identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))

@@ -22,7 +22,8 @@ LATENCY_OVERLAP: Final = 4.0
 # Share of the DRAM bandwidth that streaming kernels reach; copies, transposes and depthwise kernels reach less. Fit.
 STREAM_BANDWIDTH: Final = 0.85
 COPY_BANDWIDTH: Final = 0.60
-MODERN_COPY_BANDWIDTH: Final = 0.80
+MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (KernelBench)
+COPY_IN_L2: Final = 0.5  # share of L2 that a copy may fill and stay. Assumed, cc 8.0 on
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
@@ -48,20 +49,6 @@ GENERIC_VOLUME: Final = {"before": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"before": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
-# The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
-DEPTHWISE_OVERLAP: Final = 4.0
-# PyTorch asks cuDNN for depthwise fp16 in NCHW from this many channels on. Library.
-LEAST_CHANNELS_OF_CUDNN_DEPTHWISE: Final = 32
-# Square filters that PyTorch's kernel is compiled for; others loop. Library.
-UNROLLED_FILTERS: Final = (1, 3, 5)
-# Taps up to which libraries have faster kernels at stride 1. Fit: V100.
-SMALL_FILTER: Final = 9
-# Output points below which planes share the start of a block. Fit: V100.
-POINTS_OF_A_PLANE: Final = 56
-# Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
-UNSHARED_PLANE: Final = 2.7
-# What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
-MOST_ROW_WASTE: Final = 1.6
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
 # cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
@@ -198,41 +185,6 @@ SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0
 SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)
-
-
-class DepthwiseKernel(NamedTuple):
-    """What a depthwise kernel spends, in clocks of one SM: on FLOPs it depends little, whichever lanes an SM has."""
-
-    bandwidth: float  # share of the DRAM bandwidth
-    per_output: float
-    per_tap: float  # and output
-    per_input: float = 0.0  # staging a point of x
-    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
-    not_unrolled: float = 0.0  # more per output, where the filter is not compiled in
-    per_plane: float = 0.0  # start and end of one channel of one image
-    planes_per_sm: float = 0.0  # that work at once, each on one SM
-    row: int = 0  # points of x in the pieces that rows are cut into; 0: not cut
-    dgrad_factor: float = 0.0  # on fprop's clocks per output, for each point of x; 0: as fprop
-    wgrad_per_tap: float = 0.0  # and output; 0: as fprop, times wgrad_factor
-    wgrad_factor: float = 1.0
-
-
-# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there;
-# wgrad assumed.
-DEPTHWISE_FP32: Final = DepthwiseKernel(
-    bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
-    wgrad_factor=3.0,
-)  # fmt: skip
-# The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
-# being in the way; bf16, int8 from Turing on, and wgrad assumed.
-DEPTHWISE_FP16: Final = DepthwiseKernel(
-    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20, wgrad_factor=3.0
-)
-# PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
-# block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad, wgrad: 2.7 and 11.9 times fprop in one report.
-DEPTHWISE_NATIVE: Final = DepthwiseKernel(
-    bandwidth=0.65, per_output=1.15, per_tap=0.17, not_unrolled=1.2, dgrad_factor=1.55, wgrad_per_tap=3.3
-)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
 # Channels in one step of int8 on CUDA cores, four to an instruction: twice fp32's. Fit: V100, TensorRT.

@@ -35,6 +35,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
         return NONE
     pixels_in, pixels_out, taps = problem.pixels_in, problem.pixels_out, problem.taps
     bytes_ = problem.groups * problem.element_bytes
+    kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if board.modern else 0
     transposes = padding = 0.0
     writes = board.modern and which == "fprop"
     product = writes and nchw and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded)
@@ -45,7 +46,9 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     ):
         if kept or (raw == wide and not transposed):
             continue
-        time = (raw + wide) * bytes_ * board.copy_us_per_byte + const.COPY_KERNEL_US
+        # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
+        written = wide if wide * bytes_ > kept_in_l2 else 0
+        time = (raw + written) * bytes_ * board.copy_us_per_byte + const.COPY_KERNEL_US
         if transposed:
             transposes += time
         elif pads:

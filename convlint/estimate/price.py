@@ -145,15 +145,15 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
-        ways += _with_narrow_vectors(case, ways[0].time_us)
+        ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, _direct_us(case) * c / problem.C, around))
     return ways
 
 
-def _with_narrow_vectors(case: Case, below_us: float) -> list[Priced]:
-    """Misaligned NHWC as it stands, without a copy: loads shorter than 16 bytes, where that takes less."""
+def _with_narrow_vectors(case: Case, padded: Priced) -> list[Priced]:
+    """Misaligned NHWC as it stands, without a copy: loads of less than 16 bytes, where they take less than `padded`."""
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     c, k = problem.C, problem.K
     if problem.nchw or problem.groups > 1 or (case.c, case.k) == (c, k) or c <= const.FIRST_LAYER_CHANNELS:
@@ -162,11 +162,13 @@ def _with_narrow_vectors(case: Case, below_us: float) -> list[Priced]:
         return []
     load_bytes = (c | k) * problem.element_bytes
     load_bytes &= -load_bytes  # the largest power of two that divides both rows
-    share = 1 / const.NARROW_VECTORS[which][min(load_bytes, 8)]
+    slower = const.NARROW_VECTORS[which][min(load_bytes, 8)]
+    if padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:  # hopeless: what it saves is the copies
+        return []
     found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
-    lowerings = [replace(lowering, peak_share=share * lowering.peak_share) for lowering in found]
+    lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
     here = Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
-    return least_tiled(here, lowerings, NONE, below_us)
+    return least_tiled(here, lowerings, NONE, padded.time_us)
 
 
 def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Priced]:

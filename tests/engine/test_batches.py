@@ -172,7 +172,9 @@ def test_a_sample_gains_what_the_whole_network_gains(kinds: int) -> None:
     long_us = [1000.0 / (1 + number) for number in range(kinds)]
     gains = [0.0 if us > 10 else 0.2 for us in long_us]
     estimates = [
-        LayerEstimate(passes={"fprop": SimpleNamespace()}, time_us=us * now, attainable_us=us, grade="A")  # type: ignore[dict-item]
+        LayerEstimate(
+            passes={"fprop": SimpleNamespace()}, time_us=us * now, attainable_us=us, grade="A", basis="assumed"
+        )  # type: ignore[dict-item]
         for us in long_us
     ]
     batches = Batches(

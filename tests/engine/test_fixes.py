@@ -47,3 +47,14 @@ def test_advice_that_keeps_the_results_and_costs_time_is_not_given(tmp_path: Pat
     assert len(checked(rulebook(tmp_path, unsafe), layer("a")).findings) == 1
     to_nhwc = {**rule, "check": 'layout == "NHWC"', "fix": "{ describe: d, safety: safe, set: { layout: \"'NHWC'\" } }"}
     assert len(checked(rulebook(tmp_path, to_nhwc), layer("a", layout="NCHW")).findings) == 1
+
+
+def test_what_a_fix_changes_on_one_gpu_is_not_said_of_several(tmp_path: Path) -> None:
+    """A rule that no GPU changes is checked on the first target alone, and names none."""
+    fix = '{ describe: "use C=64", set: { C: "64" } }'
+    rules = rulebook(tmp_path, {"check": "C == 64", "fix": fix})
+    for gpus, known in (("a100", True), ("k80 h100", False)):
+        (finding,) = checked(rules, layer("a", C=62), gpus=gpus).findings
+        assert finding.gpu is None
+        assert finding.fix is not None
+        assert (finding.fix.time_change_us is not None) is known

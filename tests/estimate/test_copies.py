@@ -66,11 +66,11 @@ PIXELS = 2 * 10 * 12
         ("v100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
         ("v100", "NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
         ("v100", "NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
-        # from cc 8.0 on, fprop writes y as it is wanted
-        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
-        ("a100", "NCHW", "fprop", 6, True, (PIXELS * 12, 1), (0, 0)),
-        ("a100", "NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
-        ("a100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
+        # from cc 8.0 on, fprop writes y as it is wanted, and what L2 holds is not written out
+        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 6 + 9 * 16 * 6, 2)),
+        ("a100", "NCHW", "fprop", 6, True, (PIXELS * 6, 1), (0, 0)),
+        ("a100", "NCHW", "wgrad", 6, True, (PIXELS * 6 + PIXELS * 16, 2), (0, 0)),
+        ("a100", "NCHW", "dgrad", 6, True, (PIXELS * 6 + PIXELS * 16 + 9 * 16 * 6, 3), (0, 0)),
     ],
 )
 def test_what_is_copied(gpu, layout, which, c, pads, transposes, padding):
@@ -109,3 +109,15 @@ def test_narrow_vectors_are_loaded_where_that_is_less_than_a_copy(C, loads):
     assert odd.padding_us == 0
     assert 1 < odd.time_us / even.time_us <= loads
     assert fprop(conv(N=1, H=7, W=7, C=61, K=512, dtype=Dtype.int8), A100).padding_us > 0  # no such kernels
+
+
+def test_a_copy_that_l2_holds_is_not_written_out():
+    """Half of an A100's 40 MiB: 10 x 2^20 halves."""
+    board = board_of(A100)
+    small, large = (
+        copies(problem_of(conv(N=n, C=160, K=8, H=256, W=256, layout="NCHW")), "fprop", 160, 8, pads=True, board=board)
+        for n in (1, 2)
+    )
+    elements = 160 * 256 * 256
+    assert small.transposes_us == pytest.approx(2 * elements * board.copy_us_per_byte + 5.0)
+    assert large.transposes_us == pytest.approx(2 * 2 * 2 * elements * board.copy_us_per_byte + 5.0)
