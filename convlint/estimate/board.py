@@ -65,7 +65,7 @@ class Board:
         gpu = self.gpu
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
-            if peak is not None and compute == Dtype.tf32 and gpu.compute_capability >= "9.0":
+            if peak is not None and compute == Dtype.tf32 and "9.0" <= gpu.compute_capability < "12.0":
                 peak *= const.TF32_ON_HOPPER
             family = tensor_family(gpu, compute, tensorrt)
         else:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import board_of, clock_under_load, simt_family, tensor_family
+from convlint.estimate.precision import tensor_peak
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype
 
@@ -79,3 +80,13 @@ def test_what_a_gpu_does_not_multiply_has_no_unit():
     assert units is board.units(Dtype.fp16, False)
     assert unit.peak == pytest.approx(125e12, rel=0.02)
     assert unit.tables.keys() >= {"fprop", "dgrad", "wgrad", "pointwise wgrad", "winograd", "fused winograd", "fft"}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "share"), [("a100", 1.0), ("l40s", 1.0), ("h100", 0.63), ("b200", 0.63), ("rtx-5090", 1.0)]
+)
+def test_tf32_runs_amperes_instructions_on_hopper_and_its_heirs(gpu, share):
+    """Consumer Blackwell has no others to begin with."""
+    board = board_of(load_gpu(gpu))
+    unit = board.units(Dtype.tf32, False)[0]
+    assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.tf32, fp16_accumulate=False))
