@@ -16,6 +16,7 @@ from convlint.rulebook.rule import Case, Rule
 
 # stand in a joined message for what is only known once all layers were checked
 COUNT, LAYERS = "\x00count\x00", "\x00layers\x00"
+_STAND_INS = {"count": COUNT, "layers": LAYERS}
 
 
 class Flaw(Struct, frozen=True, kw_only=True):
@@ -40,7 +41,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
         if case.fix is not None:
             new = _evaluated(case.fix.set, values)
             other = {name: value for name, value in _evaluated(case.fix.other, values).items() if value}
-            describe = case.fix.describe.render(_Over(values, new))
+            describe = case.fix.describe.render(values, new)
         join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
         new, other = _changes(new, values), _changes(other, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
@@ -54,9 +55,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
             set=new,
             other=other,
             join=join,
-            join_message=rule.join.message.render(_Over(values, {"count": COUNT, "layers": LAYERS}))
-            if join and rule.join
-            else "",
+            join_message=rule.join.message.render(values, _STAND_INS) if join and rule.join else "",
         )
 
 
@@ -90,17 +89,6 @@ class Hit(NamedTuple):
     def rule(self) -> Rule:
         """The rule that was broken."""
         return self.flaw.rule
-
-
-class _Over(dict[str, Any]):
-    """New values first, the layer's own behind them."""
-
-    def __init__(self, values: LayerFacts, new: Mapping[str, Any]) -> None:
-        super().__init__(new)
-        self.values_behind = values
-
-    def __missing__(self, name: str) -> Any:
-        return self.values_behind[name]
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:

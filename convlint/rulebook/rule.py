@@ -12,15 +12,21 @@ from convlint.report import RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 
+_NOTHING: Mapping[str, Any] = {}
+
 
 class Template:
     """A message with `{name}` or `{name:format}` in it; only names, never expressions."""
 
-    __slots__ = ("names", "parts")
+    __slots__ = ("_steps", "names", "parts")
 
     def __init__(self, parts: tuple[str | tuple[str, str], ...]) -> None:
         self.parts = parts
         self.names = frozenset(part[0] for part in parts if isinstance(part, tuple))
+        # text, or (name, what stands before its dot, what behind it, format): every finding is rendered
+        self._steps = tuple(
+            part if isinstance(part, str) else (part[0], *part[0].partition(".")[::2], part[1]) for part in parts
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and self.parts == other.parts
@@ -28,17 +34,22 @@ class Template:
     def __hash__(self) -> int:
         return hash(self.parts)
 
-    def render(self, values: Mapping[str, Any]) -> str:
-        """The text under `values`; what is unknown shows as "?"."""
-        if not self.names:
-            return "".join(part for part in self.parts if isinstance(part, str))
+    def render(self, values: Mapping[str, Any], over: Mapping[str, Any] = _NOTHING) -> str:
+        """The text under `values`, and `over` before them; what is unknown shows as "?"."""
         out = []
-        for part in self.parts:
-            if isinstance(part, str):
-                out.append(part)
+        for step in self._steps:
+            if isinstance(step, str):
+                out.append(step)
                 continue
-            value = _lookup(values, part[0])
-            out.append("?" if value is UNKNOWN else format(value, part[1]))
+            name, first, attribute, how = step
+            if name in over:
+                value = over[name]
+            elif not attribute or name in values:
+                value = values[name]
+            else:
+                value = values[first]
+                value = value if value is UNKNOWN else getattr(value, attribute)
+            out.append("?" if value is UNKNOWN else format(value, how))
         return "".join(out)
 
 
@@ -58,25 +69,13 @@ class Fragments:
     def __hash__(self) -> int:
         return hash((self.pieces, self.otherwise))
 
-    def render(self, values: dict[str, Any]) -> str:
-        """The text under `values`; what is unknown shows as "?". Raises ExprError."""
-        texts = [text.render(values) for when, text in self.pieces if when is None or when.holds(values)]
-        return ", ".join(texts) or self.otherwise.render(values)
+    def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING) -> str:
+        """The text under `values`, and `over` before them; what is unknown shows as "?". Raises ExprError."""
+        texts = [text.render(values, over) for when, text in self.pieces if when is None or when.holds(values)]
+        return ", ".join(texts) or self.otherwise.render(values, over)
 
 
 Message = Template | Fragments
-
-
-def _lookup(values: Mapping[str, Any], dotted: str) -> Any:
-    if dotted in values:
-        return values[dotted]
-    first, *rest = dotted.split(".")
-    value = values[first]
-    for attribute in rest:
-        if value is UNKNOWN:
-            break
-        value = getattr(value, attribute)
-    return value
 
 
 class FixSpec(Struct, frozen=True, kw_only=True):
