@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-from convlint.estimate.problem import Problem
+from convlint.estimate.problem import Problem, is_depthwise
 from convlint.model.layer import Dtype, Pass
 from convlint.model.version import Version
 
 Basis = Literal["measured", "extrapolated", "assumed"]
 BASES: tuple[Basis, ...] = ("measured", "extrapolated", "assumed")  # from the best to the worst
 Kind = Literal["dense", "depthwise", "grouped", "volume"]
+# What runs it: PyTorch's own kernels take NCHW, and GPUs of a timed generation may lack its Tensor Cores.
+Runs = Literal["tensorrt", "nchw", "other", "without tensor cores"]
 
 _FPROP: tuple[Pass, ...] = ("fprop",)
 _INPUTS: tuple[Pass, ...] = ("fprop", "dgrad")  # dgrad from transposed layers
@@ -36,20 +38,24 @@ _TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
     ("volume", Dtype.fp32): {"7.5": _INPUTS},
     ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
 }
-_LIKE = {Dtype.bf16: Dtype.fp16}  # the same kernels at the same rates: timed as fp16, it is extrapolated
+_LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
+_ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW
 
 
 def kind_of(problem: Problem) -> Kind:
-    """The kind of layer, as far as other kernels run it."""
+    """The kind of layer, as far as other kernels run it; depthwise volumes have those of groups."""
     if problem.groups > 1:
-        return "depthwise" if problem.groups == problem.C else "grouped"
+        return "depthwise" if is_depthwise(problem) else "grouped"
     return "volume" if problem.D > 1 or problem.T > 1 else "dense"
 
 
 @cache
-def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version) -> Basis:
+def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, runs: Runs = "other") -> Basis:
     """What the time of a pass rests on; `which` is the pass of the convolution, also of a transposed one."""
-    timed = _TIMED.get((kind, _LIKE.get(compute, compute)), {})
-    if compute not in _LIKE and which in timed.get(str(compute_capability), ()):
+    timed = _TIMED.get((kind, compute), {})
+    capability = str(compute_capability)
+    same = kind != "depthwise" or runs == ("tensorrt" if capability == _ENGINES else "nchw")
+    if same and runs != "without tensor cores" and which in timed.get(capability, ()):
         return "measured"
-    return "extrapolated" if any(which in passes for passes in timed.values()) else "assumed"
+    like = _TIMED.get((kind, _LIKE.get(compute, compute)), {})
+    return "extrapolated" if any(which in passes for passes in (*timed.values(), *like.values())) else "assumed"

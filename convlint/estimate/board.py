@@ -12,6 +12,7 @@ from convlint.estimate.search import Program, programs
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
 
+_GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")
 _CLOCK_HZ = 1.5e9  # of boards that state none
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
@@ -43,7 +44,7 @@ class Board:
         self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * share)
         self.clock_hz = gpu.boost_clock_hz or _CLOCK_HZ
         cc = gpu.compute_capability
-        self.generation = "9.0" if cc >= "9.0" else "8.6" if cc >= "8.6" else "8.0" if cc >= "8.0" else "before"
+        self.generation = next((least for least in _GENERATIONS if cc >= least), "")
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together

@@ -37,16 +37,16 @@ STRIDED_POINTWISE_SHARE: Final = 0.9
 NARROW_DGRAD_SHARE: Final = 0.14
 # Winograd's F(4x4, 3x3) needs 4 times fewer multiplications: CUDA cores slower than this lose to Tensor Cores anyhow.
 WINOGRAD_GAIN: Final = 4.0
-# FLOPs per clock and SM of kernels that do not tile: cuDNN's direct ones for groups in fp32. Fit: KernelBench's grouped
-# transposed layers, which lie between 4 and 9 on all six GPUs.
+# FLOPs per clock and SM of kernels that do not tile: cuDNN's direct one for the dgrad of strided groups in fp32. Fit:
+# KernelBench's grouped transposed layers (8 and 16 channels a group), which lie between 4 and 9 on all six GPUs.
 GROUPED_DIRECT: Final = 7.0
 # The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
-# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12.
+# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12; wider ones were not timed.
 ODD_GROUPS: Final = (80.0, 18.0, 18.0)
-WIDEST_DIRECT_GROUP: Final = 32  # channels; wider ones are worth a GEMM per group. Assumed
+WIDEST_ODD_GROUP: Final = 48
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
-GENERIC_VOLUME: Final = {"before": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
-GENERIC_VOLUME_DGRAD: Final = {"before": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
+GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.

@@ -1,4 +1,4 @@
-"""Passes that no tiled kernel takes: groups and volumes that libraries leave to their direct and generic kernels.
+"""Passes that no tiled kernel takes: what libraries were seen to leave to their direct and generic kernels, no more.
 
 Such kernels are bound by instructions: FLOPs per clock and SM say more of them than a share of any peak.
 """
@@ -8,36 +8,36 @@ from __future__ import annotations
 from convlint.estimate import constants as const
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, untiled
 
-_VECTOR_BYTES = 16
 
-
-def generic(case: Case) -> Priced | None:
-    """The only way to run such a pass; None for all others."""
-    rate = _flops_per_clock(case)
+def generic(case: Case, *, native: bool) -> Priced | None:
+    """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed."""
+    rate = _of_groups(case, native) if case.problem.groups > 1 else _of_volumes(case)
     if rate is None:
         return None
     board = case.board
     return untiled(case, case.problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
 
 
-def _flops_per_clock(case: Case) -> float | None:
-    """Useful FLOPs per clock and SM, where one of these kernels runs."""
+def _of_groups(case: Case, native: bool) -> float | None:
+    """Useful FLOPs per clock and SM of direct kernels for groups; depthwise layers have others."""
     problem, which, board = case.problem, case.which, case.board
-    groups, element_bytes = problem.groups, problem.element_bytes
-    c, k = problem.C // groups, problem.K // groups
-    if groups > 1:
-        if c == 1:  # depthwise
-            return None
-        if element_bytes == 4:
-            return const.GROUPED_DIRECT if max(c, k) <= const.WIDEST_DIRECT_GROUP else None
-        odd = element_bytes == 2 and board.modern and not problem.nchw and (c & (c - 1) or k & (k - 1))
-        if not odd:
-            return None
-        return const.ODD_GROUPS[PASS_INDEX[which]]
-    if element_bytes != 4 or (problem.D == 1 and problem.T == 1):
+    c, k = problem.C // problem.groups, problem.K // problem.groups
+    if c == 1:
         return None
-    vector = _VECTOR_BYTES // element_bytes
-    if c % vector == 0 and k % vector == 0:
+    if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
+        return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
+    odd = c & (c - 1) or k & (k - 1)
+    timed = native and problem.layout == "NHWC" and problem.element_bytes == 2 and board.generation in ("8.0", "8.6")
+    return const.ODD_GROUPS[PASS_INDEX[which]] if odd and timed and max(c, k) <= const.WIDEST_ODD_GROUP else None
+
+
+def _of_volumes(case: Case) -> float | None:
+    """The same of generic kernels for volumes of at most three channels in NCDHW, where no vector load fits."""
+    problem, which, board = case.problem, case.which, case.board
+    if problem.element_bytes != 4 or (problem.D == 1 and problem.T == 1) or problem.taps == 1:
         return None
-    rates = const.GENERIC_VOLUME_DGRAD if which == "dgrad" else const.GENERIC_VOLUME
-    return rates[board.generation]
+    if problem.layout == "NHWC" or which == "wgrad" or board.generation not in const.GENERIC_VOLUME:
+        return None
+    if (problem.C if which == "fprop" else problem.K) >= const.FIRST_LAYER_CHANNELS:
+        return None
+    return (const.GENERIC_VOLUME if which == "fprop" else const.GENERIC_VOLUME_DGRAD)[board.generation]

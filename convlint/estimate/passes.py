@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from convlint.estimate.basis import BASES, basis, kind_of
+from convlint.estimate.basis import BASES, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.kernels import Priced, depthwise_factor, without_waves
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
-from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
+from convlint.estimate.problem import TURNED, Problem, is_depthwise, problem_of, with_batch
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
 from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.gpus.gpu import Gpu
@@ -64,6 +64,10 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         return None
     board, situation = board_of(gpu), _situation(problem, gpu, runtime)
     kind, capability, rests_on = kind_of(problem), gpu.compute_capability, 0
+    tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
+    runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
+    if not tensor and situation.compute != Dtype.fp32 and gpu.compute_capability >= "7.5":
+        runs = "without tensor cores"
     passes: dict[Pass, PassEstimate] = {}
     time = attainable = 0.0
     for which in PASSES:
@@ -76,7 +80,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         time += estimate.time_us
         attainable += estimate.attainable_us
         turned = TURNED[which] if layer.op == "conv_transpose" else which
-        rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability)))
+        rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
     ratio = attainable / time
     return LayerEstimate(
         passes=passes,
@@ -190,7 +194,7 @@ def _describe(
         resident_warps = board.gpu.max_warps_per_sm
     best_compute = flops / unit.best_flops_per_us
     best_memory = bytes_ * board.us_per_byte
-    if direct and problem.groups > 1:
+    if direct and is_depthwise(problem):
         slower = depthwise_factor(which)  # no flaw of the layer, but not what its best form would take either
         best_compute, best_memory = choice.compute_us / slower, choice.memory_us / slower
     attainable = min(priced.time_us, join(best_compute, best_memory) + min(priced.overhead_us, unit.family.setup_us[0]))

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.copies import NONE, Copies, copies
-from convlint.estimate.depthwise import depthwise, is_depthwise
+from convlint.estimate.depthwise import depthwise
 from convlint.estimate.generic import generic
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
 from convlint.estimate.lowering import implicit_gemm, padded_channels
-from convlint.estimate.problem import Problem
+from convlint.estimate.problem import Problem, is_depthwise
 from convlint.estimate.search import join
 from convlint.estimate.transforms import transforms
 from convlint.model.layer import Dtype, Pass
@@ -49,7 +49,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     case = _case(problem, which, board, unit)
     if is_depthwise(problem):
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
-    only = None if situation.tensorrt else generic(case)
+    only = None if situation.tensorrt else generic(case, native=situation.native)
     if only is not None:
         return only
     ways: list[Priced] = []

@@ -63,6 +63,11 @@ def problem_of(layer: ConvLayer) -> Problem | None:
     )  # fmt: skip
 
 
+def is_depthwise(problem: Problem) -> bool:
+    """One input channel per group, in one or two dimensions: 3-D layers have other kernels."""
+    return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
+
+
 def with_batch(problem: Problem, N: int) -> Problem:
     """The same at another batch."""
     before = problem.N

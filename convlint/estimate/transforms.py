@@ -18,7 +18,7 @@ _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, searched: bool) -> list[Lowering]:
     """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass; none otherwise.
 
-    Those that need a workspace are taken where all algorithms were `searched`: heuristics pick the fused one alone.
+    FFT is taken where all algorithms were `searched`: heuristics do not pick it. Assumed.
     """
     if problem.T != 1 or problem.D != 1 or problem.StrideD != 1 or problem.U != 1 or problem.V != 1:
         return []
@@ -27,7 +27,7 @@ def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, 
     found = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
         # Libraries keep to the fused kernel for small batches, also where the other one is faster.
-        if searched and (which == "wgrad" or problem.R != 3 or problem.N >= LEAST_BATCH_NOT_FUSED):
+        if which == "wgrad" or problem.R != 3 or problem.N >= LEAST_BATCH_NOT_FUSED:
             found.append(_winograd(problem, which, family, l2_bytes))
         if problem.R == 3 and which != "wgrad":
             found.append(_fused_winograd(problem, which, family))

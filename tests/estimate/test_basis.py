@@ -22,10 +22,10 @@ from convlint.model.version import Version
         ("dense", "wgrad", "fp16", "8.0", "extrapolated"),
         ("dense", "fprop", "fp16", "9.0", "extrapolated"),
         ("dense", "fprop", "tf32", "9.0", "measured"),
-        ("dense", "wgrad", "tf32", "9.0", "assumed"),
+        ("dense", "wgrad", "tf32", "9.0", "extrapolated"),  # from fp16's, at another rate
         ("dense", "fprop", "bf16", "8.0", "extrapolated"),  # the same kernels as fp16's
         ("dense", "fprop", "fp8", "9.0", "assumed"),
-        ("depthwise", "fprop", "fp16", "7.0", "measured"),
+        ("depthwise", "fprop", "fp16", "7.0", "extrapolated"),  # timed in TensorRT alone
         ("depthwise", "dgrad", "fp16", "7.0", "assumed"),
         ("volume", "dgrad", "tf32", "8.6", "measured"),
         ("volume", "fprop", "tf32", "8.9", "extrapolated"),
@@ -58,4 +58,22 @@ def test_kinds(sizes, kind):
 )  # fmt: skip
 def test_a_layer_rests_on_what_its_weakest_pass_does(gpu, mode, sizes, expected):
     estimate = estimate_layer(conv(**sizes), load_gpu(gpu), Runtime(), mode)
+    assert estimate.basis == expected
+
+
+@pytest.mark.parametrize(
+    ("gpu", "framework", "sizes", "expected"),
+    [
+        ("v100", "tensorrt", {"C": 64, "groups": 64}, "measured"),
+        ("v100", "pytorch", {"C": 64, "groups": 64, "layout": "NCHW"}, "extrapolated"),
+        ("a100", "pytorch", {"C": 64, "groups": 64, "layout": "NCHW", "dtype": Dtype.fp32}, "measured"),
+        ("a100", "pytorch", {"C": 64, "groups": 64, "dtype": Dtype.fp32}, "extrapolated"),  # cuDNN's kernels
+        ("t4", "pytorch", {}, "measured"),
+        ("gtx-1650", "pytorch", {}, "extrapolated"),  # of T4's generation, without its Tensor Cores
+        ("gtx-1650", "pytorch", {"dtype": Dtype.fp32}, "measured"),
+        ("a100", "pytorch", {"C": 64, "groups": 64, "dims": 3, "D": 8, "T": 3, "dtype": Dtype.fp32}, "extrapolated"),
+    ],
+)
+def test_what_runs_a_layer_counts(gpu, framework, sizes, expected):
+    estimate = estimate_layer(conv(**sizes), load_gpu(gpu), Runtime(framework=framework), "inference")
     assert estimate.basis == expected

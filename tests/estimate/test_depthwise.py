@@ -79,14 +79,15 @@ def test_gpus_with_little_bandwidth_per_sm_come_near_it(gpu):
     assert 0.55 <= bytes_per_second(depthwise(N=128), gpu) / load_gpu(gpu).dram_bytes_per_s <= 0.8
 
 
-def test_gradients_of_pytorchs_own_kernel_cost_as_reported():
-    """One report: dgrad 2.7 and wgrad 11.9 times fprop, for MobileNet's layers."""
+def test_gradients_of_pytorchs_own_kernel_cost_more_than_fprop():
+    """One report has dgrad at 2.7 and wgrad at 11.9 times fprop, for MobileNet's layers; steps that were published of
+    whole networks leave wgrad less than half of that (tests/test_published_steps.py)."""
     shapes = [(32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2)]
     shapes += [(512, 14, 1)] * 5 + [(512, 14, 2), (1024, 7, 1)]
     layers = [depthwise(C=C, N=32, H=H, W=H, U=U, V=U) for C, H, U in shapes]
     fprop, dgrad, wgrad = (sum(us(layer, "a100", which) for layer in layers) for which in PASSES)
     assert 1.8 <= dgrad / fprop <= 3.5
-    assert 8 <= wgrad / fprop <= 15
+    assert 3 <= wgrad / fprop <= 6
 
 
 def test_pytorchs_own_kernel_runs_what_cudnn_is_not_asked_for():

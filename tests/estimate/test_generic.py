@@ -7,51 +7,76 @@ from convolutions import A100, RUNTIME, conv
 
 from convlint.estimate import constants as const
 from convlint.estimate import estimate_pass
+from convlint.estimate.board import board_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 
-VOLUME = {"dims": 3, "D": 16, "T": 3, "H": 64, "W": 64, "N": 4, "PadD": 1}
+VOLUME = {"dims": 3, "D": 16, "T": 3, "H": 64, "W": 64, "N": 4, "PadD": 1, "layout": "NCHW"}
 
 
 def is_direct(sizes, which="fprop", gpu=A100, runtime=RUNTIME):
     return estimate_pass(conv(**sizes), which, gpu, runtime).algorithm == "direct"
 
 
+ODD = {"groups": 4, "C": 96, "K": 96, "dtype": Dtype.fp16}  # 24 channels a group, as RegNetY has
+STRIDED = {"groups": 4, "C": 32, "K": 64, "U": 2, "V": 2, "dtype": Dtype.fp32}
+
+
 @pytest.mark.parametrize(
-    ("sizes", "direct"),
+    ("sizes", "which", "direct"),
     [
-        ({"groups": 4, "C": 32, "K": 64, "dtype": Dtype.fp32}, True),
-        ({"groups": 4, "C": 128, "K": 128, "dtype": Dtype.fp32}, True),
-        ({"groups": 4, "C": 132, "K": 132, "dtype": Dtype.fp32}, False),  # 33 channels are worth a GEMM
-        ({**VOLUME, "C": 3, "dtype": Dtype.fp32}, True),
-        ({**VOLUME, "C": 6, "dtype": Dtype.fp32}, True),
-        ({**VOLUME, "C": 8, "dtype": Dtype.fp32}, False),
-        ({**VOLUME, "C": 3, "dtype": Dtype.fp16}, False),
-        ({"groups": 4, "C": 96, "K": 96, "dtype": Dtype.fp16}, True),  # 24 is no power of two
-        ({"groups": 4, "C": 128, "K": 128, "dtype": Dtype.fp16}, False),
+        (STRIDED, "dgrad", True),
+        (STRIDED, "fprop", False),
+        ({**STRIDED, "U": 1, "V": 1}, "dgrad", False),
+        ({**STRIDED, "C": 132, "K": 132}, "dgrad", False),  # 33 channels a group
+        ({**STRIDED, "dtype": Dtype.fp16}, "dgrad", False),
+        ({**VOLUME, "C": 3, "dtype": Dtype.fp32}, "fprop", True),
+        ({**VOLUME, "C": 3, "K": 3, "dtype": Dtype.fp32}, "wgrad", False),
+        ({**VOLUME, "C": 4, "dtype": Dtype.fp32}, "fprop", False),
+        ({**VOLUME, "C": 3, "dtype": Dtype.fp16}, "fprop", False),
+        ({**VOLUME, "C": 3, "T": 1, "R": 1, "S": 1, "dtype": Dtype.fp32}, "fprop", False),
+        ({**VOLUME, "C": 3, "layout": "NHWC", "dtype": Dtype.fp32}, "fprop", False),
+        (ODD, "fprop", True),
+        ({**ODD, "C": 128, "K": 128}, "fprop", False),
+        ({**ODD, "C": 192, "K": 192}, "fprop", True),  # 48
+        ({**ODD, "C": 224, "K": 224}, "fprop", False),  # 56: wider than what was timed
+        ({**ODD, "layout": "NCHW"}, "fprop", False),
+        ({**ODD, "layout": "auto"}, "fprop", False),  # the framework's choice
     ],
 )
-def test_which_passes(sizes, direct):
-    assert is_direct(sizes) is direct
+def test_which_passes(sizes, which, direct):
+    assert is_direct(sizes, which) is direct
 
 
-def test_odd_groups_are_slow_in_nhwc_alone():
-    odd = {"groups": 8, "C": 192, "K": 192, "dtype": Dtype.fp16}
-    assert not is_direct({**odd, "layout": "NCHW"})
-    assert not is_direct(odd, gpu=load_gpu("v100"))  # nothing was timed before cc 8.0
-    assert not is_direct(odd, runtime=Runtime(framework="tensorrt"))
-    for which in ("dgrad", "wgrad"):
-        fprop, gradient = (estimate_pass(conv(**odd), one, A100, RUNTIME) for one in ("fprop", which))
-        assert gradient.time_us > 3 * fprop.time_us
+@pytest.mark.parametrize(
+    ("gpu", "runtime", "direct"),
+    [
+        ("a100", RUNTIME, True), ("rtx-4090", RUNTIME, True), ("a100", Runtime(framework="pytorch"), True),
+        ("v100", RUNTIME, False), ("h100", RUNTIME, False),  # nothing was timed before cc 8.0, and libraries moved on
+        ("a100", Runtime(framework="tensorrt"), False), ("a100", Runtime(framework="tensorflow"), False),
+    ],
+)  # fmt: skip
+def test_where_odd_groups_are_slow(gpu, runtime, direct):
+    assert is_direct(ODD, gpu=load_gpu(gpu), runtime=runtime) is direct
 
 
-@pytest.mark.parametrize("which", PASSES)
-def test_flops_per_clock_and_sm(which):
-    layer = conv(groups=4, C=64, K=64, N=64, dtype=Dtype.fp32)
-    found = estimate_pass(layer, which, A100, RUNTIME)
-    rate = found.flops / (found.time_us - found.overhead_us) * 1e6 / (A100.sms * A100.boost_clock_hz)
+def test_gradients_of_odd_groups_are_slowest():
+    fprop, dgrad, wgrad = (estimate_pass(conv(**ODD), which, A100, RUNTIME).time_us for which in PASSES)
+    assert min(dgrad, wgrad) > 3 * fprop
+
+
+@pytest.mark.parametrize("gpu", ["a100", "t4", "k80"])
+def test_flops_per_clock_and_sm(gpu):
+    board = board_of(load_gpu(gpu))
+    found = estimate_pass(conv(**STRIDED, N=64), "dgrad", board.gpu, RUNTIME)
+    rate = found.flops / (found.time_us - found.overhead_us) * 1e6 / (board.sms * board.clock_hz)
     assert rate == pytest.approx(const.GROUPED_DIRECT, rel=0.02)
+
+
+@pytest.mark.parametrize("gpu", ["k80", "v100", "p100"])
+def test_volumes_on_gpus_that_were_not_timed_are_plain_gemms(gpu):
+    assert not is_direct({**VOLUME, "C": 3, "dtype": Dtype.fp32}, gpu=load_gpu(gpu))
 
 
 @pytest.mark.parametrize(

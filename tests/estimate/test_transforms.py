@@ -96,7 +96,7 @@ def test_what_l2_cannot_hold_is_written_and_read():
 
 
 @pytest.mark.parametrize(("benchmark", "algorithm"), [(True, "fft"), (None, "fft"), (False, "implicit-gemm")])
-def test_what_needs_a_workspace_is_found_by_a_search(benchmark, algorithm):
+def test_fft_is_found_by_a_search(benchmark, algorithm):
     """Without a word on it, the best is taken to be found."""
     layer = conv(N=64, C=256, K=256, H=28, W=28, R=9, S=9, layout="NCHW", dtype=Dtype.fp32)
     runtime = Runtime(tf32=False, framework="pytorch", cudnn_benchmark=benchmark)
