@@ -67,8 +67,9 @@ _NATIVE: Final = Kernel(
 def depthwise(case: Case, *, tensorrt: bool, native: bool) -> Priced:
     """The depthwise kernel that the library has; `native`: PyTorch, whose own one reads NCHW.
 
-    PyTorch leaves channels-last tensors to cuDNN, and of NCHW those in fp16 with 32 channels or more where a table of
-    its own says that cuDNN is faster (use_cudnn_depthwise in its Convolution.cpp): here, where it is predicted to be.
+    PyTorch leaves channels-last tensors to cuDNN, and of NCHW those in fp16, not dilated, of 32 channels or more, where
+    a table of its own says that cuDNN is faster (use_cudnn_depthwise in its Convolution.cpp): here, where cuDNN is
+    predicted to be.
     """
     problem, board = case.problem, case.board
     narrow = problem.dtype in _NARROW
@@ -77,7 +78,7 @@ def depthwise(case: Case, *, tensorrt: bool, native: bool) -> Priced:
     if not native or tensorrt or not problem.nchw:
         return _priced(case, library, 4 if wide_int8 else problem.element_bytes)
     own = _priced(case, _NATIVE, problem.element_bytes)
-    if problem.dtype != Dtype.fp16 or problem.C < _LEAST_CHANNELS_OF_CUDNN:
+    if problem.dtype != Dtype.fp16 or problem.C < _LEAST_CHANNELS_OF_CUDNN or problem.dilated:
         return own
     return min(own, _priced(case, library, problem.element_bytes), key=lambda priced: priced.time_us)
 

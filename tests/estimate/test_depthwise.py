@@ -150,3 +150,15 @@ def test_what_an_estimate_says_of_itself_adds_up(dtype):
     assert estimate.transposes_us == estimate.padding_us == 0
     assert estimate.flops == 2 * prod((layer.N, layer.K, layer.P, layer.Q, 9))
     assert estimate_layer(layer, load_gpu("a100"), PYTORCH, "inference").grade == "A"
+
+
+def test_pytorch_asks_cudnn_for_no_dilated_depthwise_layer_in_nchw():
+    sizes = {"C": 960, "N": 8, "H": 33, "W": 33, "dtype": Dtype.fp16}
+    plain = depthwise(**sizes)
+    wide = dict.fromkeys(("PadH", "PadW", "PadH_end", "PadW_end", "DilH", "DilW"), 12)
+    dilated = with_output(replace(plain, **wide))
+    assert (dilated.P, dilated.Q) == (plain.P, plain.Q)
+    assert us(dilated, "a100", "wgrad") > 3 * us(plain, "a100", "wgrad")
+    for layout, runtime in (("NHWC", PYTORCH), ("NCHW", JAX)):  # cuDNN's kernels in both
+        times = [us(replace(layer, layout=layout), "a100", "wgrad", runtime) for layer in (plain, dilated)]
+        assert times[0] == times[1]
