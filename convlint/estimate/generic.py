@@ -9,9 +9,13 @@ from convlint.estimate import constants as const
 from convlint.estimate.kernels import PASS_INDEX, Case, Priced, untiled
 
 
-def generic(case: Case, *, native: bool) -> Priced | None:
-    """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed."""
-    rate = _of_groups(case, native) if case.problem.groups > 1 else _of_volumes(case)
+def generic(case: Case, *, native: bool, searched: bool) -> Priced | None:
+    """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed.
+
+    A large strided filter on an image has it where heuristics pick, as AlexNet's first layer was timed; where all
+    algorithms are `searched`, a better one is taken to be found.
+    """
+    rate = _of_groups(case, native) if case.problem.groups > 1 else _of_few_channels(case, searched)
     if rate is None:
         return None
     board = case.board
@@ -31,11 +35,15 @@ def _of_groups(case: Case, native: bool) -> float | None:
     return const.ODD_GROUPS[PASS_INDEX[which]] if odd and timed and max(c, k) <= const.WIDEST_ODD_GROUP else None
 
 
-def _of_volumes(case: Case) -> float | None:
-    """The same of generic kernels for volumes of at most three channels in NCDHW, where no vector load fits."""
+def _of_few_channels(case: Case, searched: bool) -> float | None:
+    """The same of generic kernels for at most three channels in NCHW and NCDHW, where no vector load fits."""
     problem, which, board = case.problem, case.which, case.board
-    if problem.element_bytes != 4 or (problem.D == 1 and problem.T == 1) or problem.taps == 1:
+    if problem.element_bytes != 4 or problem.taps == 1:
         return None
+    if problem.D == 1 and problem.T == 1:
+        large = problem.nchw and problem.strided and problem.taps > const.MOST_TAPS
+        if searched or not large or which != "fprop":
+            return None
     if problem.layout == "NHWC" or which == "wgrad" or board.generation not in const.GENERIC_VOLUME:
         return None
     if (problem.C if which == "fprop" else problem.K) >= const.FIRST_LAYER_CHANNELS:

@@ -49,7 +49,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     case = _case(problem, which, board, unit)
     if is_depthwise(problem):
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
-    only = None if situation.tensorrt else generic(case, native=situation.native)
+    only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
         return only
     ways: list[Priced] = []

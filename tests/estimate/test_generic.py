@@ -89,3 +89,17 @@ def test_a_volume_of_three_channels_takes_what_it_was_measured_to(gpu, measured_
     }  # fmt: skip
     found = estimate_pass(conv(**sizes, dtype=Dtype.fp32, layout="NCHW"), "fprop", load_gpu(gpu), RUNTIME)
     assert measured_us / 1.4 < found.time_us < measured_us * 1.4
+
+
+@pytest.mark.parametrize(("benchmark", "direct"), [(False, True), (True, False), (None, False)])
+def test_alexnets_first_layer_is_slow_where_heuristics_pick(benchmark, direct):
+    """KernelBench: 14.8 ms on RTX A6000, 2.97 ms on H100 PCIe at N = 256; smaller filters were timed to be faster."""
+    runtime = Runtime(framework="pytorch", cudnn_benchmark=benchmark)
+    sizes = {"N": 256, "C": 3, "K": 96, "H": 224, "W": 224, "R": 11, "S": 11, "U": 4, "V": 4, "pad": (2, 2)}
+    layer = {**sizes, "layout": "NCHW", "dtype": Dtype.fp32}
+    assert is_direct(layer, runtime=runtime) is direct
+    assert not is_direct({**layer, "R": 7, "S": 7}, runtime=runtime)
+    if direct:
+        for gpu, measured_us in (("rtx-a6000", 14800), ("h100-pcie", 2965)):
+            found = estimate_pass(conv(**layer), "fprop", load_gpu(gpu), runtime)
+            assert measured_us / 1.6 < found.time_us < measured_us * 1.6
