@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from math import log
 
 import pytest
-from checkout import ROOT
+from benchmark_scripts import importable
 
 pytestmark = pytest.mark.slow
 
-BENCHMARKS = ROOT / "benchmarks"
 HEADER = "gpu,precision,layout,N,C,H,W,K,R,S,pad_h,pad_w,stride_h,stride_w,pass,residual_inputs,ms,source\n"
 
 
 @pytest.fixture(scope="module")
 def scripts():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
+    with importable():
         import accuracy
         import metrics
         import timings
 
         yield accuracy, metrics, timings
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from benchmark_scripts import importable
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 KERNELBENCH = "gpu,dtype,layout,N,C,D,H,W,K,T,R,S,stride,pad,dil,groups,transposed,bias,us,runs\n"
 TENSORRT = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
 ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8,us\n"
@@ -16,14 +14,11 @@ ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8
 
 @pytest.fixture(scope="module")
 def scripts():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
+    with importable():
         import layer_timings
         import layers
 
         yield layers, layer_timings
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from benchmark_scripts import importable
 
 from convlint.model.layer import ConvLayer, Dtype
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 HEADER = "model,img,gpu,mode,batch_nchw,batch_nhwc,img_s_nchw,img_s_nhwc,torch\n"
 RESNET = "resnet50d,224,RTX 3090,{mode},256,256,{nchw},{nhwc},pt112\n"
 
 
 @pytest.fixture(scope="module")
 def networks():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
+    with importable():
         import networks
 
         yield networks
-    finally:
-        sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture

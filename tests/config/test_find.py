@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import convlint
+from configured import codes, prepared, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD
@@ -19,23 +19,7 @@ from convlint.config.find import Configs, config_in
 from convlint.config.path_patterns import PathPattern
 from convlint.errors import UsageError
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)
-
-
-def codes(*arguments: str) -> list[str]:
-    """Codes of the findings that these tests are about, in the order of the concise report."""
-    ran = convlint("check", *arguments, "-o", "concise")
-    return re.findall(r": (?:error|warning|info) (CL102|CL006|CL903|XX\d+) ", ran.out)
-
-
-def write(path: str, text: str) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text)
+here = pytest.fixture(autouse=True)(prepared)
 
 
 # --- which config holds

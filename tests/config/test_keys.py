@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
 from command_line import convlint
+from configured import codes, prepared, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
@@ -17,23 +17,7 @@ from toml_values import values as drawn_values
 from convlint.config.keys import KEYS
 from convlint.config.toml_source import TomlSource
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)
-
-
-def codes(*arguments: str) -> list[str]:
-    """Codes of the findings that these tests are about, in the order of the concise report."""
-    ran = convlint("check", *arguments, "-o", "concise")
-    return re.findall(r": (?:error|warning|info) (CL102|CL006|CL903|XX\d+) ", ran.out)
-
-
-def write(path: str, text: str) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text)
+here = pytest.fixture(autouse=True)(prepared)
 
 
 def test_target_and_mode_are_defaults_that_an_input_may_overrule() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 import tomllib
 from pathlib import Path
 
 import pytest
-from command_line import convlint
+from configured import codes, prepared
 from hypothesis import given
 from hypothesis import strategies as st
-from specs import BAD
 from toml_values import names, quoted, toml, values
 
 from convlint.config.find import may_configure
@@ -50,17 +48,7 @@ def test_places_deep_in_a_file_are_those_of_what_holds_them() -> None:
     assert (place.line, place.column) == (2, 41)
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)
-
-
-def codes(*arguments: str) -> list[str]:
-    """Codes of the findings that these tests are about, in the order of the concise report."""
-    ran = convlint("check", *arguments, "-o", "concise")
-    return re.findall(r": (?:error|warning|info) (CL102|CL006|CL903|XX\d+) ", ran.out)
+here = pytest.fixture(autouse=True)(prepared)
 
 
 MENTIONS = [

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 import tomllib
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from specs import BAD
 
 from convlint.config.toml_source import TomlSource, key_offsets
 from convlint.config.toml_tokens import problem, tokens
@@ -136,10 +134,3 @@ def test_no_key_of_tomllib_is_deeper_than_what_was_counted(text: str) -> None:
     end = max((match.end() for match in tokens(text.replace("\r\n", "\n"))), default=0)
     rest = text.replace("\r\n", "\n")[end:]
     assert all(not line.strip() or line.lstrip().startswith("#") for line in rest.split("\n"))
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)

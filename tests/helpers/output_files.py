@@ -6,19 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from checked_files import RULE
 
 SPEC = "version: 1\nlayers:\n  - { name: a, N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16 }\n"
-RULE = """\
-code: XY100
-name: odd-channels
-title: Channels are odd
-severity: warning
-check: C % 2 == 0
-message: "C={C} is odd"
-rationale: Pairs of channels travel together.
-source: { document: house-rules, section: "1" }
-examples: { pass: [ { C: 4 } ], fail: [ { given: { C: 3 }, message: "C=3 is odd" } ] }
-"""
 BASELINE = '{"convlint_baseline": 1, "findings": []}'
 
 

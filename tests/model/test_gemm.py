@@ -9,19 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from sized_layers import RESNET_STEM, layer
 
 from convlint.model.gemm import Gemm, flops, gemm, tensor_elements
-from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
-
-
-def layer(**sizes: Any) -> ConvLayer:
-    for pad in ("PadD", "PadH", "PadW"):
-        if pad in sizes:
-            sizes.setdefault(pad + "_end", sizes[pad])
-    return with_output(ConvLayer(name="layer", **sizes))
-
-
-RESNET_STEM = {"N": 256, "C": 3, "H": 224, "W": 224, "K": 64, "R": 7, "S": 7, "U": 2, "V": 2, "PadH": 3, "PadW": 3}
+from convlint.model.layer import PASSES, Dtype
 
 
 def test_dilation_changes_no_gemm() -> None:

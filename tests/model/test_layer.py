@@ -5,19 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sized_layers import RESNET_STEM, layer
 
-from convlint.model.layer import ConvLayer, with_output
+from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-
-
-def layer(**sizes: Any) -> ConvLayer:
-    for pad in ("PadD", "PadH", "PadW"):
-        if pad in sizes:
-            sizes.setdefault(pad + "_end", sizes[pad])
-    return with_output(ConvLayer(name="layer", **sizes))
-
-
-RESNET_STEM = {"N": 256, "C": 3, "H": 224, "W": 224, "K": 64, "R": 7, "S": 7, "U": 2, "V": 2, "PadH": 3, "PadW": 3}
 
 
 @pytest.mark.parametrize(

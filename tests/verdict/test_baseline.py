@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import convlint
+from configured import prepared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
@@ -21,9 +22,7 @@ from convlint.verdict.baseline import Entry, parse_baseline, render
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)
+    prepared(tmp_path, monkeypatch)
     Path("convlint.toml").write_text('select = ["CL102", "CL006", "CL9"]\n')
 
 

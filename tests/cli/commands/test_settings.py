@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from command_line import convlint
-from specs import BAD
+from configured import prepared, write
 
 from convlint.config.keys import KEYS
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    Path("bad.yaml").write_text(BAD)
-
-
-def write(path: str, text: str) -> None:
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(text)
+here = pytest.fixture(autouse=True)(prepared)
 
 
 def test_every_setting_and_where_it_comes_from() -> None:

@@ -6,12 +6,10 @@ import csv
 import io
 
 import pytest
+from sweeps import FIG4, plain, sweep
 
-from convlint.__main__ import _run
 from convlint.reporters.snippet import columns
 
-FIG4 = ["-C", "4096", "-H", "16", "-W", "16", "-K", "256", "-R", "3", "-S", "3", "--pad", "1",
-        "--dtype", "fp16", "--layout", "NHWC", "--gpu", "a100"]  # fmt: skip
 SPEC = """\
 version: 1
 target: [v100]
@@ -22,26 +20,15 @@ layers:
 """
 
 
-@pytest.fixture
-def convlint(capsys, monkeypatch):
-    """Runs the command line: (exit code, standard output, standard error)."""
-    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments):
-        code = _run(["sweep", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+plain = pytest.fixture(autouse=True)(plain)
 
 
 def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_flags_as_a_table(convlint):
-    code, out, err = convlint("-N", "54:55", *FIG4)
+def test_flags_as_a_table():
+    code, out, err = sweep("-N", "54:55", *FIG4)
     assert (code, err) == (0, "")
     rates = {line[:2]: float(line.split()[3]) for line in out.splitlines() if line[:2] in ("54", "55")}
     assert rates["55"] < 0.75 * rates["54"]
@@ -50,8 +37,8 @@ def test_flags_as_a_table(convlint):
     assert "\x1b" not in out
 
 
-def test_csv_has_one_row_per_pass_and_value(convlint):
-    code, out, _ = convlint("-N", "54,55,108", *FIG4, "--output", "csv")
+def test_csv_has_one_row_per_pass_and_value():
+    code, out, _ = sweep("-N", "54,55,108", *FIG4, "--output", "csv")
     found = rows(out)
     assert code == 0
     assert [(row["pass"], row["value"]) for row in found[:4]] == [
@@ -61,13 +48,13 @@ def test_csv_has_one_row_per_pass_and_value(convlint):
     assert all(0 < float(row["efficiency"]) < 1 for row in found)
 
 
-def test_a_layer_of_a_file_with_the_files_mode_and_target(convlint, tmp_path):
+def test_a_layer_of_a_file_with_the_files_mode_and_target(tmp_path):
     path = tmp_path / "net.yaml"
     path.write_text(SPEC, encoding="utf-8")
-    code, out, err = convlint(str(path), "--layer", "two", "-N", "1:3", "-o", "csv")
+    code, out, err = sweep(str(path), "--layer", "two", "-N", "1:3", "-o", "csv")
     assert (code, err) == (0, "")
     assert [(row["gpu"], row["pass"], row["value"]) for row in rows(out)] == [("v100", "fprop", n) for n in "123"]
-    code, out, _ = convlint(
+    code, out, _ = sweep(
         str(path), "--layer", "two", "-N", "1:3", "-o", "csv", "-g", "a100", "-g", "t4", "--mode", "training"
     )
     assert [row["gpu"] for row in rows(out)] == ["a100"] * 9 + ["t4"] * 9
@@ -94,36 +81,36 @@ def test_a_layer_of_a_file_with_the_files_mode_and_target(convlint, tmp_path):
         (["{path}", "--layer", "two"], "nothing varies"),
     ],
 )
-def test_wrong_usage_is_exit_2_with_a_hint(convlint, tmp_path, arguments, message):
+def test_wrong_usage_is_exit_2_with_a_hint(tmp_path, arguments, message):
     path = tmp_path / "net.yaml"
     path.write_text(SPEC, encoding="utf-8")
-    code, out, err = convlint(*(argument.format(path=path) for argument in arguments))
+    code, out, err = sweep(*(argument.format(path=path) for argument in arguments))
     assert code == 2
     assert message in err
     assert out == ""
 
 
-def test_what_cannot_be_predicted_is_exit_3(convlint, tmp_path):
-    code, out, err = convlint("--groups", "1:3", "-N", "4", *FIG4)
+def test_what_cannot_be_predicted_is_exit_3(tmp_path):
+    code, out, err = sweep("--groups", "1:3", "-N", "4", *FIG4)
     assert code == 3
     assert "no time at groups = 3" in err
     assert "no time" not in out
-    assert convlint(str(tmp_path / "gone.yaml"), "-N", "1:2")[0] == 3
+    assert sweep(str(tmp_path / "gone.yaml"), "-N", "1:2")[0] == 3
 
 
-def test_two_strides_are_a_pair_where_another_parameter_varies(convlint):
-    code, out, _ = convlint("-N", "1:2", *FIG4, "--stride", "1,2")
+def test_two_strides_are_a_pair_where_another_parameter_varies():
+    code, out, _ = sweep("-N", "1:2", *FIG4, "--stride", "1,2")
     assert code == 0
     assert "stride=1,2" in out
-    code, out, _ = convlint("-N", "4", *FIG4, "--stride", "1,2", "-o", "csv", "--mode", "inference")
+    code, out, _ = sweep("-N", "4", *FIG4, "--stride", "1,2", "-o", "csv", "--mode", "inference")
     assert [row["value"] for row in rows(out)] == ["1", "2"]
 
 
 @pytest.mark.parametrize("metric", ["time", "tflops", "efficiency"])
 @pytest.mark.parametrize("color", ["always", "never"])
-def test_the_chart_fits_its_width_and_draws_every_line(convlint, monkeypatch, metric, color):
+def test_the_chart_fits_its_width_and_draws_every_line(monkeypatch, metric, color):
     monkeypatch.setenv("COLUMNS", "72")
-    code, out, _ = convlint("-N", "1:256", *FIG4, "--plot", "--metric", metric, "--color", color)
+    code, out, _ = sweep("-N", "1:256", *FIG4, "--plot", "--metric", metric, "--color", color)
     assert code == 0
     plain = out
     for code_ in ("36", "33", "32", "31", "1", "2", "34", "1;32", "1;33", "1;31", "0"):
