@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
@@ -16,6 +17,12 @@ if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
 Scalar = int | float | str | bool
+Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
+
+
+def fingerprint(identity: Identity) -> str:
+    """The identity as 16 hexadecimal digits."""
+    return blake2b("\0".join(map(str, identity)).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -53,7 +60,13 @@ class RuleInfo(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One flaw at one place, with its evidence. `lost_us` and `lost_percent` (of the network) are None if unknown."""
+    """One flaw at one place, with its evidence; times in us, None where there is no price.
+
+    `lost_us` is its share of what all advice on its layers saves, `lost_percent` that of the time of the network's
+    convolutions, `lost_alone_us` what it saves alone. Where that is under half the share, `pays_with` names the rules
+    with whose fixes it earns it. `lost_capacity_us` is what the layers pay for tiles or waves that they do not fill:
+    never part of a sum of times.
+    """
 
     rule: RuleInfo
     severity: Severity
@@ -62,10 +75,25 @@ class Finding(Struct, frozen=True, kw_only=True):
     layer: str | None = None  # None: the network, the runtime or the target
     layers: tuple[str, ...] = ()  # the layers that a finding of the whole network joins
     gpu: str | None = None
+    advised: bool = False  # its fix is one of those that make its layers fastest
     lost_us: float | None = None
+    lost_alone_us: float | None = None
+    lost_capacity_us: float | None = None
     lost_percent: float | None = None
+    pays_with: tuple[str, ...] = ()
     fix: Fix | None = None
-    fingerprint: str = ""
+    identity: Identity | None = None
+    identities: tuple[Identity, ...] = ()  # of what it joins, one for each layer
+
+    @property
+    def fingerprint(self) -> str:
+        """What stays the same when lines move; empty where there is none."""
+        return "" if self.identity is None else fingerprint(self.identity)
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Those of what it joins."""
+        return tuple(map(fingerprint, self.identities))
 
 
 class Skipped(Struct, frozen=True, kw_only=True):
@@ -95,29 +123,67 @@ class InputError(Struct, frozen=True, kw_only=True):
     internal: bool = False  # a defect of convlint itself: exit code 4
 
 
+# Ideal over predicted time, least value of each letter; below the last it is F.
+GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))
+
+
+class LayerTimes(Struct, frozen=True, kw_only=True):
+    """Times in us of one layer, or of several, with all passes and calls.
+
+    `after_us` is the time with all advice taken, `ideal_us` the time of that if no tile and no wave were wasted in it.
+    """
+
+    time_us: float
+    after_us: float
+    ideal_us: float
+
+    @property
+    def grade(self) -> str:
+        """The letter: how close the time is to the best form that the advice in force can reach."""
+        ratio = self.ideal_us / self.time_us if self.time_us > 0 else 1.0
+        return next((letter for least, letter in GRADES if ratio >= least), "F")
+
+
 class LayerReport(Struct, frozen=True, kw_only=True):
-    """One layer and its estimate on each target (None where time cannot be predicted)."""
+    """One layer, its estimate and its times on each target (None where time cannot be predicted)."""
 
     layer: ConvLayer
     estimates: Mapping[str, LayerEstimate | None] = field(default_factory=dict)
+    times: Mapping[str, LayerTimes | None] = field(default_factory=dict)
 
 
 class Total(Struct, frozen=True, kw_only=True):
-    """What all layers come to on one target; None where the time of one of them cannot be predicted.
-
-    `lost_us` counts each layer once, with the largest loss of those of its errors and warnings that are shown.
-    """
+    """What the layers of one mode come to on one target; `times` is None where one of theirs is not predictable."""
 
     gpu: str
-    grade: str | None = None
-    time_us: float | None = None
-    lost_us: float | None = None
+    mode: Mode
+    times: LayerTimes | None = None
+
+    @property
+    def grade(self) -> str | None:
+        """The letter of the whole."""
+        return None if self.times is None else self.times.grade
+
+    @property
+    def time_us(self) -> float | None:
+        """The time now."""
+        return None if self.times is None else self.times.time_us
+
+    @property
+    def time_after_us(self) -> float | None:
+        """The time with all advice taken."""
+        return None if self.times is None else self.times.after_us
+
+    @property
+    def lost_us(self) -> float | None:
+        """What all advice saves."""
+        return None if self.times is None else self.times.time_us - self.times.after_us
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything one run found. `time_us`, `lost_us` and `grade` are those of each input on its first target.
+    """Everything one run found. `total` is that of each input of this mode on its first target.
 
-    `mode` is that of the first input; a spec of another mode is estimated in its own.
+    `mode` is that of the first input; a spec of another mode is estimated, and added up, in its own.
     """
 
     version: str
@@ -131,10 +197,8 @@ class Report(Struct, frozen=True, kw_only=True):
     errors: tuple[InputError, ...] = ()
     rules: tuple[RuleInfo, ...] = ()  # every rule that was loaded, whether it fired or not
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # path -> lines, for showing the place
-    grade: str | None = None
-    time_us: float | None = None
-    lost_us: float | None = None
-    totals: tuple[Total, ...] = ()  # one for each target
+    total: Total | None = None
+    totals: tuple[Total, ...] = ()  # one for each target and mode
 
     @property
     def complete(self) -> bool:

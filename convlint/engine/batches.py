@@ -1,11 +1,13 @@
-"""Which batch to advise: one for the whole network, and only where an image then takes less time."""
+"""Which batch to advise: one plan for the whole network, and only where an image then takes less time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
-from convlint.engine.hits import Hit
+from convlint.engine.hits import Hit, Price
 from convlint.engine.severity import by_batch
 from convlint.estimate import LayerEstimate
 from convlint.model.layer import ConvLayer
@@ -16,9 +18,12 @@ _MOST_KINDS = 400  # kinds of layers on which every batch is tried
 _SAMPLE = 100  # of a network with more: every n-th of them, from the longest to the shortest
 
 
-def sets_batch(hit: Hit) -> bool:
-    """Whether the fix is another batch, which is the whole network's."""
-    return bool(hit.sets) and set(hit.sets[0]) == {"N"}
+class BatchPlan(NamedTuple):
+    """The batches that are worth it, the nearest first, one on each side at most; and the time of an image, in us."""
+
+    batches: tuple[int, ...]
+    now_us: float
+    best_us: float
 
 
 class Batches:
@@ -34,11 +39,6 @@ class Batches:
         self._network_us: dict[tuple[int, int], float] = {}
         self._samples: dict[int, Sequence[tuple[int, float]]] = {}
 
-    def kinds(self, hit: Hit) -> Mapping[int, int]:
-        """Of the layers that share the hit's batch, one of each kind and how many are like it."""
-        N = self.layers[hit.indices[0]].N
-        return {} if N is None else self._by_batch.get(N, {})
-
     @cached_property
     def _by_batch(self) -> Mapping[int, Mapping[int, int]]:
         """Kinds by their present batch: a spec may hold layers of several networks. Equal passes share estimates."""
@@ -52,41 +52,60 @@ class Batches:
                 same[kind] = same.get(kind, 0) + 1
         return count
 
-    def settled(self, hit: Hit) -> Hit:
-        """Of the batches that the rule wants, and of round ones near them, those at which an image takes less time.
+    def settled(self, hits: Iterable[Hit]) -> list[Hit]:
+        """The hits, those on N with the one plan for their batch, and the severity that its gain leaves them."""
+        hits = list(hits)
+        wanted: dict[int, Counter[int]] = {}
+        for hit in hits:
+            now = self._now(hit)
+            if now is not None:
+                votes = wanted.setdefault(now, Counter())
+                votes.update(int(changes["N"]) for changes in (hit.sets[0], hit.other) if "N" in changes)
+        plans = {
+            now: self.plan(now, [N for N, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0]))])
+            for now, votes in wanted.items()
+        }
+        return [hit if (now := self._now(hit)) is None else self._with(hit, now, plans[now]) for hit in hits]
 
-        A network has one batch: what matters is the time per image of all of it. Advice that does not lower that is
-        none.
-        """
-        now = self.layers[hit.indices[0]].N if hit.indices else None
-        if now is None or not (hit.batches or (hit.sets and set(hit.sets[0]) == {"N"})):
-            return hit
-        wanted = [int(N) for N in (hit.batches or (hit.sets[0]["N"], hit.other.get("N", now)))]
-        most = 2 * now if now > 1 else max(wanted)  # more is another way to work, not advice; but one image is none
-        below = [N for N in wanted if now / 2 <= N < now]
-        above = [N for N in wanted if now < N <= most]
-        if len(self._by_batch[now]) <= _MOST_KINDS:
-            above += [N for step in (8, 16, 32, 64) if now < (N := now // step * step + step) <= most]
+    def _now(self, hit: Hit) -> int | None:
+        """The present batch, where another one is what the hit asks for."""
+        return self.layers[hit.indices[0]].N if hit.indices and hit.sets_batch else None
 
-        def us_per_image(N: int) -> float:
-            return self._us_per_image(now, N)
-
-        present = us_per_image(now)
-        best = []
-        for side in (below, above):
-            N = min(sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True), key=us_per_image, default=now)
-            if now != N and us_per_image(N) < present * (1 - _ADVICE_GAIN):
-                best.append(N)
-        best.sort(key=lambda N: abs(N - now))
+    def _with(self, hit: Hit, now: int, plan: BatchPlan) -> Hit:
+        best = plan.batches
+        own = {changes.get("N") for changes in (hit.sets[0], hit.other)}
+        if hit.rule.loss != "wave" and not own.issuperset(best[:1]):  # what fills its tiles is another batch
+            best = ()
+        change_us = (self.us_per_image(now, best[0]) - plan.now_us) * now if best else None
         return hit._replace(
-            severity=by_batch(hit.severity, present, min(map(us_per_image, best), default=present)),
-            loss=None,
-            sets=({"N": best[0]} if best else {},) * len(hit.indices),
+            severity=by_batch(hit.severity, plan.now_us, plan.best_us),
+            sets=({"N": best[0]} if best else {},),
             other={"N": best[1]} if len(best) > 1 else {},
+            price=Price(capacity_us=hit.price.capacity_us, change_us=change_us),
         )
 
-    def _us_per_image(self, now: int, N: int) -> float:
-        """Of all layers whose batch is `now`, at batch `N`, as far as it is known."""
+    def plan(self, now: int, wanted: Sequence[int]) -> BatchPlan:
+        """Of the batches `wanted`, the most wanted first, and of round ones near, those at which an image takes less.
+
+        A network has one batch: what matters is the time per image of all layers that share it.
+        """
+        most = 2 * now if now > 1 else max(wanted, default=1)  # more is another way to work; but one image is none
+        below = [N for N in wanted if now / 2 <= N < now]
+        above = [N for N in wanted if now < N <= most]
+        if wanted and len(self._by_batch.get(now, ())) <= _MOST_KINDS:
+            above += [N for step in (8, 16, 32, 64) if now < (N := now // step * step + step) <= most]
+        present = self.us_per_image(now, now)
+        best = []
+        for side in (below, above):
+            tried = sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True)
+            N = min(tried, key=lambda N: self.us_per_image(now, N), default=now)
+            if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
+                best.append(N)
+        best.sort(key=lambda N: abs(N - now))
+        return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))
+
+    def us_per_image(self, now: int, N: int) -> float:
+        """Of all layers whose batch is `now`, at batch `N`, as far as it is known; in us."""
         key = now, N
         if key not in self._network_us:
             self._network_us[key] = sum(weight * (self.time_us(index, N) or 0.0) for index, weight in self._tried(now))

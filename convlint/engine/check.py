@@ -1,35 +1,39 @@
 """One network checked: facts -> flaws -> price -> severity -> join -> findings, for each target.
 
-Every layer is estimated, every rule evaluated on its facts, and the specific silences the general; what may be said
-of many layers at once is joined, by the severity that each one's price leaves it where the rule joins infos alone;
-then one batch is settled for the network, and what is left is weighed, priced, and said.
+Every layer is estimated, every rule evaluated on its facts, and the specific silences the general. What the user
+silenced leaves here. The flaws of each layer are then priced together, each gets its severity in the light of all of
+them, and what may be said of many layers at once is joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.engine.batches import Batches
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
+from convlint.engine.findings import Identities, finding_of, location_of
 from convlint.engine.fixes import fix_of, is_refuted
+from convlint.engine.game import Player, Stake
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
-from convlint.engine.pricing import Price, Pricer
+from convlint.engine.pricing import Priced, Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
+from convlint.engine.weigh import weighed
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts, framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode
-from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, LayerReport, Skipped
+from convlint.report import Finding, Fix, LayerReport, LayerTimes, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
+
+Silences = Callable[[Finding], bool]  # whether the user silenced this finding; it has no price yet
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -39,37 +43,49 @@ class Target(Struct, frozen=True, kw_only=True):
     gpu: Gpu
 
 
-def check_network(network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode) -> NetworkResult:
-    """All rules on all layers for each target. Raises RuleError where a rule divides by zero."""
-    check = _NetworkCheck(network, rulebook, mode, several=len(targets) > 1)
+def check_network(
+    network: Network,
+    rulebook: Rulebook,
+    targets: Sequence[Target],
+    mode: Mode,
+    *,
+    codes: Collection[str] | None = None,
+    silences: Silences | None = None,
+) -> NetworkResult:
+    """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
+
+    Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
+    part of what the advice saves.
+    """
+    check = _NetworkCheck(network, rulebook, mode, codes, silences, several=len(targets) > 1)
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
     labels = tuple(target.label for target in targets)
+    skipped = {(skip.code, skip.layer): skip for skip in check.skipped}.values()
     return NetworkResult(
         path=network.path,
         labels=labels,
         mode=mode,
         layers=tuple(check.layer_reports(labels)),
         findings=tuple(check.findings),
-        skipped=tuple({(skip.code, skip.layer): skip for skip in check.skipped}.values()),
-        time_us=check.time_us,
-        attainable_us=check.attainable_us,
-        losses=check.losses,
+        skipped=tuple(skip for skip in skipped if codes is None or skip.code in codes),
         source_lines=network.source_lines,
     )
 
 
 class _NetworkCheck:
-    def __init__(self, network: Network, rulebook: Rulebook, mode: Mode, *, several: bool) -> None:
+    def __init__(
+        self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
+        silences: Silences | None, *, several: bool,
+    ) -> None:  # fmt: skip
         self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
+        self.codes, self.silences = codes, silences
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
-        self.time_us: float | None = None
-        self.attainable_us: float | None = None
-        self.losses: dict[str, tuple[tuple[int, float], ...]] = {}
+        self.times: dict[str, list[LayerTimes | None]] = {}
         self.edges = {edge.consumer: edge for edge in network.edges}
-        self.ordinals: dict[tuple[str, str | None, str | None], int] = {}
+        self.identities = Identities()
         picks = framework_picks_layout(network.runtime)
         # What the framework lays out itself is estimated so, whatever layout the user's tensors have.
         self.running = tuple(replace(layer, layout="auto") if picks else layer for layer in network.layers)
@@ -79,23 +95,26 @@ class _NetworkCheck:
         network = self.network
         facts = TargetFacts(target.label, target.gpu, network.runtime, self.mode)
         estimates = tuple(estimate_layer(layer, target.gpu, network.runtime, self.mode) for layer in self.running)
-        self.estimates[target.label] = estimates
-        facts.add_network(network.layers, estimates)
-        pricer = Pricer(self.running, estimates, facts)
-        if first and all(estimates) and estimates:
-            self.time_us = sum(estimate.time_us for estimate in estimates if estimate)
-            self.attainable_us = sum(estimate.attainable_us for estimate in estimates if estimate)
+        facts.add_network(network.layers, network.edges, estimates)
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
-        hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
-        # Where only infos are joined, each is weighed alone; what all layers share is weighed as one, once joined.
-        hits = [pricer.weighed(hit) if hit.rule.join and hit.rule.join.share == "info" else hit for hit in hits]
-        hits = joined(hits, applicable) + self._of_network([rule for rule in rules if rule.scope == "network"], facts)
-        hits = [pricer.weighed(pricer.batches.settled(hit)) for hit in hits]
+        found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
+        found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
+        hits = []
+        for hit in found:
+            if self._in_force(hit, facts):
+                hits.append(hit)
+            elif hit.indices:  # what all layers share, all that are left share
+                applicable[hit.rule.info.code] -= 1
+        pricer = Pricer(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
+        hits, stakes, priced = self._played(hits, pricer)
+        batches = Batches(self.running, estimates, lambda index, N: pricer.time_after(index, {"N": N}))
+        hits = joined(batches.settled(weighed(hits, stakes, priced, pricer)), applicable)
         for hit in hits:
-            price = pricer.price(hit)
-            fix = fix_of(hit, price, pricer)
+            fix = fix_of(hit, pricer, batches)
             if not is_refuted(hit, fix):
-                self.findings.append(self._finding(hit, price, fix, target))
+                self.findings.append(self._finding(hit, fix, facts))
+        self.estimates[target.label] = estimates
+        self.times[target.label] = [None if entry is None else entry.times for entry in priced]
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
         """What the rules on whole networks find."""
@@ -103,7 +122,7 @@ class _NetworkCheck:
             return []
         found = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
         self._skip(found, None)
-        return [self._hit(flaw, None) for flaw in found.flaws]
+        return [self._hit(flaw, None, facts) for flaw in found.flaws]
 
     def _of_layers(
         self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
@@ -127,68 +146,105 @@ class _NetworkCheck:
             self._skip(found, layer.name)
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
-            hits += [self._hit(flaw, index) for flaw in found.flaws]
+            hits += [self._hit(flaw, index, facts) for flaw in found.flaws]
         return hits, applicable
+
+    def _played(self, hits: list[Hit], pricer: Pricer) -> tuple[list[Hit], dict[int, Stake], list[Priced | None]]:
+        """Each layer's game: the hits, with those that the fixes of others bring to light, their stakes, the prices."""
+        by_layer: dict[int, list[Hit]] = {}
+        for hit in hits:
+            if hit.indices:
+                by_layer.setdefault(hit.indices[0], []).append(hit)
+        priced: list[Priced | None] = []
+        stakes: dict[int, Stake] = {}
+        after: dict[int, list[Hit]] = {}  # by the id of the last hit that plays in the layer
+        gone: set[int] = set()
+        for index in range(len(self.network.layers)):
+            own = [hit for hit in by_layer.get(index, ()) if pricer.plays(index, hit.flaw)]
+            entry = pricer.priced(index, [hit.flaw for hit in own], self._later(index, pricer.facts))
+            priced.append(entry)
+            if entry is None or entry.outcome is None:
+                continue
+            stakes.update((id(hit), stake) for hit, stake in zip(own, entry.outcome.stakes, strict=True))
+            for player, stake in entry.outcome.unlocked:
+                # What its rule finds as the layer stands pays nothing, and gives way to what that becomes.
+                idle = [
+                    hit for hit in by_layer[index]
+                    if hit.rule is player.flaw.rule and not hit.sets_batch
+                    and not (id(hit) in stakes and stakes[id(hit)].advised)
+                ]  # fmt: skip
+                gone.update(map(id, idle))
+                hit = self._unlocked(player, index, pricer.facts, idle)
+                stakes[id(hit)] = stake
+                after.setdefault(id(own[-1]), []).append(hit)
+        if after:
+            hits = [each for hit in hits for each in ([] if id(hit) in gone else [hit]) + after.get(id(hit), [])]
+        return hits, stakes, priced
+
+    def _unlocked(self, player: Player, index: int, facts: TargetFacts, idle: Sequence[Hit]) -> Hit:
+        """The hit of a flaw that stands once others are mended."""
+        flaw = replace(player.flaw, set=player.changes)
+        if player.after:
+            once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended: "
+            flaw = replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
+        hit = self._hit(flaw, index, facts, keep=not idle)
+        return hit._replace(identities=idle[0].identities) if idle else hit
+
+    def _later(self, index: int, facts: TargetFacts) -> Callable[[Flaw], bool] | None:
+        """Whether a flaw that comes to light in this layer is not silenced; None where nothing is."""
+        if self.silences is None:
+            return None
+        return lambda flaw: self._in_force(self._hit(flaw, index, facts, keep=False), facts)
+
+    def _in_force(self, hit: Hit, facts: TargetFacts) -> bool:
+        """Whether the user wants to hear of it."""
+        if self.codes is not None and hit.rule.info.code not in self.codes:
+            return False
+        if self.silences is None:
+            return True
+        return not self.silences(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
         self.skipped += [Skipped(code=code, layer=layer, path=path, needs=needs) for code, needs in found.skipped]
 
-    def _hit(self, flaw: Flaw, index: int | None) -> Hit:
+    def _hit(self, flaw: Flaw, index: int | None, facts: TargetFacts, *, keep: bool = True) -> Hit:
         layer = None if index is None else self.network.layers[index]
+        name = None if layer is None else layer.name
+        location = location_of(flaw.places, layer, self.network)
+        gpu = _gpu(flaw.rule, facts)
         return Hit(
             flaw=flaw,
             indices=() if index is None else (index,),
-            names=() if layer is None else (layer.name,),
-            location=self._location(flaw.places, layer),
+            names=() if name is None else (name,),
+            location=location,
             message=flaw.message,
             sets=(flaw.set,),
             other=flaw.other,
-            severity=stated(flaw.case),
+            severity=stated(flaw, layer),
+            identities=(self.identities.next(flaw.rule.info.code, location.path, name, gpu, keep=keep),),
         )
 
-    def _location(self, places: Sequence[str], layer: ConvLayer | None) -> Location:
-        """Where the value that breaks the rule was written: in the layer, or among the network's settings."""
-        network = self.network
-        if layer is not None:
-            own = [name for name in places if name in layer.spans]
-            if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in places):
-                return layer.locate(*own)
-        for name in places:
-            span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)
-            if span is not None:
-                return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
-        return Location(path=network.path) if layer is None else layer.locate()
-
-    def _finding(self, hit: Hit, price: Price, fix: Fix | None, target: Target) -> Finding:
-        rule = hit.rule
-        layer = hit.names[0] if len(hit.names) == 1 else None
-        gpu = target.label if rule.needs_gpu else None
+    def _finding(self, hit: Hit, fix: Fix | None, facts: TargetFacts) -> Finding:
+        gpu = _gpu(hit.rule, facts)
         if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
             fix = replace(fix, time_change_us=None)
-        key = (rule.info.code, layer, gpu)
-        ordinal = self.ordinals[key] = self.ordinals.get(key, 0) + 1
-        identity = "\0".join((rule.info.code, hit.location.path, layer or "", gpu or "", str(ordinal)))
-        fingerprint = blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        if price.by_layer:
-            self.losses[fingerprint] = price.by_layer
-        return Finding(
-            rule=rule.info,
-            severity=hit.severity,
-            message=hit.message,
-            location=hit.location,
-            layer=layer,
-            layers=hit.names if len(hit.names) > 1 else (),
-            gpu=gpu,
-            lost_us=price.lost_us,
-            lost_percent=price.lost_percent,
-            fix=fix,
-            fingerprint=fingerprint,
-        )
+        identity = hit.identities[0]
+        if len(hit.identities) > 1 or hit.sets_batch:
+            identity = self.identities.next(hit.rule.info.code, hit.location.path, None, gpu)
+        return finding_of(hit, gpu, identity, fix, facts.network_us)
 
     def layer_reports(self, labels: Sequence[str]) -> list[LayerReport]:
-        """Each layer with its estimate on every target."""
+        """Each layer with its estimate and its times on every target."""
         return [
-            LayerReport(layer=layer, estimates={label: self.estimates[label][index] for label in labels})
+            LayerReport(
+                layer=layer,
+                estimates={label: self.estimates[label][index] for label in labels},
+                times={label: self.times[label][index] for label in labels},
+            )
             for index, layer in enumerate(self.network.layers)
         ]
+
+
+def _gpu(rule: Rule, facts: TargetFacts) -> str | None:
+    return facts.label if rule.needs_gpu else None

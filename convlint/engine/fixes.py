@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from convlint.engine.batches import sets_batch
+from convlint.engine.batches import Batches
 from convlint.engine.changes import with_fix
 from convlint.engine.hits import Hit
-from convlint.engine.pricing import MOST_PRICED, Price, Pricer
+from convlint.engine.pricing import Pricer
 from convlint.model.gemm import flops
 from convlint.report import Fix, Scalar
 
+MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
 
-def fix_of(hit: Hit, price: Price, pricer: Pricer) -> Fix | None:
-    """The fix of a hit that was weighed and priced."""
+
+def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
+    """The fix of a hit whose severity and batch are decided."""
     spec = hit.flaw.case.fix
     if spec is None:
         return None
     first = hit.sets[0] if hit.sets else {}
-    if hit.flaw.set and set(hit.flaw.set) == {"N"} and not first:  # no batch was found to be worth it
-        return Fix(describe=hit.flaw.describe, safety=spec.safety, set={})
-    shared = first if all(changes == first for changes in hit.sets) else {}
-    effects = []
-    if spec.other or set(shared) == {"N"}:
-        layers = pricer.batches.kinds(hit) if sets_batch(hit) else dict.fromkeys(hit.indices, 1)
-        if len(layers) <= MOST_PRICED:
-            effects = [_effect(layers, side, pricer) for side in (hit.other, shared) if side]
+    if hit.sets_batch:
+        sides = [int(changes["N"]) for changes in (hit.other, first) if "N" in changes]
+        effects = [_per_image(hit, N, batches) for N in sides]
+        shared, by_layer = first, (first,) * len(hit.indices)
+    else:
+        shared, by_layer = (first if all(changes == first for changes in hit.sets) else {}), hit.sets
+        effects = []
+        if spec.other and len(hit.indices) <= MOST_PRICED:
+            effects = [_effect(hit.indices, side, pricer) for side in (hit.other, shared) if side]
     return Fix(
         describe=f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe,
         safety=spec.safety,
         set=dict(shared),
-        by_layer=hit.sets if hit.indices else (),
-        time_change_us=price.time_change_us,
+        by_layer=by_layer if hit.indices else (),
+        time_change_us=hit.price.change_us,
         states_effect=bool(effects),
     )
 
@@ -40,26 +43,30 @@ def is_refuted(hit: Hit, fix: Fix | None) -> bool:
     """Whether it is advice alone, keeps the network's results, and following it is predicted to cost time."""
     if hit.rule.loss == "none" or fix is None or fix.safety != "safe" or hit.severity != "info":
         return False
-    return fix.time_change_us is not None and fix.time_change_us > 0
+    return not hit.price.advised and fix.time_change_us is not None and fix.time_change_us > 0
 
 
-def _effect(layers: Mapping[int, int], changes: Mapping[str, Scalar], pricer: Pricer) -> str:
-    """As N=54 (time -31 %, work -2 %): a size that shapes better need not shorten the operation (CG 1).
+def _per_image(hit: Hit, N: int, batches: Batches) -> str:
+    """As N=54 (time per image -31 %)."""
+    now = batches.layers[hit.indices[0]].N or N
+    change = 100 * (batches.us_per_image(now, N) / batches.us_per_image(now, now) - 1)
+    return f"N={N} (time per image {change:+.0f} %)"
 
-    `layers` are indices, and how many layers each of them stands for.
-    """
-    text = ", ".join(f"{name}={value}" for name, value in changes.items())
+
+def _effect(indices: tuple[int, ...], changes: Mapping[str, Scalar], pricer: Pricer) -> str:
+    """As K=64 (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
+    text = ", ".join(f"{name.removeprefix('runtime.')}={value}" for name, value in changes.items())
     time_before = time_after = 0.0
     work_before = work_after = 0
-    for index, times in layers.items():
-        layer, before, after = pricer.layers[index], pricer.estimates[index], pricer.time_after(index, changes)
+    for index in indices:
+        layer, before, after = pricer.running[index], pricer.estimates[index], pricer.time_after(index, changes)
         if before is None or after is None:
             return text
-        time_before += times * before.time_us
-        time_after += times * after
-        work_before += times * layer.calls * (flops(layer) or 0)
-        work_after += times * layer.calls * (flops(with_fix(layer, changes)) or 0)
+        time_before += before.time_us
+        time_after += after
+        work_before += layer.calls * (flops(layer) or 0)
+        work_after += layer.calls * (flops(with_fix(layer, changes)) or 0)
     if not work_before or not time_before:
         return text
     time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
-    return f"{text} (time {time:+.0f} %, work {work:+.0f} %)"
+    return f"{text} (time {time:+.0f} %, work {work:+.0f} %)" if round(work) else f"{text} (time {time:+.0f} %)"

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from convlint.engine.new_values import new_value
 from convlint.facts.layer import LayerFacts
 from convlint.model.location import Location
-from convlint.report import Scalar, Severity
+from convlint.report import Identity, Scalar, Severity
 from convlint.rulebook.expr import Expr, UnknownValue
 from convlint.rulebook.rule import Case, Rule
 
@@ -44,7 +44,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
             describe = case.fix.describe.render(values, new)
         join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
         new, other = _changes(new, values), _changes(other, values)
-        if other and (not new or _distance(other, values) < _distance(new, values)):
+        if other and (not new or (_distance(other, values) < _distance(new, values) and _takes_little(other, values))):
             new, other = other, new  # the nearer good value is the one to set
         return Flaw(
             rule=rule,
@@ -64,11 +64,18 @@ def holds(expr: Expr | None, values: LayerFacts) -> bool:
     return expr is not None and expr.holds(values)
 
 
-class Loss(NamedTuple):
-    """What a hit's layers lose; worked out once, and added up where hits are joined."""
+class Price(NamedTuple):
+    """What a hit costs, as `Finding` has it, and the change that its fix makes alone; in us, None: no price."""
 
-    by_layer: tuple[tuple[int, float], ...] | None  # (index, us); None: not predictable, or the rule has no price
-    changes: tuple[float | None, ...] | None = None  # of each layer's time by its fix, where the loss is that; us
+    lost_us: float | None = None
+    alone_us: float | None = None
+    capacity_us: float | None = None
+    change_us: float | None = None
+    advised: bool = False
+    pays_with: tuple[str, ...] = ()
+
+
+UNPRICED = Price()
 
 
 class Hit(NamedTuple):
@@ -82,13 +89,20 @@ class Hit(NamedTuple):
     sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
     other: Mapping[str, Scalar]
     severity: Severity  # as far as it is decided
-    loss: Loss | None = None  # None: not priced yet
-    batches: tuple[int, ...] = ()  # where layers joined over N: what each of them wants, the most wanted first
+    identities: tuple[Identity, ...] = ()  # one for each index
+    price: Price = UNPRICED
 
     @property
     def rule(self) -> Rule:
         """The rule that was broken."""
         return self.flaw.rule
+
+    @property
+    def sets_batch(self) -> bool:
+        """Whether its fix is another batch, which is the whole network's, or would be if one were good."""
+        spec = self.flaw.case.fix
+        named = set(self.flaw.set) or (set() if spec is None else {name for name, _ in spec.set})
+        return named == {"N"}
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
@@ -122,6 +136,14 @@ def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:
         float(abs(value - values[name]) / max(1, abs(values[name])))
         for name, value in changes.items()
         if isinstance(value, int | float) and "." not in name
+    )
+
+
+def _takes_little(changes: Mapping[str, Scalar], values: LayerFacts) -> bool:
+    """Whether no channels are lost but for an eighth of them: fewer are always faster. A batch loses nothing."""
+    return all(
+        name not in ("C", "K") or not isinstance(value, int) or 8 * value >= 7 * values[name]
+        for name, value in changes.items()
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from convlint.engine.hits import COUNT, LAYERS, Hit, Loss
-from convlint.engine.severity import joins, stated
+from convlint.engine.hits import COUNT, LAYERS, Hit, Price
+from convlint.engine.severity import joins
 from convlint.facts.network import shortened
 
 # Layers that say the same are joined from here on even where not all of the network's share it.
@@ -23,7 +22,7 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         if join is not None and hit.flaw.join and joins(join.share, hit.severity):
             # What one finding says must be true of all its layers: same severity, same words, same fix.
             fix = () if join.share == "all" else (hit.flaw.describe,)
-            key = hit.rule.info.code, stated(hit.flaw.case), hit.flaw.join_message, *fix
+            key = hit.rule.info.code, hit.severity, hit.flaw.join_message, *fix
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []
@@ -45,34 +44,32 @@ def _join(group: list[Hit]) -> Hit:
     first = group[0]
     names = tuple(name for hit in group for name in hit.names)
     text = first.flaw.join_message.replace(COUNT, str(len(group))).replace(LAYERS, shortened(list(names), 4))
-    sets = [hit.sets[0] for hit in group]
-    batches: tuple[int, ...] = ()
-    if any(sets) and all(set(changes) <= {"N"} for changes in sets):  # a network has one batch size
-        wanted = Counter(changes["N"] for hit in group for changes in (hit.sets[0], hit.other) if "N" in changes)
-        batches = tuple(int(N) for N, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0])))
-        wants = sorted(changes["N"] for changes in sets if changes)
-        sets = [{"N": wants[len(wants) // 2]}] * len(sets)  # serves most; the widest want may be absurd
     return Hit(
         flaw=first.flaw,
         indices=tuple(index for hit in group for index in hit.indices),
         names=names,
         location=first.location,
         message=text,
-        sets=tuple(sets),
-        other={},
+        sets=tuple(hit.sets[0] for hit in group),
+        other=first.other if all(hit.other == first.other for hit in group) else {},
         severity=first.severity,
-        loss=_sum([hit.loss for hit in group]) if tuple(sets) == tuple(hit.sets[0] for hit in group) else None,
-        batches=batches,
+        identities=tuple(own for hit in group for own in hit.identities),
+        price=_sum([hit.price for hit in group]),
     )
 
 
-def _sum(losses: list[Loss | None]) -> Loss | None:
-    """What they lose together; None where one is not priced yet."""
-    by_layer: list[tuple[int, float]] = []
-    changes: list[float | None] = []
-    for loss in losses:
-        if loss is None or loss.by_layer is None:
-            return None
-        by_layer += loss.by_layer
-        changes += loss.changes or ()
-    return Loss(tuple(by_layer), tuple(changes) if len(changes) == len(losses) else None)
+def _sum(prices: list[Price]) -> Price:
+    """What they cost together; None where one has no price. Another batch is one change for all."""
+    return Price(
+        lost_us=_total([price.lost_us for price in prices]),
+        alone_us=_total([price.alone_us for price in prices]),
+        capacity_us=_total([price.capacity_us for price in prices]),
+        change_us=_total([price.change_us for price in prices]),
+        advised=any(price.advised for price in prices),
+        pays_with=tuple(sorted({code for price in prices for code in price.pays_with})),
+    )
+
+
+def _total(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None

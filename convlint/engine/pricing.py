@@ -1,138 +1,182 @@
-"""What a hit costs: the time lost to the flaw, and the change that its fix makes to the step's time."""
+"""What flaws cost on one target: each layer's game, what its quantization wastes, and what any fix changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from convlint.engine.batches import Batches, sets_batch
 from convlint.engine.changes import with_fix, with_settings
-from convlint.engine.hits import Hit, Loss
-from convlint.engine.severity import by_price
-from convlint.estimate import LayerEstimate, time_us
+from convlint.engine.evaluate import Evaluator, layer_identity
+from convlint.engine.game import Changes, Check, Outcome, Player, key_of, settle
+from convlint.engine.hits import Flaw
+from convlint.engine.severity import stated
+from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
+from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
+from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer
-from convlint.report import Scalar
+from convlint.model.runtime import Runtime
+from convlint.report import LayerTimes, Scalar
+from convlint.rulebook.rule import Rule
 
-MOST_PRICED = 1000  # layers of one finding whose fix is priced
+InForce = Callable[[Flaw], bool]
+
+CUT_GAIN = 2.0  # times the work that a fix takes away: what it must save to be more than a smaller network
+NOTHING: Changes = {}
+_MOST_KEPT = 64  # times of one layer after changes; memory must not grow with the network
 
 
-class Price(Struct, frozen=True, kw_only=True):
-    """Times in us per step. None: not predictable, or the rule has no price."""
+class Priced(Struct, frozen=True, kw_only=True):
+    """A layer's times now, with the best of its fixes, and in the ideal; and the game that says so."""
 
-    lost_us: float | None
-    lost_percent: float | None  # of the network's time
-    time_change_us: float | None  # what the fix makes of the step; negative: faster
-    by_layer: tuple[tuple[int, float], ...]  # (index, what it loses): two flaws of one layer are not added up
+    times: LayerTimes
+    outcome: Outcome | None  # None where nobody plays
 
 
 class Pricer:
-    """Prices the hits of one network on one target."""
+    """Prices flaws of one network on one target. `running` are the layers as the framework lays them out."""
 
     def __init__(
-        self, layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], facts: TargetFacts
+        self,
+        layers: Sequence[ConvLayer],
+        running: Sequence[ConvLayer],
+        estimates: Sequence[LayerEstimate | None],
+        facts: TargetFacts,
+        rules: Iterable[Rule] = (),
+        codes: Collection[str] | None = None,
     ) -> None:
-        self.layers, self.estimates, self.facts = layers, estimates, facts
-        self.time_us = facts.time_us if all(estimates) else None
-        self._estimated: dict[tuple[int, tuple[tuple[str, Scalar], ...]], float | None] = {}
-        self.batches = Batches(layers, estimates, lambda index, N: self.time_after(index, {"N": N}))
-        self._alone: dict[int, Loss] = {}  # of a flaw in one layer, by its id; the hits keep it alive
+        """`codes` are the rules whose advice is in force; None: all."""
+        self.layers, self.running, self.estimates, self.facts = layers, running, estimates, facts
+        self._codes = codes
+        self._evaluator = Evaluator(_playing(rules))
+        self._targets: dict[Runtime, TargetFacts] = {}
+        self._games: dict[object, Priced] = {}
+        self._after: tuple[int, dict[object, float | None]] = (-1, {})
 
-    def weighed(self, hit: Hit) -> Hit:
-        """The hit with what its layers lose, and the severity that follows."""
-        loss = hit.loss or self._loss(hit)
-        lost, percent = self._lost(loss)
-        layer_time = sum(estimate.time_us for index in hit.indices if (estimate := self.estimates[index]))
-        share = None if lost is None or layer_time <= 0 else lost / layer_time
-        return hit._replace(loss=loss, severity=by_price(hit.severity, lost, percent, share))
+    def priced(self, index: int, flaws: Sequence[Flaw], in_force: InForce | None = None) -> Priced | None:
+        """The game of the flaws of one layer that play; None where its time is not predictable.
 
-    def price(self, hit: Hit) -> Price:
-        """The price of a hit that was weighed."""
-        loss = hit.loss or self._loss(hit)
-        lost, percent = self._lost(loss)
-        return Price(
-            lost_us=lost,
-            lost_percent=percent,
-            time_change_us=self._time_change(hit, loss),
-            by_layer=loss.by_layer or (),
-        )
-
-    def _lost(self, loss: Loss) -> tuple[float | None, float | None]:
-        """What is lost in us and in percent of the network."""
-        if loss.by_layer is None:
-            return None, None
-        lost = sum(us for _, us in loss.by_layer)
-        return lost, 100 * lost / self.time_us if self.time_us else None
-
-    def _loss(self, hit: Hit) -> Loss:
-        """What each layer loses to the flaw, as the rule counts it; layers that share a flaw share its loss."""
-        if len(hit.indices) != 1 or hit.sets[0] is not hit.flaw.set:
-            return self._loss_of(hit)
-        known = self._alone.get(id(hit.flaw))
-        if known is None:
-            known = self._alone[id(hit.flaw)] = self._loss_of(hit)
-        (index,) = hit.indices
-        return known if not known.by_layer else known._replace(by_layer=((index, known.by_layer[0][1]),))
-
-    def _loss_of(self, hit: Hit) -> Loss:
-        if hit.rule.loss == "fix":
-            if hit.flaw.case.fix is not None and not hit.flaw.case.fix.priced:
-                return Loss(None)
-            changes = tuple(self._change(index, new) for index, new in zip(hit.indices, hit.sets, strict=True))
-            if not changes or any(change is None for change in changes):
-                return Loss(None)
-            # A fix that the model prices as slower shows that nothing is lost to the flaw.
-            losses = zip(hit.indices, changes, strict=True)
-            return Loss(tuple((index, max(0.0, -(change or 0.0))) for index, change in losses), changes)
-        return Loss(self._lost_to_quantization(hit) if hit.rule.loss in ("tile", "wave") else None)
-
-    def _time_change(self, hit: Hit, loss: Loss) -> float | None:
-        """The fix's change of the step's time in us; a new batch changes all layers that share the old one."""
-        if sets_batch(hit):
-            wanted = [(index, hit.sets[0], times) for index, times in self.batches.kinds(hit).items()]
-        else:
-            wanted = [(index, changes, 1) for index, changes in zip(hit.indices, hit.sets, strict=False)]
-        spec = hit.flaw.case.fix
-        if spec is None or not spec.priced or not wanted or len(wanted) > MOST_PRICED:
+        `in_force` says of a flaw that comes to light whether it is not silenced there. Equal layers share their game.
+        """
+        estimate = self.estimates[index]
+        if estimate is None:
             return None
-        known = None if sets_batch(hit) else loss.changes
-        total = 0.0
-        for number, (index, changes, times) in enumerate(wanted):
-            change = self._change(index, changes) if known is None else known[number]
-            if change is None:
-                return None
-            total += change * times
-        return total
+        now_us = estimate.time_us
+        if not flaws:
+            times = LayerTimes(time_us=now_us, after_us=now_us, ideal_us=estimate.unquantized_us)
+            return Priced(times=times, outcome=None)
 
-    def _change(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
-        """Time after `changes` minus time before, in us."""
-        before = self.estimates[index]
-        if before is None or not changes:
-            return None
-        after = self.time_after(index, changes)
-        return None if after is None else after - before.time_us
+        key = None
+        if in_force is None:
+            mended = tuple((flaw.rule.info.code, key_of(flaw.set)) for flaw in flaws)
+            key = layer_identity(self.layers[index]), mended
+            if key in self._games:
+                return self._games[key]
+
+        def again(changes: Changes) -> Check:
+            found = self._checked_again(index, changes)
+            if in_force is None:
+                return found
+            return found._replace(flaws=[flaw for flaw in found.flaws if in_force(flaw)])
+
+        players = [Player(flaw, flaw.set) for flaw in flaws]
+        outcome = settle(players, now_us, lambda changes: self.time_after(index, changes), again)
+        ideal_us = estimate.unquantized_us
+        if outcome.changes:
+            runtime = with_settings(self.facts.runtime, outcome.changes)
+            best = with_fix(self.running[index], outcome.changes)
+            # Channels that were only padded do no more work than before.
+            useful = min(1.0, (flops(self.running[index]) or 1) / (flops(best) or 1))
+            ideal_us = unquantized_us(best, self.facts.gpu, runtime, self.facts.mode, useful) or outcome.after_us
+        times = LayerTimes(time_us=now_us, after_us=outcome.after_us, ideal_us=ideal_us)
+        game = Priced(times=times, outcome=outcome)
+        if key is not None:
+            self._games[key] = game
+        return game
+
+    def plays(self, index: int, flaw: Flaw, done: Changes = NOTHING) -> bool:
+        """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price.
+
+        The flaw is that of the layer after the changes that are `done`.
+        """
+        fix = flaw.case.fix
+        if fix is None or not fix.priced or flaw.rule.loss == "none" or not flaw.set or "N" in flaw.set:
+            return False
+        if self._codes is not None and flaw.rule.info.code not in self._codes:
+            return False
+        return stated(flaw, self.layers[index]) != "info" and not self._cuts_work(index, flaw.set, done)
+
+    def _cuts_work(self, index: int, changes: Changes, done: Changes) -> bool:
+        """Whether a fix takes channels away and, for the most part, saves time by that alone."""
+        layer = with_fix(self.layers[index], done)
+        sizes = {"C": layer.C or 0, "K": layer.K or 0}
+        if not any(int(changes.get(name, size)) < size for name, size in sizes.items()):
+            return False
+        work_before, work_after = flops(layer), flops(with_fix(layer, changes))
+        before, after = self.time_after(index, done), self.time_after(index, {**done, **changes})
+        if not work_before or work_after is None or before is None or after is None:
+            return True
+        return 1 - after / before < CUT_GAIN * (1 - work_after / work_before)
 
     def time_after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
-        """The layer's time after `changes`, in us."""
-        key = index, tuple(changes.items())
-        if len(self._estimated) > 16:  # only what one finding asks for twice; memory must not grow with the network
-            self._estimated.clear()
-        if key not in self._estimated:
+        """The layer's time after `changes`, in us; None where it is not predictable."""
+        if self._after[0] != index or len(self._after[1]) > _MOST_KEPT:
+            self._after = index, {}
+        known, key = self._after[1], key_of(changes)
+        if key not in known:
             runtime = with_settings(self.facts.runtime, changes)
-            layer = with_fix(self.layers[index], changes)
-            self._estimated[key] = time_us(layer, self.facts.gpu, runtime, self.facts.mode)
-        return self._estimated[key]
+            known[key] = time_us(with_fix(self.running[index], changes), self.facts.gpu, runtime, self.facts.mode)
+        return known[key]
 
-    def _lost_to_quantization(self, hit: Hit) -> tuple[tuple[int, float], ...] | None:
-        """Over the passes that the rule names, by layer; a pass bound by memory loses nothing."""
-        field = "lost_to_tiles_us" if hit.rule.loss == "tile" else "lost_to_waves_us"
-        losses = []
-        for index in hit.indices:
-            estimate = self.estimates[index]
-            if estimate is None:
-                return None
-            passes = estimate.passes.items()
-            lost: float = sum(getattr(entry, field) for which, entry in passes if which in hit.rule.loss_passes)
-            losses.append((index, lost * self.layers[index].calls))
-        return tuple(losses)
+    def change_us(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """Time after `changes` minus time now, in us."""
+        before = self.estimates[index]
+        after = self.time_after(index, changes) if before is not None and changes else None
+        return None if before is None or after is None else after - before.time_us
+
+    def capacity_us(self, index: int, rule: Rule) -> float | None:
+        """What the layer pays for tiles or waves that it does not fill, over the passes that the rule names; in us."""
+        estimate = self.estimates[index]
+        if estimate is None or rule.loss not in ("tile", "wave"):
+            return None
+        field = "lost_to_tiles_us" if rule.loss == "tile" else "lost_to_waves_us"
+        passes = estimate.passes.items()
+        lost: float = sum(getattr(entry, field) for which, entry in passes if which in rule.loss_passes)
+        return lost * self.layers[index].calls
+
+    def _checked_again(self, index: int, changes: Changes) -> Check:
+        """What the layer that `changes` make shows, as it then stands alone; advice on its batch is another matter."""
+        facts = self._target_after(changes)
+        layer, running = self.layers[index], self.running[index]
+        same = layer is running
+        layer = with_fix(layer, changes)
+        running = layer if same else with_fix(running, changes)
+        estimate = estimate_layer(running, facts.gpu, facts.runtime, facts.mode)
+        if estimate is None:
+            return Check((), frozenset())
+        found = self._evaluator.evaluate(LayerFacts(facts, layer, None, (), estimate), connected=False)
+        codes = frozenset(flaw.rule.info.code for flaw in found.flaws if set(flaw.set) != {"N"})
+        return Check([flaw for flaw in found.flaws if self.plays(index, flaw, changes)], codes)
+
+    def _target_after(self, changes: Changes) -> TargetFacts:
+        runtime = with_settings(self.facts.runtime, changes)
+        if runtime is self.facts.runtime:
+            return self.facts
+        known = self._targets.get(runtime)
+        if known is None:
+            known = self._targets[runtime] = self.facts.with_runtime(runtime)
+        return known
+
+
+def _playing(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules on single layers whose fixes may play, and those that silence them."""
+    own = [rule for rule in rules if rule.scope == "layer"]
+    players = [rule for rule in own if rule.loss != "none" and any(_may_play(rule, i) for i in range(len(rule.cases)))]
+    silencing = {code for rule in players for code in rule.yields_to}
+    return [rule for rule in own if rule in players or rule.info.code in silencing]
+
+
+def _may_play(rule: Rule, number: int) -> bool:
+    case = rule.cases[number]
+    return case.severity != "info" and case.fix is not None and any(name != "N" for name, _ in case.fix.set)

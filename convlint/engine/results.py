@@ -7,16 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from convlint import __version__
-from convlint.estimate import grade
 from convlint.model.layer import Mode
-from convlint.report import Finding, InputError, LayerReport, Report, Skipped, Total
+from convlint.report import SEVERITIES, Finding, InputError, LayerReport, LayerTimes, Report, Skipped, Suppressed, Total
 from convlint.rulebook.book import Rulebook
-
-Losses = Mapping[str, tuple[tuple[int, float], ...]]  # fingerprint -> (index of a layer, what it loses in us)
 
 
 class NetworkResult(Struct, frozen=True, kw_only=True):
-    """What the check of one network found; times in us on its first target, None where one layer's is unknown."""
+    """What the check of one network found."""
 
     path: str
     labels: tuple[str, ...]
@@ -24,37 +21,20 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     layers: tuple[LayerReport, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
-    time_us: float | None
-    attainable_us: float | None
-    losses: Losses  # of what was found: findings may be taken away or change their severity
-    source_lines: tuple[str, ...] | None
+    suppressed: tuple[Suppressed, ...] = ()
+    source_lines: tuple[str, ...] | None = None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
-
-    def lost_us(self, label: str) -> float:
-        """What the errors and warnings left on one target lose.
-
-        Of each layer it is the largest, since mending one flaw may mend another.
-        """
-        worst: dict[int, float] = {}
-        for finding in self.findings:
-            if finding.gpu == label and finding.severity != "info":
-                for index, loss in self.losses.get(finding.fingerprint, ()):
-                    worst[index] = max(loss, worst.get(index, 0.0))
-        return sum(worst.values())
 
 
 def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rulebook: Rulebook, files: int) -> Report:
     """One report on all inputs; the result does not depend on the order in which they were checked."""
-    times = [result.time_us for result in results]
-    known = bool(times) and all(times)
-    time_us = sum(time for time in times if time)
-    attainable_us = sum(result.attainable_us for result in results if result.attainable_us)
+    mode: Mode = results[0].mode if results else "training"
     findings = [finding for result in results for finding in result.findings]
     targets = tuple(dict.fromkeys(label for result in results for label in result.labels))
     return Report(
         version=__version__,
         targets=targets,
-        mode=results[0].mode if results else "training",
+        mode=mode,
         files=files,
         layers=tuple(layer for result in results for layer in result.layers),
         findings=tuple(sorted(findings, key=_rank)),
@@ -65,39 +45,34 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
             **{path: lines for result in results for path, lines in result.code_lines.items()},
             **{result.path: result.source_lines for result in results if result.source_lines},
         },
-        grade=grade(attainable_us / time_us) if known else None,
-        time_us=time_us if known else None,
-        lost_us=sum(result.lost_us(result.labels[0]) for result in results) if known else None,
-        totals=tuple(_total(results, label) for label in targets),
+        total=_total(mode, [(result, result.labels[0]) for result in results if result.mode == mode and result.labels]),
+        totals=tuple(
+            total
+            for label in targets
+            for each in ("training", "inference")
+            if (total := _total(each, [(r, label) for r in results if label in r.labels and r.mode == each]))
+            is not None
+        ),
     )
 
 
-def _total(results: Sequence[NetworkResult], label: str) -> Total:
-    """The sums over the inputs that are checked on this target."""
-    own = [result for result in results if label in result.labels]
-    estimates = [entry.estimates[label] for result in own for entry in result.layers]
-    known = [estimate for estimate in estimates if estimate is not None]
-    time_us = sum(estimate.time_us for estimate in known)
-    if len(known) < len(estimates) or not time_us:
-        return Total(gpu=label)
-    return Total(
-        gpu=label,
-        grade=grade(sum(estimate.attainable_us for estimate in known) / time_us),
-        time_us=time_us,
-        lost_us=sum(result.lost_us(label) for result in own),
-    )
+def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> Total | None:
+    """The sums over these inputs, each on the target beside it; None where there is none."""
+    if not results:
+        return None
+    times = [entry.times.get(label) for result, label in results for entry in result.layers]
+    known = [each for each in times if each is not None]
+    whole = None
+    if known and len(known) == len(times):
+        whole = LayerTimes(
+            time_us=sum(each.time_us for each in known),
+            after_us=sum(each.after_us for each in known),
+            ideal_us=sum(each.ideal_us for each in known),
+        )
+    return Total(gpu=results[0][1], mode=mode, times=whole)
 
 
-def _rank(finding: Finding) -> tuple[int, float, int, str, int, int]:
-    """Errors without a price first, then by loss, then the rest by severity and place."""
-    severity = ("error", "warning", "info").index(finding.severity)
-    priced = finding.lost_us is not None
-    group = 0 if severity == 0 and not priced else 1 if priced else 2
-    return (
-        group,
-        -(finding.lost_us or 0.0),
-        severity,
-        finding.location.path,
-        finding.location.line or 0,
-        finding.location.column or 0,
-    )
+def _rank(finding: Finding) -> tuple[int, float, str, int, int]:
+    """The gravest first; of equals what loses most, then by place."""
+    at = finding.location
+    return SEVERITIES.index(finding.severity), -(finding.lost_us or 0.0), at.path, at.line or 0, at.column or 0

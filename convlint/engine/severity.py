@@ -1,36 +1,66 @@
-"""How severe a finding is, decided here alone: by what the rule states, by price, by batch advice, by the user."""
+"""How severe a finding is, decided here alone: by what the rule states, by price, by capacity, by the user."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from convlint.engine.hits import Flaw
+from convlint.model.layer import ConvLayer
 from convlint.report import Severity
-from convlint.rulebook.rule import Case
 
-# A warning must lose this much of its layers' time and of the network's; less is info (rules.md, third idea).
-WARNING_LAYER_SHARE = 0.05
-WARNING_NETWORK_SHARE = 0.005
+# What a warning must lose: of its layer's time, with the layer's other advice, and with its rule in the network.
+WARNING_SHARE = 0.02
+WARNING_LAYER = 0.05
+WARNING_RULE = 0.02
+# What of its layer's and of the network's time capacity must be lost, and by how much a fix may widen at most.
+WARNING_CAPACITY = 0.10
+WARNING_CAPACITY_NETWORK = 0.02
+MOST_WIDENING = 0.5
 # Of the network's time per image: what another batch must gain for its finding to stay what the rule states.
 WARNING_BATCH_GAIN = 0.05
 
 
-def stated(case: Case) -> Severity:
-    """What the rule says of this case, before anything is known of its price."""
-    return case.severity
+class Weight(NamedTuple):
+    """What decides whether a priced warning stays one; fractions, where a time is not said to be in us."""
+
+    share: float  # of its layer's time, lost to it
+    layer: float  # of its layer's time, lost to all that is advised there
+    rule: float  # of the network's time, lost to all findings of its rule
+    capacity: float = 0.0  # of its layer's time, paid for what tiles or waves leave empty
+    capacity_network: float = 0.0  # of the network's time
+    time_added: float = 0.0  # by its fix alone, of its layer's time; negative: faster
+    work_added: float = 0.0  # by its fix alone, of its layer's FLOPs
+    widened: float = 0.0  # the channels, at most
 
 
-def by_price(
-    severity: Severity, lost_us: float | None, lost_percent: float | None, layer_share: float | None
-) -> Severity:
-    """A warning that loses too little is info; errors, and what cannot be priced, stand.
+def stated(flaw: Flaw, layer: ConvLayer | None = None) -> Severity:
+    """What the rule says of this case, before anything is known of its price.
 
-    `lost_percent` is of the network's time, `layer_share` a fraction of the time of the layers hit.
+    A priced rule judges what runs: of a dtype that was only read from storage it cannot say more than info.
     """
-    if severity != "warning" or lost_us is None:
+    severity = flaw.case.severity
+    assumed = layer is not None and not layer.dtype_stated and flaw.rule.loss != "none"
+    return "info" if assumed and severity == "warning" else severity
+
+
+def decided(severity: Severity, weight: Weight | None) -> Severity:
+    """What a stated severity comes to. `weight` is None where the time is not predictable: such a warning is info.
+
+    Errors stand. Findings of rules without a price do not come here.
+    """
+    if severity != "warning":
         return severity
-    network = lost_percent is None or lost_percent >= 100 * WARNING_NETWORK_SHARE
-    layer = layer_share is not None and layer_share >= WARNING_LAYER_SHARE
-    return "warning" if network and layer else "info"
+    if weight is None:
+        return "info"
+    lost = weight.share >= WARNING_SHARE and weight.layer >= WARNING_LAYER and weight.rule >= WARNING_RULE
+    return "warning" if lost or _wastes_capacity(weight) else "info"
+
+
+def _wastes_capacity(weight: Weight) -> bool:
+    """Whether a little wider it would do more work in the same time; a fix that is priced as slower is no warning."""
+    if weight.capacity < WARNING_CAPACITY or weight.capacity_network < WARNING_CAPACITY_NETWORK:
+        return False
+    return weight.time_added <= 0 < weight.work_added and weight.widened <= MOST_WIDENING
 
 
 def by_batch(severity: Severity, us_per_image: float, best_us_per_image: float) -> Severity:

@@ -7,9 +7,9 @@ alignment, further kernels and the launch come on top (`price`). Depthwise layer
 `benchmarks/README.md` how well the whole predicts measured times.
 """
 
-from convlint.estimate.passes import estimate_layer, estimate_pass, time_us
+from convlint.estimate.passes import estimate_layer, estimate_pass, time_us, unquantized_us
 from convlint.estimate.precision import compute_dtype
-from convlint.estimate.results import LayerEstimate, PassEstimate, grade
+from convlint.estimate.results import LayerEstimate, PassEstimate
 from convlint.estimate.waves import nearest_full_waves
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "compute_dtype",
     "estimate_layer",
     "estimate_pass",
-    "grade",
     "nearest_full_waves",
     "time_us",
+    "unquantized_us",
 ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.precision import cuda_core_peak, tensor_peak
-from convlint.estimate.results import PassEstimate
 from convlint.estimate.search import Program, programs
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
@@ -48,8 +47,7 @@ class Board:
         self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
-        self.estimates: dict[object, PassEstimate | None] = {}
-        self.times_us: dict[object, float | None] = {}  # of passes that nobody asked to have described
+        self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
 
     def units(self, compute: Dtype, tensorrt: bool) -> tuple[Unit | None, Unit | None]:

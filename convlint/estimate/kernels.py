@@ -125,6 +125,34 @@ def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: f
     return Priced(unit, choice, time, overhead, around)
 
 
+def is_quantized(priced: Priced) -> bool:
+    """Whether the pass pays for what its tiles and waves leave empty: one bound by memory or without tiles does not."""
+    choice = priced.choice
+    return choice.lowering.algorithm != "direct" and choice.compute_us >= choice.memory_us
+
+
+def tile_efficiency(choice: Choice) -> float:
+    """Useful share of the tiles' outputs; a kernel without tiles wastes none."""
+    lowering, program = choice.lowering, choice.program
+    if lowering.algorithm == "direct":
+        return 1.0
+    if lowering.fused_tiles:
+        return min(1.0, lowering.useful_outputs / (choice.tiles * 128 * 32))
+    return min(1.0, lowering.useful_outputs * choice.split / (choice.tiles * program.tm * program.tn))
+
+
+def without_quantization(priced: Priced, board: Board, useful: float = 1.0) -> float:
+    """The time of the pass if neither tiles nor waves were wasted, all else equal; us.
+
+    Of the work that fills the tiles only the share `useful` counts.
+    """
+    if not is_quantized(priced):
+        return priced.time_us
+    choice = priced.choice
+    ideal_us = without_waves(priced, board) * tile_efficiency(choice) * useful
+    return priced.time_us - join(choice.compute_us, choice.memory_us) + join(ideal_us, choice.memory_us)
+
+
 def without_waves(priced: Priced, board: Board) -> float:
     """Compute time if tiles filled their last wave and no SM idled, all else equal."""
     choice, program = priced.choice, priced.choice.program

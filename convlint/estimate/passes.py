@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from convlint.estimate.basis import BASES, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
-from convlint.estimate.kernels import Priced, depthwise_factor, without_waves
-from convlint.estimate.precision import compute_dtype
+from convlint.estimate.kernels import Priced, is_quantized, tile_efficiency, without_quantization, without_waves
+from convlint.estimate.precision import compute_dtype, cuda_core_peak, tensor_peak
 from convlint.estimate.price import Situation, cheapest
-from convlint.estimate.problem import TURNED, Problem, is_depthwise, problem_of, with_batch
-from convlint.estimate.results import Bound, LayerEstimate, PassEstimate, grade
+from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
+from convlint.estimate.results import Bound, LayerEstimate, PassEstimate
 from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import Gemm, gemm, tensor_elements
@@ -27,7 +29,7 @@ class Tiling(Struct, frozen=True, gc=False):
     wave_efficiency: float
 
 
-_MOST_CACHED = 4096  # estimates per GPU; then the cache starts anew, so that memory stays bounded
+_MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
 
 
 def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> PassEstimate | None:
@@ -39,7 +41,7 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     problem = problem_of(layer)
     if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
         return None
-    return _cached(layer, problem, which, board_of(gpu), _situation(problem, gpu, runtime))
+    return _passes(problem, board_of(gpu), _situation(problem, gpu, runtime), layer.op).describe(layer, which)
 
 
 def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int) -> Tiling | None:
@@ -68,43 +70,52 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
     if not tensor and situation.compute != Dtype.fp32 and gpu.compute_capability >= "7.5":
         runs = "without tensor cores"
-    passes: dict[Pass, PassEstimate] = {}
-    time = attainable = 0.0
+    known, passes = _passes(problem, board, situation, layer.op), dict[Pass, PassEstimate]()
+    time = unquantized = 0.0
     for which in PASSES:
         if not _runs(which, layer, mode):
             continue
-        estimate = _cached(layer, problem, which, board, situation)
+        estimate = known.describe(layer, which)
         if estimate is None:
             return None
         passes[which] = estimate
         time += estimate.time_us
-        attainable += estimate.attainable_us
+        unquantized += estimate.unquantized_us
         turned = TURNED[which] if layer.op == "conv_transpose" else which
         rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
-    ratio = attainable / time
     return LayerEstimate(
         passes=passes,
         time_us=time * layer.calls,
-        attainable_us=attainable * layer.calls,
-        grade=grade(ratio),
+        unquantized_us=unquantized * layer.calls,
         basis=BASES[rests_on],
     )
 
 
 def time_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> float | None:
     """`estimate_layer(...).time_us` at about half the cost: tiles, waves and losses are not described."""
+    return _sum(layer, gpu, runtime, mode, lambda priced, _: priced.time_us)
+
+
+def unquantized_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, useful: float = 1.0) -> float | None:
+    """`estimate_layer(...).unquantized_us` at about half the cost; of the layer's work the share `useful` counts."""
+    return _sum(layer, gpu, runtime, mode, lambda priced, board: without_quantization(priced, board, useful))
+
+
+def _sum(
+    layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, time_of: Callable[[Priced, Board], float]
+) -> float | None:
     problem = problem_of(layer)
     if problem is None:
         return None
-    board, situation, op = board_of(gpu), _situation(problem, gpu, runtime), layer.op
-    total = 0.0
+    board, total = board_of(gpu), 0.0
+    known = _passes(problem, board, _situation(problem, gpu, runtime), layer.op)
     for which in PASSES:
         if not _runs(which, layer, mode):
             continue
-        time = _cached_time(problem, which, board, situation, op)
-        if time is None:
+        priced = known.price(which)
+        if priced is None:
             return None
-        total += time
+        total += time_of(priced, board)
     return total * layer.calls
 
 
@@ -122,37 +133,49 @@ def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, searched, native)
 
 
-def _cached(layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation) -> PassEstimate | None:
-    key = (problem, which, situation, layer.op)
-    if key not in board.estimates:
-        if len(board.estimates) >= _MOST_CACHED:
-            board.estimates.clear()
-        board.estimates[key] = _estimate(layer, problem, which, board, situation)
-    return board.estimates[key]
+class _Passes:
+    """The passes of one problem in one situation, as far as they were asked for: priced, and described."""
+
+    __slots__ = ("board", "described", "op", "priced", "problem", "situation")
+
+    def __init__(self, problem: Problem, board: Board, situation: Situation, op: Op) -> None:
+        self.problem, self.board, self.situation, self.op = problem, board, situation, op
+        self.priced: dict[Pass, Priced | None] = {}
+        self.described: dict[Pass, PassEstimate | None] = {}
+
+    def price(self, which: Pass) -> Priced | None:
+        """The fastest way to run the pass; None if there is none."""
+        if which not in self.priced:
+            turned = TURNED[which] if self.op == "conv_transpose" else which
+            self.priced[which] = cheapest(self.problem, turned, self.board, self.situation)
+        return self.priced[which]
+
+    def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
+        """The pass of `layer`, whose problem this is."""
+        if which not in self.described:
+            product, elements, priced = gemm(layer, which), tensor_elements(layer), self.price(which)
+            self.described[which] = (
+                None
+                if priced is None or product is None or elements is None
+                else _describe(self.problem, product, sum(elements), priced, self.board, self.situation)
+            )
+        return self.described[which]
 
 
-def _cached_time(problem: Problem, which: Pass, board: Board, situation: Situation, op: Op) -> float | None:
-    key = (problem, which, situation, op)
-    described = board.estimates.get(key)
-    if described is not None:
-        return described.time_us
-    if key not in board.times_us:
-        if len(board.times_us) >= _MOST_CACHED:
-            board.times_us.clear()
-        priced = cheapest(problem, TURNED[which] if op == "conv_transpose" else which, board, situation)
-        board.times_us[key] = None if priced is None else priced.time_us
-    return board.times_us[key]
+def _passes(problem: Problem, board: Board, situation: Situation, op: Op) -> _Passes:
+    key = (problem, situation, op)
+    found: _Passes | None = board.passes.get(key)
+    if found is None:
+        if len(board.passes) >= _MOST_CACHED:
+            board.passes.clear()
+        found = board.passes[key] = _Passes(problem, board, situation, op)
+    return found
 
 
-def _estimate(
-    layer: ConvLayer, problem: Problem, which: Pass, board: Board, situation: Situation
-) -> PassEstimate | None:
-    product, elements = gemm(layer, which), tensor_elements(layer)
-    turned = TURNED[which] if layer.op == "conv_transpose" else which
-    priced = cheapest(problem, turned, board, situation)
-    if priced is None or product is None or elements is None:
-        return None
-    return _describe(problem, turned, product, sum(elements), priced, board, situation)
+def _peak(board: Board, compute: Dtype) -> float:
+    """FLOP/s; every dtype that has a time has a unit."""
+    gpu = board.gpu
+    return tensor_peak(gpu, compute, fp16_accumulate=False) or cuda_core_peak(gpu, compute) or board.fp32_peak
 
 
 def _tiling(priced: Priced, board: Board) -> Tiling:
@@ -164,7 +187,7 @@ def _tiling(priced: Priced, board: Board) -> Tiling:
 
 
 def _describe(
-    problem: Problem, which: Pass, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
+    problem: Problem, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
 ) -> PassEstimate:
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
@@ -174,10 +197,7 @@ def _describe(
     bytes_ = problem.element_bytes * elements
     direct = lowering.algorithm == "direct"
     last = 0 if direct else tiles % wave
-    tile_efficiency = 1.0 if direct else lowering.useful_outputs * choice.split / (tiles * tm * tn)
-    if lowering.fused_tiles:
-        tile_efficiency = lowering.useful_outputs / (tiles * 128 * 32)
-    tile_efficiency = min(1.0, tile_efficiency)
+    efficiency = tile_efficiency(choice)
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
     elif choice.compute_us >= choice.memory_us:
@@ -185,19 +205,13 @@ def _describe(
     else:
         bound = "memory"
     lost_to_tiles = lost_to_waves = 0.0
-    if not direct and choice.compute_us >= choice.memory_us:
+    if is_quantized(priced):
         kernel_us = join(choice.compute_us, choice.memory_us)
-        lost_to_tiles = kernel_us - join(choice.compute_us * tile_efficiency, choice.memory_us)
+        lost_to_tiles = kernel_us - join(choice.compute_us * efficiency, choice.memory_us)
         lost_to_waves = kernel_us - join(without_waves(priced, board), choice.memory_us)
     resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
     if direct:
         resident_warps = board.gpu.max_warps_per_sm
-    best_compute = flops / unit.best_flops_per_us
-    best_memory = bytes_ * board.us_per_byte
-    if direct and is_depthwise(problem):
-        slower = depthwise_factor(which)  # no flaw of the layer, but not what its best form would take either
-        best_compute, best_memory = choice.compute_us / slower, choice.memory_us / slower
-    attainable = min(priced.time_us, join(best_compute, best_memory) + min(priced.overhead_us, unit.family.setup_us[0]))
     return PassEstimate(
         gemm=product,
         flops=flops,
@@ -213,10 +227,11 @@ def _describe(
         resident_tiles=resident,
         resident_warps=resident_warps,
         last_wave_tiles=last,
-        tile_efficiency=tile_efficiency,
+        tile_efficiency=efficiency,
         wave_efficiency=dealt.wave_efficiency,
         time_us=priced.time_us,
         tflops=flops / priced.time_us * 1e-6,
+        peak_share=flops / priced.time_us * 1e6 / _peak(board, situation.compute),
         bound_by=bound,
         lost_to_tiles_us=max(0.0, lost_to_tiles),
         lost_to_waves_us=max(0.0, lost_to_waves),
@@ -224,5 +239,5 @@ def _describe(
         overhead_us=priced.overhead_us,
         transposes_us=priced.copies.transposes_us,
         padding_us=priced.copies.padding_us,
-        attainable_us=attainable,
+        unquantized_us=without_quantization(priced, board),
     )

@@ -1,4 +1,4 @@
-"""What an estimate says: one `PassEstimate` per pass, one `LayerEstimate` per layer, and the grade."""
+"""What an estimate says: one `PassEstimate` per pass, one `LayerEstimate` per layer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype, Pass
 
 Bound = Literal["compute", "memory", "launch"]
-
-# Attainable over predicted time, least value of each letter (design: "Grades"); below the last it is F.
-GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))
 
 
 class PassEstimate(Struct, frozen=True, gc=False):
@@ -43,6 +40,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     wave_efficiency: float
     time_us: float
     tflops: float
+    peak_share: float  # of what the GPU's best unit for the compute dtype does at boost clock, on paper
     bound_by: Bound
     lost_to_tiles_us: float
     lost_to_waves_us: float
@@ -50,24 +48,17 @@ class PassEstimate(Struct, frozen=True, gc=False):
     overhead_us: float  # launches and setup
     transposes_us: float  # NCHW on Tensor Cores
     padding_us: float  # copies into aligned channels
-    attainable_us: float  # see LayerEstimate
+    unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
 
 
 class LayerEstimate(Struct, frozen=True, kw_only=True):
     """The passes of one layer that its mode runs.
 
-    `time_us` is the sum over the passes, times the layer's `calls`. `attainable_us` is the same sum for the best form
-    of the same layer: useful FLOPs at the best rate that the GPU's largest tiles sustain, useful bytes at the
-    bandwidth that streaming kernels reach, joined as in the model, plus one launch; aligned, NHWC, no quantization.
+    `time_us` is the sum over the passes, times the layer's `calls`; `unquantized_us` the same sum if neither tiles nor
+    waves were wasted, all else equal.
     """
 
     passes: Mapping[Pass, PassEstimate]
     time_us: float
-    attainable_us: float
-    grade: str
+    unquantized_us: float
     basis: Basis  # of the pass that rests on least
-
-
-def grade(ratio: float) -> str:
-    """The letter of attainable over predicted time."""
-    return next((letter for least, letter in GRADES if ratio >= least), "F")

@@ -11,6 +11,7 @@ from convlint.estimate import LayerEstimate
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
 from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.network import Edge
 
 _MOST_NAMED = 5
 
@@ -21,10 +22,11 @@ class Whole:
     def __init__(
         self,
         layers: Sequence[ConvLayer],
+        edges: Sequence[Edge],
         estimates: Sequence[LayerEstimate | None],
         precision: Callable[[Dtype], tuple[Dtype, int, bool]],
     ) -> None:
-        self.layers, self.precision = layers, precision
+        self.layers, self.edges, self.precision = layers, edges, precision
         self.priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
         self.time_us = sum(estimate.time_us for _, estimate in self.priced)
         self.is_predicted = bool(self.priced) and len(self.priced) == len(layers) and self.time_us > 0

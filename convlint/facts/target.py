@@ -13,6 +13,7 @@ from convlint.facts.support import SUPPORT, Libraries
 from convlint.facts.unknown import UnknownValue
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode
+from convlint.model.network import Edge
 from convlint.model.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ class TargetFacts:
 
     def __init__(self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode) -> None:
         self.label, self.gpu, self.runtime, self.mode = label, gpu, runtime, mode
-        self.time_us = 0.0
+        self.time_us = 0.0  # of the layers whose time is predicted
+        self.network_us: float | None = None  # where that is all of them
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
         self.shared: dict[str, Any] = {
             "gpu": View(GPU, self),
@@ -151,10 +153,20 @@ class TargetFacts:
             "support": View(SUPPORT, Libraries(gpu, runtime)),
         }
 
-    def add_network(self, layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None]) -> None:
+    def with_runtime(self, runtime: Runtime) -> TargetFacts:
+        """The same network on the same GPU under other settings; where its time goes is left as it is."""
+        other = TargetFacts(self.label, self.gpu, runtime, self.mode)
+        other.time_us, other.network_us = self.time_us, self.network_us
+        other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
+        return other
+
+    def add_network(
+        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None]
+    ) -> None:
         """Adds what only all layers together show: the network's time and where it goes."""
-        whole = Whole(layers, estimates, self.precision)
+        whole = Whole(layers, edges, estimates, self.precision)
         self.time_us = whole.time_us
+        self.network_us = whole.time_us if whole.is_predicted else None
         self.shared["network"] = View(NETWORK, whole)
 
     def precision(self, dtype: Dtype) -> tuple[Dtype, int, bool]:

@@ -22,6 +22,7 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
+from convlint.verdict.silence import Silencer, Silencing
 
 DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
@@ -35,6 +36,7 @@ class Job(Struct, frozen=True, kw_only=True):
     default_gpus: tuple[str, ...] = (DEFAULT_TARGET,)
     default_mode: Mode = "training"
     reading: ReadOptions = field(default_factory=ReadOptions)
+    silencing: Silencing | None = None  # None: every rule counts
 
 
 Task = tuple[Input, Rulebook, Job]
@@ -91,8 +93,21 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
     mode = job.mode or network.mode or job.default_mode
     if not targets:
         return None
-    result = check_network(network, rulebook, targets, mode)
+    result = judged(network, rulebook, targets, mode, job.silencing)
     return replace(result, code_lines=_code_lines(result))
+
+
+def judged(
+    network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode, silencing: Silencing | None
+) -> NetworkResult:
+    """The check of one network, without what is silenced, and with what is wrong with its suppressions."""
+    if silencing is None:
+        return check_network(network, rulebook, targets, mode)
+    silencer = Silencer(network, rulebook, silencing)
+    silences = None if silencer.is_idle else silencer.silences
+    result = check_network(network, rulebook, targets, mode, codes=silencing.codes, silences=silences)
+    findings = (*result.findings, *silencer.of_comments(result.skipped))
+    return replace(result, findings=findings, suppressed=silencer.suppressed)
 
 
 def _code_lines(result: NetworkResult) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -11,25 +11,27 @@ from msgspec.structs import replace
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
+from convlint.linting.one_input import Job
 from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, Report, Suppressed
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.baseline import Baseline, Entry, baseline_of, stale
-from convlint.verdict.select import chosen, counts, exempted, verdict
-from convlint.verdict.suppress import judge_mentions, silence_by_comments
+from convlint.verdict.baseline import Baseline, Entry, baseline_of, known_of, stale
+from convlint.verdict.select import chosen, counts, verdict
+from convlint.verdict.suppress import judge_mentions
 
 _NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """A report, its exit code, the findings before the baseline, and the baseline's entries that no longer occur."""
+    """A report, its exit code, all findings, those that the baseline holds, and its entries that no longer occur."""
 
     report: Report
     exit_code: int
     found: tuple[Finding, ...] = ()
+    old: tuple[Finding, ...] = ()
     stale: tuple[Entry, ...] = ()
 
 
@@ -56,7 +58,7 @@ def lint_paths(
     planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
     on_inputs(inputs, planner)
     on_start(len(planned))
-    tasks = [(source, plan.rulebook, plan.job) for source, plan in planned]
+    tasks = [(source, plan.rulebook, _with_known(plan.job, source, baseline)) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
     results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
     errors += [error for _, found in outcomes for error in found]
@@ -65,6 +67,14 @@ def lint_paths(
     if options.allow_empty:
         errors = [error for error in errors if not error.message.startswith(_NOTHING)]
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
+
+
+def _with_known(job: Job, source: Input, baseline: Baseline | None) -> Job:
+    """The job with what the baseline holds of the input; what modules find may lie in any file."""
+    if not baseline or job.silencing is None:
+        return job
+    known = known_of(baseline, source.name if source.kind == "file" else None)
+    return replace(job, silencing=replace(job.silencing, known=known))
 
 
 def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
@@ -104,31 +114,34 @@ def conclude(
     baseline: Baseline | None = None,
     adopt: bool = False,
 ) -> Verdict:
-    """The report on all results, without what comments, configs and the baseline silence, and the verdict on it."""
-    silencer = _Silencer(planner.today)
-    judged = [(silencer.judge(result, plan), plan) for result, plan in results]
+    """The report on all results, with what is wrong with the configs' suppressions, and the verdict on it.
+
+    What comments, configs and the baseline silence was left out where it was found.
+    """
+    expired = _Expired()
+    judged = [(expired.judge(result, plan), plan) for result, plan in results]
+    suppressed = [entry for result, _ in judged for entry in result.suppressed]
+    old = [entry.finding for entry in suppressed if entry.by == "baseline"]
     found = tuple(finding for result, _ in judged for finding in result.findings)
+    kept = judged
     if adopt and not errors:
-        baseline = baseline_of(found)
-    known: Collection[str] = baseline or ()
-    kept = [
-        (replace(result, findings=tuple(f for f in result.findings if f.fingerprint not in known)), plan)
-        for result, plan in judged
-    ]
-    silencer.suppressed += [Suppressed(finding=f, reason="", by="baseline") for f in found if f.fingerprint in known]
+        suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in found]
+        kept = [(replace(result, findings=()), plan) for result, plan in judged]
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
     report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
-    suppressed = tuple(sorted(silencer.suppressed, key=_place))
-    report = replace(report, suppressed=suppressed, sources={**report.sources, **silencer.config_texts})
+    report = replace(
+        report,
+        suppressed=tuple(sorted(suppressed, key=_place)),
+        sources={**report.sources, **expired.config_texts},
+    )
     failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
     gone: tuple[Entry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
-        gone = stale(
-            baseline, {finding.fingerprint for finding in found}, report, [source.name for source in inputs], codes
-        )
-    return Verdict(report=report, exit_code=verdict(report, failing=failing), found=found, stale=gone)
+        gone = stale(baseline, baseline_of((*found, *old)), report, [source.name for source in inputs], codes)
+    code = verdict(report, failing=failing)
+    return Verdict(report=report, exit_code=code, found=(*found, *old), old=tuple(old), stale=gone)
 
 
 def _place(entry: Suppressed) -> tuple[str, int, int, str]:
@@ -136,33 +149,19 @@ def _place(entry: Suppressed) -> tuple[str, int, int, str]:
     return at.path, at.line or 0, at.column or 0, entry.finding.rule.code
 
 
-class _Silencer:
-    """Takes out of each result what its rules' selection, its comments and its config leave no room for."""
+class _Expired:
+    """Adds to the first result of each plan what its config no longer silences, and changes severities as it wants."""
 
-    def __init__(self, today: date) -> None:
-        self.today = today
-        self.suppressed: list[Suppressed] = []
+    def __init__(self) -> None:
         self.config_texts: dict[str, tuple[str, ...]] = {}
         self._asked: set[int] = set()  # plans whose expired entries were reported
 
     def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
-        """The result with the findings that are left."""
-        codes = set(plan.codes)
-        result = replace(
-            result,
-            findings=chosen(result.findings, codes, plan.severities),
-            skipped=tuple(skip for skip in result.skipped if skip.code in codes),
-        )
-        findings, by_comment, mentions = silence_by_comments(result, plan.rulebook, codes, self.today)
-        if id(plan) not in self._asked:
+        """The result as the user's config has it."""
+        findings = result.findings
+        if plan.expired and id(plan) not in self._asked:
             self._asked.add(id(plan))
-            mentions = (*mentions, *plan.expired)
-            ignores = plan.config.per_layer_ignores if plan.expired else ()
-            for source in {id(entry.at.source): entry.at.source for entry in ignores}.values():
+            for source in {id(entry.at.source): entry.at.source for entry in plan.config.per_layer_ignores}.values():
                 self.config_texts[source.path] = tuple(source.text.split("\n"))
-        if mentions:
-            own = chosen(judge_mentions(mentions, plan.rulebook), codes, plan.severities)
-            findings = (*findings, *own)
-        findings, by_config = exempted(findings, plan.policy, result.path)
-        self.suppressed += (*by_comment, *by_config)
-        return replace(result, findings=findings)
+            findings = (*findings, *judge_mentions(plan.expired, plan.rulebook))
+        return replace(result, findings=chosen(findings, set(plan.codes), plan.severities))

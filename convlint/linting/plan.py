@@ -20,6 +20,7 @@ from convlint.report import Severity
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.folders import builtin_folder
 from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
+from convlint.verdict.silence import Silencing
 from convlint.verdict.suppress import Mention
 
 if TYPE_CHECKING:
@@ -103,16 +104,17 @@ class Planner:
             fail_on=options.fail_on or config.fail_on or "warning",
             min_loss=_first(options.min_loss, config.min_loss, 0.0),
         )
+        codes = frozenset(selected(policy, rulebook))
+        if not codes:
+            raise UsageError("no rule is selected: the selection leaves none of them")
         job = Job(
             gpus=options.gpus,
             mode=options.mode,
             default_gpus=tuple(word.text for word in config.target) or (DEFAULT_TARGET,),
             default_mode=config.mode or "training",
             reading=options.reading,
+            silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
         )
-        codes = frozenset(selected(policy, rulebook))
-        if not codes:
-            raise UsageError("no rule is selected: the selection leaves none of them")
         return Plan(
             config=config,
             job=job,

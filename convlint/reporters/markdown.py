@@ -16,8 +16,8 @@ from convlint.reporters.words import (
     partly_read,
     place,
     plural,
-    time_and_loss,
     totals,
+    verdict,
 )
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub
@@ -43,8 +43,8 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
     unicode = style is None or style.unicode
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
-    for verdict in _verdicts(report):
-        head += ["", verdict]
+    for line in _verdicts(report):
+        head += ["", line]
     total = len(report.errors) + len(report.findings)
     if total:
         head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
@@ -70,14 +70,11 @@ def _headline(report: Report, unicode: bool) -> str:
 
 
 def _verdicts(report: Report) -> Iterator[str]:
-    """Grade, time and loss: a line for each target, which is named where there are several."""
+    """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     for total in totals(report):
-        parts = [] if total.grade is None else [f"grade **{prose(total.grade)}**"]
-        parts += time_and_loss(report, total)
-        if parts and len(report.targets) > 1:
-            yield f"{prose(total.gpu)}: {', '.join(parts)}."
-        elif parts:
-            yield f"{parts[0][0].upper()}{parts[0][1:]}{''.join(f', {part}' for part in parts[1:])}."
+        text = verdict(total).replace(f"grade {total.grade}", f"grade **{total.grade}**")
+        if text:
+            yield f"{prose(total.gpu)}: {text}." if len(report.targets) > 1 else f"{text}."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

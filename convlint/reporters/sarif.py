@@ -104,8 +104,12 @@ def _result(finding: Finding, entry: Suppressed | None, rule_index: int, several
         "partialFingerprints": {"convlint/v1": clean(finding.fingerprint)},
         "properties": {
             "gpu": None if finding.gpu is None else clean(finding.gpu),
+            "advised": finding.advised,
             "lostUs": number(finding.lost_us),
+            "lostAloneUs": number(finding.lost_alone_us),
+            "lostCapacityUs": number(finding.lost_capacity_us),
             "lostPercent": number(finding.lost_percent),
+            "paysWith": [clean(code) for code in finding.pays_with],
         },
     }
     if entry is not None:

@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, time_and_loss, totals
+from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, totals, verdict
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
@@ -91,18 +91,14 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
 
 
 def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
-    """Grade, total time, and how much of it is lost: a line for each target, which is named where there are several."""
+    """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     lines = []
+    several = len(report.targets) > 1
     for total in totals(report):
-        parts = [f"grade {total.grade}"] if total.grade is not None else []
-        parts += time_and_loss(report, total)
-        if len(report.targets) > 1:
-            text = _shown(f"on {total.gpu}: {', '.join(parts) or 'time unknown'}", glyphs)
-        else:
-            text = ", ".join(parts)
+        text = verdict(total) or ("time unknown" if several else "")
         if not text:
             continue
-        first, *rest = wrap(text, width - 4)
+        first, *rest = wrap(_shown(f"on {total.gpu}: {text}" if several else text, glyphs), width - 4)
         if total.grade is not None:
             letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
             first = first.replace(f"grade {total.grade}", f"grade {letter}", 1)

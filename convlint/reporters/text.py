@@ -118,11 +118,11 @@ class _Page:
         named = self.written(clean(gpu)) if self._several and gpu is not None else ""
         if not self._several:
             gpu = next(iter(self._report.targets), None)
-        estimate = None if entry is None or gpu is None else entry.estimates.get(gpu)
-        if estimate is None:
+        times = None if entry is None or gpu is None else entry.times.get(gpu)
+        if times is None:
             return named, "strong"
-        verdict = f"{estimate.grade}, {duration(estimate.time_us)}"
-        return f"{verdict} on {named}" if named else verdict, GRADE_INKS.get(estimate.grade, "strong")
+        verdict = f"{times.grade}, {duration(times.time_us)}"
+        return f"{verdict} on {named}" if named else verdict, GRADE_INKS.get(times.grade, "strong")
 
     def _finding(self, finding: Finding, *, shown: bool) -> None:
         rule, at = finding.rule, finding.location
@@ -134,8 +134,8 @@ class _Page:
             names = [clean(name) for name in finding.layers[:_NAMES]]
             more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
             self._note("layers", "label", ", ".join(names) + more)
-        if finding.lost_us is not None:
-            self._note("lost", "lost", lost(finding))
+        if price := lost(finding):
+            self._note("lost", "lost", price)
         if finding.fix is not None:
             self._note("fix", "fix", advice(finding.fix))
         if rule.code not in self._explained:

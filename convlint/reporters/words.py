@@ -87,31 +87,33 @@ def partly_read(report: Report) -> frozenset[str]:
 
 
 def totals(report: Report) -> tuple[Total, ...]:
-    """What the layers come to on each target; of a single one, what the report says of the whole run."""
-    if len(report.targets) > 1 and report.totals:
+    """What the layers come to on each target and in each mode; of one alone, what the report says of the whole run."""
+    if len(report.totals) > 1:
         return report.totals
-    gpu = report.targets[0] if report.targets else ""
-    return (Total(gpu=gpu, grade=report.grade, time_us=report.time_us, lost_us=report.lost_us),)
+    return () if report.total is None else (report.total,)
 
 
-def time_and_loss(report: Report, total: Total) -> tuple[str, ...]:
-    """`9.1 ms per training step` and `258 us of it lost to warnings (3 %)`; empty where the time is unknown."""
-    if total.time_us is None:
-        return ()
-    time = f"{duration(total.time_us)} per {'training step' if report.mode == 'training' else 'forward pass'}"
-    if total.lost_us is None:
-        return (time,)
-    grave = any(finding.severity == "error" and finding.lost_us for finding in report.findings)
-    cause = "errors and warnings" if grave else "warnings"
-    if total.lost_us <= 0:
-        return time, f"nothing of it lost to {cause}"
-    share = f" ({100 * total.lost_us / total.time_us:.0f} %)" if total.time_us > 0 else ""
-    return time, f"{duration(total.lost_us)} of it lost to {cause}{share}"
+def verdict(total: Total) -> str:
+    """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
+    times = total.times
+    if times is None:
+        return ""
+    step = "training step" if total.mode == "training" else "forward pass"
+    now = f"{duration(times.time_us)} of convolutions per {step}, grade {times.grade}"
+    if times.time_us - times.after_us < _NOTHING_US:
+        return f"{now}; no advice would shorten it"
+    return f"{now}; {duration(times.after_us)} with all of it"
 
 
 def costs_nothing(finding: Finding) -> bool:
     """An info whose price is known and rounds to nothing: true, but nobody would act on it here."""
-    return finding.severity == "info" and finding.lost_us is not None and finding.lost_us < _NOTHING_US
+    if finding.severity != "info" or finding.lost_us is None:
+        return False
+    return not any(map(_is_something, (finding.lost_us, finding.lost_alone_us, finding.lost_capacity_us)))
+
+
+def _is_something(time_us: float | None) -> bool:
+    return time_us is not None and abs(time_us) >= _NOTHING_US
 
 
 def duration(time_us: float) -> str:
@@ -127,15 +129,25 @@ def duration(time_us: float) -> str:
 
 
 def lost(finding: Finding) -> str:
-    """`210 us, 2.3 % of the network`; empty where the loss is unknown."""
-    if finding.lost_us is None:
-        return ""
-    if abs(finding.lost_us) < _NOTHING_US:
+    """`210 us, 2.3 % of the convolutions, only together with CL401`; what capacity costs; empty where neither is known.
+
+    Empty too where the fix alone would save time, but not beside the other advice.
+    """
+    parts = []
+    if finding.lost_us is not None and _is_something(finding.lost_us):
+        parts.append(duration(finding.lost_us))
+        if finding.lost_percent is not None:
+            digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
+            parts.append(f"{finding.lost_percent:.{digits}f} % of the convolutions")
+        if finding.pays_with:
+            parts.append(f"only together with {clean(' and '.join(finding.pays_with))}")
+    if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
+        parts.append(f"{duration(finding.lost_capacity_us)} of it pays for capacity that it does not use")
+        if len(parts) == 1:
+            parts[0] = f"no time, but {duration(finding.lost_capacity_us)} pays for capacity that it does not use"
+    if not parts and finding.lost_us is not None and not _is_something(finding.lost_alone_us):
         return "nothing"
-    if finding.lost_percent is None:
-        return duration(finding.lost_us)
-    digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
-    return f"{duration(finding.lost_us)}, {finding.lost_percent:.{digits}f} % of the network"
+    return ", ".join(parts)
 
 
 def change(fix: Fix) -> str:

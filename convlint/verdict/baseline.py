@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.files.settings_file import read_settings
 from convlint.report import Finding, Report
 
-VERSION = 1
+VERSION = 2  # 1 had one entry for all layers that a finding joined
 MAX_BYTES = 8 * 2**20
 MOST_ENTRIES = 200_000
 _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
@@ -28,17 +28,25 @@ class Entry(Struct, frozen=True, kw_only=True):
     path: str
     layer: str | None = None
     gpu: str | None = None
+    joined: bool = False  # of version 1, and names no layer: it may stand for any of them
 
     @staticmethod
-    def of(finding: Finding) -> Entry:
-        """The entry of a finding."""
-        return Entry(
-            fingerprint=finding.fingerprint,
-            code=clean(finding.rule.code),
-            path=clean_path(finding.location.path),
-            layer=None if finding.layer is None else clean(finding.layer),
-            gpu=None if finding.gpu is None else clean(finding.gpu),
-        )
+    def of(finding: Finding) -> Iterator[Entry]:
+        """The entries of a finding: one for each of its layers."""
+        layers: Iterable[tuple[str, str | None]] = zip(finding.fingerprints, finding.layers, strict=True)
+        for fingerprint, layer in layers if finding.layers else [(finding.fingerprint, finding.layer)]:
+            yield Entry(
+                fingerprint=fingerprint,
+                code=clean(finding.rule.code),
+                path=clean_path(finding.location.path),
+                layer=None if layer is None else clean(layer),
+                gpu=None if finding.gpu is None else clean(finding.gpu),
+            )
+
+    @property
+    def kind(self) -> tuple[str, str, str | None]:
+        """What a joined entry has in common with the findings of its layers."""
+        return self.code, self.path, self.gpu
 
     def __str__(self) -> str:
         layer = "" if self.layer is None else f" {clean(self.layer)}"
@@ -50,7 +58,52 @@ Baseline = Mapping[str, Entry]  # by fingerprint
 
 def baseline_of(findings: Iterable[Finding]) -> Baseline:
     """The entries of these findings."""
-    return {finding.fingerprint: Entry.of(finding) for finding in findings}
+    return {entry.fingerprint: entry for finding in findings for entry in Entry.of(finding)}
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What a baseline holds, of one input or of all."""
+
+    fingerprints: frozenset[str] = frozenset()
+    joined: frozenset[tuple[str, str, str | None]] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.fingerprints or self.joined)
+
+    def holds(self, finding: Finding) -> bool:
+        """Whether a finding of one layer, or of the network, is an old one."""
+        if finding.fingerprint in self.fingerprints:
+            return True
+        return finding.layer is not None and any(entry.kind in self.joined for entry in Entry.of(finding))
+
+
+NOTHING_KNOWN = Known()
+
+
+def known_of(baseline: Baseline, path: str | None = None) -> Known:
+    """What `baseline` holds; of the file at `path` alone, where one is given."""
+    own = None if path is None else clean_path(path)
+    entries = [entry for entry in baseline.values() if own is None or entry.path == own]
+    return Known(
+        fingerprints=frozenset(entry.fingerprint for entry in entries),
+        joined=frozenset(entry.kind for entry in entries if entry.joined),
+    )
+
+
+def renewed(baseline: Baseline, gone: Collection[Entry], still: Iterable[Finding]) -> Baseline:
+    """The baseline without the entries that are gone, and with one for each layer in place of those that were joined.
+
+    `still` are the findings that it silenced.
+    """
+    left_out = {entry.fingerprint for entry in gone}
+    found = {entry.fingerprint: entry for finding in still for entry in Entry.of(finding)}
+    split = {entry.kind for entry in found.values() if entry.layer is not None}
+    kept = {
+        key: entry
+        for key, entry in baseline.items()
+        if key not in left_out and not (entry.joined and entry.kind in split and key not in found)
+    }
+    return kept | found
 
 
 def render(baseline: Baseline) -> str:
@@ -92,18 +145,18 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     if not isinstance(document, dict) or _VERSION_KEY not in document:
         raise UsageError(f'{path}:1:1: is no baseline: "{_VERSION_KEY}" is missing')
     version = document[_VERSION_KEY]
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (1, VERSION):
         line, column = _position(text[: text.find(f'"{_VERSION_KEY}"')])
         shown = repr(version)[:40]
         raise UsageError(
-            f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads version {VERSION}"
+            f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads 1 and {VERSION}"
         )
     entries = document.get(_ENTRIES_KEY)
     if not isinstance(entries, list):
         raise UsageError(f'{path}:1:1: "{_ENTRIES_KEY}" must be a list')
     baseline: dict[str, Entry] = {}
     for number, item in enumerate(entries):
-        entry = _entry(item)
+        entry = _entry(item, version)
         if entry is None:
             line, column = _place_of_item(text, number)
             raise UsageError(
@@ -114,12 +167,12 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     return baseline
 
 
-def _entry(item: Any) -> Entry | None:
+def _entry(item: Any, version: int) -> Entry | None:
     if not isinstance(item, dict) or not {"fingerprint", "code", "path"} <= item.keys():
         return None
     if not item.keys() <= {"fingerprint", *_TEXTS} or not all(isinstance(value, str) for value in item.values()):
         return None
-    return Entry(**item)
+    return Entry(**item, joined=version == 1 and "layer" not in item)
 
 
 def _place_of_item(text: str, number: int) -> tuple[int, int]:
@@ -145,18 +198,19 @@ def _position(before: str) -> tuple[int, int]:
 
 
 def stale(
-    baseline: Baseline, seen: Collection[str], report: Report, paths: Iterable[str], codes: Collection[str]
+    baseline: Baseline, seen: Baseline, report: Report, paths: Iterable[str], codes: Collection[str]
 ) -> tuple[Entry, ...]:
-    """Entries that no longer occur, of those that a run on `paths` could find; `seen` are the fingerprints that do.
+    """Entries that no longer occur, of those that a run on `paths` could find; `seen` are those that do.
 
     An entry of an input, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
     """
     checked = {clean_path(path) for path in paths} | {clean_path(entry.layer.path) for entry in report.layers}
     unread = {clean_path(error.path) for error in report.errors}
     rules = {rule.code for rule in report.rules}
+    kinds = {entry.kind for entry in seen.values()}
 
     def gone(entry: Entry) -> bool:
-        if entry.fingerprint in seen:
+        if entry.fingerprint in seen or (entry.joined and entry.kind in kinds):
             return False
         if entry.code not in rules:
             return True

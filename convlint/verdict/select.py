@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.engine.severity import overridden
 from convlint.errors import UsageError
-from convlint.report import SEVERITIES, Finding, InputError, Report, Severity, Suppressed
+from convlint.report import SEVERITIES, Finding, InputError, Report, Severity
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
@@ -28,15 +28,14 @@ class Exemption(Struct, frozen=True, kw_only=True):
     layers: str | None = None
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it silences `finding` in an input that `files` match; a joined finding once all its layers match."""
+        """Whether it silences `finding`, which is of one layer or of the network, in an input that `files` match."""
         if finding.rule.code not in self.codes:
             return False
         if self.layers is None:
             return True
         from convlint.files.globs import name_expression
 
-        names = finding.layers or (() if finding.layer is None else (finding.layer,))
-        return bool(names) and all(map(name_expression(self.layers).match, names))
+        return finding.layer is not None and bool(name_expression(self.layers).match(finding.layer))
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -97,21 +96,6 @@ def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str
         for finding in findings
         if finding.rule.code in codes
     )
-
-
-def exempted(
-    findings: Iterable[Finding], policy: Policy, path: str
-) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...]]:
-    """(findings left, findings that the config silences) of the input at `path`."""
-    left, silenced = [], []
-    entries = [entry for entry in policy.exemptions if entry.files is None or entry.files.matches(path)]
-    for finding in findings:
-        exemption = next((entry for entry in entries if entry.covers(finding)), None)
-        if exemption is None:
-            left.append(finding)
-        else:
-            silenced.append(Suppressed(finding=finding, reason=exemption.reason, by="config"))
-    return tuple(left), tuple(silenced)
 
 
 def counts(finding: Finding, policy: Policy) -> bool:

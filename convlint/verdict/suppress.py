@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
-from hashlib import blake2b
 from types import SimpleNamespace
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
-from convlint.engine.severity import stated
 from convlint.errors import RuleError, UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-from convlint.report import Finding, Fix, Suppressed
+from convlint.model.network import Network
+from convlint.report import Finding, Fix, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.expr import ExprError
 from convlint.rulebook.rule import Rule
@@ -49,24 +47,30 @@ class Mention(Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
 
-def silence_by_comments(
-    result: NetworkResult, rulebook: Rulebook, codes: set[str], today: date
-) -> tuple[tuple[Finding, ...], tuple[Suppressed, ...], tuple[Mention, ...]]:
-    """(findings left, findings silenced, every rule that a comment names); `codes` are the rules that count."""
-    comments = find_comments("\n".join(result.source_lines)) if result.source_lines else ()
-    if not comments:
-        return result.findings, (), ()
-    sheet = _Sheet(result, rulebook, codes, today)
-    entries = [entry for comment in comments for entry in sheet.entries(comment)]
-    index = _Index(entries)
-    left, silenced = [], []
-    for finding in result.findings:
-        entry = sheet.silencing(finding, index)
-        if entry is None:
-            left.append(finding)
-        else:
-            silenced.append(Suppressed(finding=finding, reason=entry.comment.reason, by="comment"))
-    return tuple(left), tuple(silenced), tuple(sheet.mention(entry) for entry in entries)
+class Comments:
+    """The comments of one spec: what they silence, and what becomes of each rule that they name."""
+
+    def __init__(self, network: Network, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
+        """`codes` are the rules that count."""
+        found = find_comments("\n".join(network.source_lines)) if network.source_lines else ()
+        self._sheet = _Sheet(network, rulebook, codes, today)
+        self._entries = [entry for comment in found for entry in self._sheet.entries(comment)]
+        self._index = _Index(self._entries, self._sheet)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def reason(self, finding: Finding) -> str | None:
+        """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
+        applying = self._index.applying(finding) if self._entries else []
+        for entry in applying:
+            entry.used = True
+        return applying[0].comment.reason if applying else None
+
+    def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
+        """Every rule that a comment names, once all findings have been asked about."""
+        skips = {(skip.code, skip.layer) for skip in skipped} if self._entries else set()
+        return [self._sheet.mention(entry, skips) for entry in self._entries]
 
 
 class _Entry:
@@ -80,37 +84,47 @@ class _Entry:
 class _Index:
     """Entries by what they can apply to, so that a thousand comments on ten thousand layers take no time."""
 
-    def __init__(self, entries: Iterable[_Entry]) -> None:
-        self.of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
-        self.of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
-        self.of_code: defaultdict[str, list[_Entry]] = defaultdict(list)  # of comments on lines
+    def __init__(self, entries: Iterable[_Entry], sheet: _Sheet) -> None:
+        self._path = sheet.path
+        self._of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
+        self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
+        self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
         for entry in entries:
             for code in () if entry.expired else entry.codes:
                 if entry.comment.whole_file:
-                    self.of_file[code].append(entry)
+                    self._of_file[code].append(entry)
                     continue
-                self.of_code[code].append(entry)
+                for line in {entry.comment.line, sheet.below(entry.comment)} - {None}:
+                    self._of_line[code, line or 0].append(entry)
                 for layer in entry.layers:
-                    self.of_layer[code, layer].append(entry)
+                    self._of_layer[code, layer].append(entry)
+
+    def applying(self, finding: Finding) -> list[_Entry]:
+        """Those for the file, for the layer, and for the line that it points at."""
+        code, at = finding.rule.code, finding.location
+        found = [*self._of_file.get(code, ())]
+        if finding.layer is not None:
+            found += self._of_layer.get((code, finding.layer), ())
+        if at.path == self._path and at.line is not None:
+            found += [entry for entry in self._of_line.get((code, at.line), ()) if entry not in found]
+        return found
 
 
 class _Sheet:
     """One spec: which lines are whose, and which comment applies to what."""
 
-    def __init__(self, result: NetworkResult, rulebook: Rulebook, codes: set[str], today: date) -> None:
-        self.result, self.rulebook, self.codes, self.today = result, rulebook, codes, today
-        self.lines = result.source_lines or ()
+    def __init__(self, network: Network, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
+        self.path, self.rulebook, self.codes, self.today = network.path, rulebook, set(codes), today
+        self.lines = network.source_lines or ()
         self.starting: defaultdict[int, set[str]] = defaultdict(set)  # first line -> layers
         self.standing: defaultdict[int, set[str]] = defaultdict(set)  # any line -> layers
-        for entry in result.layers:
-            first, last = self._extent(entry.layer)
-            self.starting[first].add(entry.layer.name)
+        for layer in network.layers if self.lines else ():
+            first, last = self._extent(layer)
+            self.starting[first].add(layer.name)
             for line in range(first, last + 1):
-                self.standing[line].add(entry.layer.name)
+                self.standing[line].add(layer.name)
         self.keys: dict[str, tuple[set[str], str]] = {}
         self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
-        self.skipped = {(skip.code, skip.layer) for skip in result.skipped}
-        self.skipped_anywhere = {skip.code for skip in result.skipped}
 
     def entries(self, comment: Comment) -> Iterator[_Entry]:
         """The rules that a comment names; one without a rule where it cannot be read."""
@@ -132,39 +146,20 @@ class _Sheet:
                 self.keys[key] = set(), str(error)
         return self.keys[key]
 
-    def silencing(self, finding: Finding, index: _Index) -> _Entry | None:
-        """The entry that silences `finding`; all that apply are marked as used.
-
-        A finding that joins many layers is silenced once all of them are.
-        """
-        code = finding.rule.code
-        applying = list(index.of_file[code])
-        if finding.layer is None:
-            applying += [entry for entry in index.of_code[code] if self._at(entry.comment, finding)]
-        else:
-            applying += index.of_layer[code, finding.layer]
-        sharing = [index.of_layer[code, layer] for layer in finding.layers]
-        if sharing and all(sharing):
-            applying += sharing[0]
-        for entry in (*applying, *(entry for entries in sharing for entry in entries)):
-            entry.used = True
-        return applying[0] if applying else None
-
-    def mention(self, entry: _Entry) -> Mention:
+    def mention(self, entry: _Entry, skipped: Collection[tuple[str, str | None]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
         comment, key = entry.comment, entry.key
         span = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
         checked = entry.codes & self.codes
+        anywhere = {code for code, _ in skipped} if comment.whole_file else set()
         unsure = not checked or any(
-            code in self.skipped_anywhere
-            and (comment.whole_file or any((code, layer) in self.skipped for layer in (None, *entry.layers)))
-            for code in checked
+            code in anywhere or any((code, layer) in skipped for layer in (None, *entry.layers)) for code in checked
         )
         return Mention(
             text=comment.text,
             rule="" if key is None else key.text,
             location=Location(
-                path=self.result.path, line=comment.line, column=span[0], end_line=comment.line, end_column=span[1]
+                path=self.path, line=comment.line, column=span[0], end_line=comment.line, end_column=span[1]
             ),
             layer=next(iter(entry.layers)) if len(entry.layers) == 1 else None,
             reason=comment.reason,
@@ -174,19 +169,12 @@ class _Sheet:
             expired=entry.expired,
         )
 
-    def _at(self, comment: Comment, finding: Finding) -> bool:
-        """Whether the finding points at the comment's line or, where the comment stands alone, at the one below."""
-        return finding.location.path == self.result.path and finding.location.line in (
-            comment.line,
-            self._below(comment),
-        )
-
     def _layers_at(self, comment: Comment) -> set[str]:
-        below = self._below(comment)
+        below = self.below(comment)
         starting = self.starting.get(below) if below is not None else None
         return starting or self.standing.get(comment.line, set())
 
-    def _below(self, comment: Comment) -> int | None:
+    def below(self, comment: Comment) -> int | None:
         """The line that a comment on a line of its own stands above, other comments between them passed over."""
         if not comment.alone:
             return None
@@ -214,7 +202,7 @@ class _Sheet:
 def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Finding]:
     """What the rules of scope `suppression` find in `mentions`. Raises RuleError where one cannot be evaluated."""
     rules = [rule for rule in rulebook.rules if rule.scope == "suppression"]
-    ordinals: Counter[tuple[str, ...]] = Counter()
+    ordinals: Counter[tuple[str, str, str, str]] = Counter()
     findings = []
     for mention in mentions:
         values = mention.values()
@@ -226,8 +214,7 @@ def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Find
             if finding is not None:
                 key = (rule.info.code, mention.location.path, mention.layer or "", mention.rule)
                 ordinals[key] += 1
-                identity = "\0".join((*key, str(ordinals[key]))).encode("utf-8", "replace")
-                findings.append(replace(finding, fingerprint=blake2b(identity, digest_size=8).hexdigest()))
+                findings.append(replace(finding, identity=(*key, ordinals[key])))
     return findings
 
 
@@ -240,7 +227,7 @@ def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | No
     fix = case.fix
     return Finding(
         rule=rule.info,
-        severity=stated(case),
+        severity=case.severity,
         message=case.message.render(values),
         location=mention.location,
         layer=mention.layer,

@@ -16,11 +16,10 @@ from convlint.cli.streams.files import append, replace_file
 from convlint.cli.streams.output import write
 from convlint.cli.streams.outputs import Destination, Presentation, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
-from convlint.engine.check import check_network
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.linting.one_input import resolve_targets
+from convlint.linting.one_input import judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
 from convlint.model.location import Span
@@ -33,7 +32,7 @@ from convlint.report import Report
 from convlint.reporters.harmless import harmless
 from convlint.reporters.words import plural
 from convlint.rulebook.folders import rule_files
-from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render
+from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
 
 _MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
 _MOST_NAMED = 5  # entries of a baseline
@@ -99,12 +98,18 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         entries = baseline_of(verdict.found)
         replace_file(files.write, render(entries))
         yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
-    if not verdict.stale or baseline is None or files.read is None:
+    if baseline is None or files.read is None:
+        return
+    older = any(entry.joined for entry in baseline.values())
+    if files.prune and (verdict.stale or older):
+        replace_file(files.read, render(renewed(baseline, verdict.stale, verdict.old)))
+    if not verdict.stale:
+        if older:
+            done = "rewrote" if files.prune else "--prune-baseline rewrites"
+            yield f"{done} {files.read} with an entry for each layer: in its older form new layers pass as old ones"
         return
     count, occur = plural(len(verdict.stale), "finding"), "occurs" if len(verdict.stale) == 1 else "occur"
     if files.prune:
-        gone = {entry.fingerprint for entry in verdict.stale}
-        replace_file(files.read, render({key: entry for key, entry in baseline.items() if key not in gone}))
         yield f"took {count} that no longer {occur} out of {files.read}"
         return
     named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
@@ -150,7 +155,7 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = network_from_flags(flags)
-    result = check_network(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode)
+    result = judged(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode, plan.job.silencing)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown)
     return verdict.exit_code

@@ -16,7 +16,7 @@ from convlint.linting.run import check_inputs
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
-from convlint.rulebook.book import Rulebook
+from convlint.rulebook.book import load_rulebook
 from convlint.sweep.sweep import unknown_time
 from convlint.verdict.select import incomplete
 
@@ -27,12 +27,11 @@ _NAMES = 5  # layers named in one message
 def run(paths: Sequence[str], job: Job, shown: Presentation) -> int:
     """Writes the estimates of all layers in `paths` and returns the exit code. Raises UsageError.
 
-    The JSON form is the document of `convlint check --output json` without findings: no rule is loaded, so what is
-    lost is not known.
+    The JSON form is the document of `convlint check --output json` without findings: grades are by the built-in rules.
     """
     sources = [decide(path) for path in paths]
     refuse_clashes(files_of(shown.outputs), inputs(sources))
-    report = replace(with_unknown_times(check_inputs(sources, Rulebook(()), job)), lost_us=None)
+    report = replace(with_unknown_times(check_inputs(sources, load_rulebook(), job)), findings=(), skipped=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
         deliver(place.file, _render(place.format, report, style), style)
@@ -49,7 +48,7 @@ def _terminal_style(color: str) -> Style:
 
 def _render(name: str, report: Report, style: Style) -> str:
     if name == "json":
-        from convlint.reporters.json_v1 import render
+        from convlint.reporters.json_v2 import render
 
         return render(report, style)
     if name == "csv":

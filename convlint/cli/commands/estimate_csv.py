@@ -9,7 +9,7 @@ from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, ConvLayer, Mode, Pass
+from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
 from convlint.sweep.sweep import unknown_time
 
@@ -31,7 +31,7 @@ def render(report: Report) -> str:
         identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
         for label, estimate in entry.estimates.items():
             for which in passes_run(entry, report.mode):
-                rows.writerow([*identity, clean(label), which, layer.calls, *_cells(layer, which, estimate, label)])
+                rows.writerow([*identity, clean(label), which, layer.calls, *_cells(entry, which, estimate, label)])
     return text.getvalue()
 
 
@@ -43,7 +43,8 @@ def passes_run(entry: LayerReport, mode: Mode) -> tuple[Pass, ...]:
     return ("fprop",) if mode == "inference" else tuple(p for p in PASSES if p != "dgrad" or not entry.layer.first)
 
 
-def _cells(layer: ConvLayer, which: Pass, estimate: LayerEstimate | None, label: str) -> list[object]:
+def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, label: str) -> list[object]:
+    layer, times = entry.layer, entry.times.get(label)
     if estimate is None:
         product = gemm(layer, which)
         sizes = [product.M, product.N, product.K, product.batch] if product is not None else [""] * 4
@@ -53,5 +54,5 @@ def _cells(layer: ConvLayer, which: Pass, estimate: LayerEstimate | None, label:
         one.gemm.M, one.gemm.N, one.gemm.K, one.gemm.batch, one.flops, one.bytes, number(one.arithmetic_intensity),
         one.compute_dtype, one.algorithm, *one.tile, one.split_k, one.tiles, number(one.waves),
         number(one.tile_efficiency, 4), number(one.wave_efficiency, 4), number(one.time_us), number(one.tflops),
-        one.bound_by, number(estimate.time_us), estimate.grade, "",
+        one.bound_by, number(estimate.time_us), "" if times is None else times.grade, "",
     ]  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.cli.commands.estimate_csv import passes_run
-from convlint.cli.commands.estimate_totals import Total, clock, closing_lines, figures, total_of
-from convlint.estimate import LayerEstimate, PassEstimate
+from convlint.cli.commands.estimate_totals import clock, closing_lines, figures, total_of
+from convlint.estimate import PassEstimate
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.gemm import gemm
 from convlint.model.layer import ConvLayer, Pass
@@ -32,9 +32,10 @@ _COLUMNS: tuple[tuple[str, _Cell], ...] = (
     ("FLOP/B", lambda one: figures(one.arithmetic_intensity)),
     ("time", lambda one: clock(one.time_us)),
     ("TFLOPS", lambda one: figures(one.tflops)),
+    ("peak %", lambda one: f"{100 * one.peak_share:.0f}"),
     ("bound", lambda one: one.bound_by),
 )
-_DROPPED_FIRST = ("FLOP/B", "split", "tiles", "tile %", "waves", "wave %", "bound", "tile")
+_DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave %", "bound", "tile")
 
 
 def render(report: Report, style: Style) -> str:
@@ -76,8 +77,7 @@ class _Page:
         self._pass_line(titles, sizes, kept, gap, ink="faint")
         for entry in self.report.layers:
             self._file(entry)
-            estimate = entry.estimates.get(label)
-            self._layer_line(entry, self._verdict(estimate, self.totals[label], self._bar_width))
+            self._layer_line(entry, self._verdict(entry, label, self._bar_width))
             for row in rows[id(entry)]:
                 self._pass_line(row, sizes, kept, gap)
         left_out = [title for index, title in enumerate(titles) if index not in kept]
@@ -137,7 +137,7 @@ class _Page:
         for entry in self.report.layers:
             self._file(entry)
             name = self._name(entry.layer, left)
-            verdicts = [self._verdict(entry.estimates.get(label), self.totals[label], block - 18) for label in targets]
+            verdicts = [self._verdict(entry, label, block - 18) for label in targets]
             pad = " " * (left - columns(name))
             self.lines.append(self.paint("strong", name) + pad + "".join(f"  {text}" for text in verdicts))
             for which in passes_run(entry, self.report.mode):
@@ -183,14 +183,15 @@ class _Page:
     def _bar_width(self) -> int:
         return 11 if self.width < 100 else 19
 
-    def _verdict(self, estimate: LayerEstimate | None, total: Total, room: int) -> str:
+    def _verdict(self, entry: LayerReport, label: str, room: int) -> str:
         """`2.10 ms C 12.3 % bar`: the time of all calls and passes; the bar's length is relative to the longest one."""
-        if estimate is None:
+        estimate, times, total = entry.estimates.get(label), entry.times.get(label), self.totals[label]
+        if estimate is None or times is None:
             return f"{'-':>8} - {'-':>6} {' ' * room}"
         share = 100 * estimate.time_us / total.time_us if total.time_us else 0.0
         percent = f"{share:.{0 if share >= 99.5 else 1}f} %"
         drawn = bar(estimate.time_us / total.longest_us, room, ascii_=self.glyphs.line.isascii())
-        grade = self.paint(GRADE_INKS.get(estimate.grade, "strong"), estimate.grade)
+        grade = self.paint(GRADE_INKS.get(times.grade, "strong"), times.grade)
         padding = " " * (room - len(drawn))
         return f"{clock(estimate.time_us):>8} {grade} {percent:>6} {self.paint('label', drawn)}{padding}"
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from convlint.estimate import grade
 from convlint.files.safe import ascii_only, clean
-from convlint.report import Report
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import Dtype
+from convlint.report import LayerTimes, Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
 from convlint.reporters.words import basis_notes, place, plural
+
+_WORTH_SAYING = 1.05
 
 
 class Total(Struct, frozen=True, kw_only=True):
@@ -16,7 +19,10 @@ class Total(Struct, frozen=True, kw_only=True):
 
     label: str
     time_us: float = 0.0
-    attainable_us: float = 0.0
+    times: LayerTimes | None = None  # of all layers, where each has one
+    at_peak_us: float = 0.0  # what the useful FLOPs would take at the peak of their compute dtypes
+    at_half_us: float = 0.0  # and at that of 16 bits
+    launch_us: float = 0.0
     longest_us: float = 0.0  # of one layer
     flops: int = 0
     without_time: int = 0  # layers
@@ -26,7 +32,17 @@ class Total(Struct, frozen=True, kw_only=True):
     @property
     def grade(self) -> str | None:
         """The network's letter; None where a layer's time is unknown or there is none."""
-        return grade(self.attainable_us / self.time_us) if self.time_us and not self.without_time else None
+        return None if self.times is None else self.times.grade
+
+    @property
+    def hardware(self) -> str:
+        """How close all of it comes to the hardware: share of the peak, launches, and what the dtype leaves."""
+        words = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
+        if self.at_half_us and self.at_peak_us > _WORTH_SAYING * self.at_half_us:
+            words += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
+        if self.launch_us > (_WORTH_SAYING - 1) * self.time_us:
+            words += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
+        return words
 
 
 def clock(time_us: float) -> str:
@@ -48,7 +64,9 @@ def figures(value: float) -> str:
 
 def total_of(report: Report, label: str) -> Total:
     """The sums for one GPU."""
-    time = attainable = longest = 0.0
+    time = longest = at_peak = at_half = launch = 0.0
+    gpu = load_gpu(label)
+    half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
     flops = without = 0
     by_pass: dict[str, float] = {}
     by_bound: dict[str, float] = {}
@@ -60,16 +78,19 @@ def total_of(report: Report, label: str) -> Total:
             without += 1
             continue
         time += estimate.time_us
-        attainable += estimate.attainable_us
         longest = max(longest, estimate.time_us)
         calls = entry.layer.calls
         for which, one in estimate.passes.items():
             flops += one.flops * calls
+            at_peak += one.peak_share * one.time_us * calls
+            at_half += one.flops * calls / half * 1e6 if half else 0.0
+            launch += one.overhead_us * calls
             by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
             by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
     return Total(
-        label=label, time_us=time, attainable_us=attainable, longest_us=longest, flops=flops, without_time=without,
-        by_pass_us=by_pass, by_bound_us=by_bound,
+        label=label, time_us=time, times=next((t.times for t in report.totals if t.gpu == label), None),
+        at_peak_us=at_peak, at_half_us=at_half, launch_us=launch, longest_us=longest, flops=flops,
+        without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
     )  # fmt: skip
 
 
@@ -83,7 +104,10 @@ def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs
         letter = total.grade or "-"
         name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
-        text = f"{name}: {clock(total.time_us)}{most} per {step}, grade {letter}, {figures(rate)} TFLOPS"
+        text = (
+            f"{name}: {clock(total.time_us)}{most} of convolutions per {step}, grade {letter}, {figures(rate)} TFLOPS, "
+        )
+        text += total.hardware
         first, *rest = wrap(text, width)
         if first.startswith(name):
             first = paint("strong", name) + first[len(name) :]

@@ -1,4 +1,4 @@
-"""The JSON contract, version 1: keys are stable, and a change of meaning is version 2."""
+"""The JSON contract, version 2: keys are stable, and a change of meaning is a new version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.layer import PASSES, ConvLayer
-from convlint.report import Finding, Fix, LayerReport, Report, Scalar, Skipped, Suppressed
+from convlint.report import Finding, Fix, LayerReport, LayerTimes, Report, Scalar, Skipped, Suppressed, Total
 from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _SIZES_3D = ("D", "T", "Z", "StrideD", "PadD", "DilD")
 def render(report: Report, style: Style) -> str:
     """The report as one JSON object on one line."""
     document = {
-        "schema_version": 1,
+        "schema_version": 2,
         "convlint": report.version,
         "complete": report.complete,
         "targets": [clean(target) for target in report.targets],
@@ -33,10 +33,9 @@ def render(report: Report, style: Style) -> str:
             "warnings": report.count("warning"),
             "infos": report.count("info"),
             "skipped": len(report.skipped),
-            "grade": report.grade,
-            "time_us": number(report.time_us),
-            "lost_us": number(report.lost_us),
+            **_total(report.total),
         },
+        "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total)} for total in report.totals],
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
         "skipped": [_skipped(skip) for skip in report.skipped],
@@ -54,6 +53,17 @@ def render(report: Report, style: Style) -> str:
     return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
 
 
+def _total(total: Total | None) -> dict[str, Any]:
+    if total is None or total.times is None:
+        return {"grade": None, "time_us": None, "lost_us": None, "time_after_us": None}
+    return {
+        "grade": total.grade,
+        "time_us": number(total.time_us),
+        "lost_us": number(total.lost_us),
+        "time_after_us": number(total.time_after_us),
+    }
+
+
 def _layer(entry: LayerReport) -> dict[str, Any]:
     layer = entry.layer
     at = layer.locate()
@@ -69,7 +79,7 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     result |= _extra_sizes(layer)
     result["dtype"] = None if layer.dtype is None else layer.dtype.value
     result["layout"] = layer.layout
-    result["estimates"] = [_estimate(gpu, estimate) for gpu, estimate in entry.estimates.items()]
+    result["estimates"] = [_estimate(gpu, entry.estimates[gpu], entry.times.get(gpu)) for gpu in entry.estimates]
     return result
 
 
@@ -81,13 +91,16 @@ def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
     return {key: getattr(layer, key) for key in keys}
 
 
-def _estimate(gpu: str, estimate: LayerEstimate | None) -> dict[str, Any]:
-    if estimate is None:
-        return {"gpu": clean(gpu), "grade": None, "time_us": None, "basis": None, "passes": {}}
+def _estimate(gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None) -> dict[str, Any]:
+    if estimate is None or times is None:
+        unknown = dict.fromkeys(("grade", "time_us", "time_after_us", "ideal_us", "basis"))
+        return {"gpu": clean(gpu), **unknown, "passes": {}}
     return {
         "gpu": clean(gpu),
-        "grade": estimate.grade,
+        "grade": times.grade,
         "time_us": number(estimate.time_us),
+        "time_after_us": number(times.after_us),
+        "ideal_us": number(times.ideal_us),
         "basis": estimate.basis,
         "passes": {which: _pass(estimate.passes[which]) for which in PASSES if which in estimate.passes},
     }
@@ -121,17 +134,23 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity,
         "message": clean(finding.message),
         "layer": None if finding.layer is None else clean(finding.layer),
+        "layers": [clean(layer) for layer in finding.layers],
         "path": clean_path(at.path),
         "line": at.line,
         "column": at.column,
         "end_line": at.end_line,
         "end_column": at.end_column,
         "gpu": None if finding.gpu is None else clean(finding.gpu),
+        "advised": finding.advised,
         "lost_us": number(finding.lost_us),
+        "lost_alone_us": number(finding.lost_alone_us),
+        "lost_capacity_us": number(finding.lost_capacity_us),
         "lost_percent": number(finding.lost_percent),
+        "pays_with": [clean(code) for code in finding.pays_with],
         "fix": None if finding.fix is None else _fix(finding.fix),
         "source": {"document": clean(rule.source.document), "section": clean(rule.source.section)},
         "fingerprint": clean(finding.fingerprint),
+        "fingerprints": [clean(own) for own in finding.fingerprints],
     }
 
 

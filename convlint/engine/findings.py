@@ -1,0 +1,66 @@
+"""From hits to findings: where they point, what identifies them, and what a report says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from convlint.engine.hits import Hit
+from convlint.model.layer import ConvLayer
+from convlint.model.location import Location
+from convlint.model.network import Network
+from convlint.report import Finding, Fix, Identity
+
+
+class Identities:
+    """Rule, path, layer and GPU of each finding, and its ordinal among those that share the others."""
+
+    def __init__(self) -> None:
+        self._ordinals: dict[tuple[str, str | None, str | None], int] = {}
+
+    def next(self, code: str, path: str, layer: str | None, gpu: str | None, *, keep: bool = True) -> Identity:
+        """The next one of these; `keep` is false for one that may never come to be."""
+        key = code, layer, gpu
+        ordinal = self._ordinals.get(key, 0) + 1
+        if keep:
+            self._ordinals[key] = ordinal
+        return code, path, layer or "", gpu or "", ordinal
+
+
+def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network) -> Location:
+    """Where the value that breaks the rule was written: in the layer, or among the network's settings."""
+    if layer is not None:
+        own = [name for name in places if name in layer.spans]
+        if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in places):
+            return layer.locate(*own)
+    for name in places:
+        span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)
+        if span is not None:
+            return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
+    return Location(path=network.path) if layer is None else layer.locate()
+
+
+def finding_of(
+    hit: Hit, gpu: str | None, identity: Identity, fix: Fix | None = None, network_us: float | None = None
+) -> Finding:
+    """What the report says of a hit; `network_us` is the time of all layers, where it is known."""
+    price = hit.price
+    lost_us = price.lost_us
+    of_layer = len(hit.names) == 1 and not hit.sets_batch  # the batch is the network's
+    return Finding(
+        rule=hit.rule.info,
+        severity=hit.severity,
+        message=hit.message,
+        location=hit.location,
+        layer=hit.names[0] if of_layer else None,
+        layers=() if of_layer else hit.names,
+        gpu=gpu,
+        advised=price.advised,
+        lost_us=lost_us,
+        lost_alone_us=price.alone_us,
+        lost_capacity_us=price.capacity_us,
+        lost_percent=100 * lost_us / network_us if lost_us is not None and network_us else None,
+        pays_with=price.pays_with,
+        fix=fix,
+        identity=identity,
+        identities=() if of_layer or not hit.names else hit.identities,
+    )

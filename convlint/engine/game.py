@@ -1,0 +1,266 @@
+"""The flaws of one layer priced together: which fixes make it fastest, and what each of them earns.
+
+Two flaws can hide each other: mending one alone buys nothing, mending both a third of the layer. So the fixes are
+players of a cooperative game, whose value is the time that the best of them save, and the gain is dealt out by
+Shapley's shares: never negative, and together exactly the time saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import factorial
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.engine.hits import Flaw
+from convlint.report import Scalar
+
+Changes = Mapping[str, Scalar]
+Key = tuple[tuple[str, Scalar], ...]
+TimeAfter = Callable[[Changes], float | None]  # us; None: no such layer, or its time is not predictable
+
+MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
+MOST_PLAYERS = 6  # those that save most alone; the subsets of six are 64
+_SAME = 1e-9  # times that differ by less are equal
+
+
+class Player(NamedTuple):
+    """A fix that may be applied; `after` are the codes whose mending brought its flaw to light."""
+
+    flaw: Flaw
+    changes: Changes
+    after: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The rule's."""
+        return self.flaw.rule.info.code
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether its fix changes the network."""
+        return self.flaw.case.fix is None or self.flaw.case.fix.safety != "safe"
+
+
+class Stake(NamedTuple):
+    """What one fix earns, in us: its share, and with which others it earns that; and what it changes alone."""
+
+    change_us: float | None = None  # negative: faster
+    advised: bool = False  # it is one of the fastest subset
+    lost_us: float = 0.0
+    pays_with: tuple[str, ...] = ()
+
+    @property
+    def alone_us(self) -> float:
+        """What it earns alone."""
+        return max(0.0, -(self.change_us or 0.0))
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The layer that the fastest subset of fixes makes, and what each fix earns."""
+
+    changes: Changes
+    after_us: float
+    stakes: tuple[Stake, ...]  # of the players that began the game, in their order
+    unlocked: tuple[tuple[Player, Stake], ...]  # of that subset, those that came to light on the way
+
+
+def merged(players: Sequence[Player]) -> Changes | None:
+    """All their changes; None where two set one field to different values."""
+    if len(players) == 1:
+        return players[0].changes
+    changes: dict[str, Scalar] = {}
+    for player in players:
+        for name, value in player.changes.items():
+            if changes.setdefault(name, value) != value:
+                return None
+    return changes
+
+
+class Check(NamedTuple):
+    """What a layer shows once it is changed: the flaws whose fixes may play, and every rule that still finds one."""
+
+    flaws: Sequence[Flaw]
+    codes: frozenset[str]
+
+
+def settle(
+    players: Sequence[Player],
+    now_us: float,
+    time_after: TimeAfter,
+    again: Callable[[Changes], Check],
+) -> Outcome:
+    """The outcome of the game that begins with `players`; `again` checks the layer once changes are applied.
+
+    What fixes bring to light joins, for four rounds at most. A fix that leaves its own flaw standing is none.
+    """
+    found = list(players)  # all that ever joined, in that order
+    joined = _distinct(players)
+    seen: dict[Key, Check] = {}
+    known = {_identity(player) for player in joined}
+    rounds = 0
+    while True:
+        joined = _most_saving(joined, now_us, time_after)
+        best, after_us = _fastest(joined, now_us, time_after)
+        new: list[Player] = []
+        if rounds < MOST_ROUNDS:
+            for applied in _applications(best, _newest_first(found, joined)):
+                flaws = _checked(applied, seen, again).flaws
+                more = [_found_after(flaw, applied) for flaw in flaws]
+                new += [player for player in more if _identity(player) not in known]
+        rounds += 1
+        standing = _checked(best, seen, again).codes if best and not new else frozenset()
+        useless = {_identity(player) for player in best if player.code in standing}
+        if not new and not useless:
+            break
+        known.update(map(_identity, new))
+        found += new
+        joined = _distinct([*(player for player in joined if _identity(player) not in useless), *new])
+    shares = {id(player): share for player, share in zip(best, _shares(best, now_us, time_after), strict=True)}
+    codes = {player.code for player in best}
+    return Outcome(
+        changes=merged(best) or {},
+        after_us=after_us,
+        stakes=tuple(shares.get(id(player)) or Stake(_change(player, now_us, time_after)) for player in players),
+        unlocked=tuple(
+            (player._replace(after=tuple(code for code in player.after if code in codes)), shares[id(player)])
+            for player in best
+            if all(player is not one for one in players)
+        ),
+    )
+
+
+def _checked(applied: tuple[Player, ...], seen: dict[Key, Check], again: Callable[[Changes], Check]) -> Check:
+    """What the layer shows once `applied` is; it is checked once for each set of changes."""
+    changes = merged(applied) or {}
+    key = key_of(changes)
+    if key not in seen:
+        seen[key] = again(changes)
+    return seen[key]
+
+
+def _identity(player: Player) -> tuple[str, Key]:
+    return player.code, key_of(player.changes)
+
+
+def key_of(changes: Changes) -> Key:
+    """The same for equal changes."""
+    return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
+
+
+def _distinct(players: Sequence[Player]) -> list[Player]:
+    """One of those that change the same: a safe one, then the first by code."""
+    found: dict[Key, Player] = {}
+    for player in sorted(players, key=lambda player: (player.unsafe, player.code)):
+        found.setdefault(key_of(player.changes), player)
+    return sorted(found.values(), key=lambda player: (player.code, key_of(player.changes)))
+
+
+def _change(player: Player, now_us: float, time_after: TimeAfter) -> float | None:
+    time = time_after(player.changes)
+    return None if time is None else time - now_us
+
+
+def _most_saving(players: list[Player], now_us: float, time_after: TimeAfter) -> list[Player]:
+    if len(players) <= MOST_PLAYERS:
+        return players
+    players = sorted(players, key=lambda player: _change(player, now_us, time_after) or 0.0)[:MOST_PLAYERS]
+    return sorted(players, key=lambda player: (player.code, key_of(player.changes)))
+
+
+def _subsets(players: Sequence[Player]) -> Iterator[tuple[Player, ...]]:
+    for size in range(1, len(players) + 1):
+        yield from combinations(players, size)
+
+
+def _fastest(players: Sequence[Player], now_us: float, time_after: TimeAfter) -> tuple[tuple[Player, ...], float]:
+    """The subset that leaves the least time; of equals the smallest, then that with more safe fixes, then by code."""
+    best: tuple[Player, ...] = ()
+    least, rank = now_us, (0, 0)
+    for subset in _subsets(players):  # smaller ones first, and by code within one size
+        changes = merged(subset)
+        time = None if changes is None else time_after(changes)
+        if time is None or time > least * (1 + _SAME):
+            continue
+        mine = len(subset), sum(player.unsafe for player in subset)
+        if time < least * (1 - _SAME) or mine < rank:
+            best, least, rank = subset, min(time, least), mine
+    return best, least
+
+
+def _newest_first(found: Sequence[Player], joined: Sequence[Player]) -> list[Player]:
+    ids = set(map(id, joined))
+    return [player for player in reversed(found) if id(player) in ids]
+
+
+def _applications(best: tuple[Player, ...], players: Sequence[Player]) -> list[tuple[Player, ...]]:
+    """Which fixes are applied before the layer is checked again: the best, with them as many as go together, the rest.
+
+    `players` are in the order in which they are taken.
+    """
+    others = [player for player in players if all(player is not one for one in best)]
+    tried = [best]
+    if others:
+        tried.append(_together(best, others))
+        if len(tried[1]) < len(players):  # some stand in the place of one of the best
+            tried.append(_together((), players))
+    return [applied for number, applied in enumerate(tried) if applied and applied not in tried[:number]]
+
+
+def _together(first: tuple[Player, ...], players: Sequence[Player]) -> tuple[Player, ...]:
+    for player in players:
+        if merged((*first, player)) is not None:
+            first = (*first, player)
+    return first
+
+
+def _found_after(flaw: Flaw, applied: tuple[Player, ...]) -> Player:
+    """The player that a flaw of the changed layer makes.
+
+    Where it changes again what a fix had set, or is the same rule's, it is that fix taken further: the flaw that
+    stands in the layer as it is remains that one.
+    """
+    changes = dict(flaw.set)
+    code = flaw.rule.info.code
+    again = [p for p in applied if p.code == code or merged((p, Player(flaw, flaw.set))) is None]
+    for player in again:
+        changes = {**player.changes, **changes}
+    if not again:
+        return Player(flaw, changes, tuple(dict.fromkeys(player.code for player in applied)))
+    return Player(_taken_further(again[0].flaw, flaw), changes, again[0].after)
+
+
+def _taken_further(flaw: Flaw, then: Flaw) -> Flaw:
+    fix, more = flaw.case.fix, then.case.fix
+    assert fix is not None
+    assert more is not None
+    safety: Literal["safe", "unsafe"] = "safe" if fix.safety == more.safety == "safe" else "unsafe"
+    spec = replace(fix, safety=safety, other=())
+    return replace(flaw, case=replace(flaw.case, fix=spec), describe=f"{flaw.describe}; then {then.describe}", other={})
+
+
+def _shares(best: tuple[Player, ...], now_us: float, time_after: TimeAfter) -> list[Stake]:
+    """Shapley's shares over `best`: the mean of what a player adds, over all orders in which they could join."""
+    count = len(best)
+    times = [now_us] * (1 << count)
+    for members in range(1, 1 << count):
+        changes = merged([player for i, player in enumerate(best) if members >> i & 1])
+        own = None if changes is None else time_after(changes)
+        without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
+        times[members] = min(now_us if own is None else own, *without)
+    stakes = []
+    for i in range(count):
+        others = [members for members in range(1 << count) if not members >> i & 1]
+        adds = {members: times[members] - times[members | 1 << i] for members in others}
+        orders = {members: factorial(size := members.bit_count()) * factorial(count - size - 1) for members in others}
+        share = sum(adds[members] * orders[members] for members in others) / factorial(count)
+        pays_with: tuple[str, ...] = ()
+        if adds[0] < share / 2:
+            enough = [members for members in others if adds[members] >= share * (1 - _SAME)]
+            named = [tuple(best[j].code for j in range(count) if members >> j & 1) for members in enough]
+            pays_with = min(named, key=lambda codes: (len(codes), codes))
+        stakes.append(Stake(_change(best[i], now_us, time_after), True, share, pays_with))
+    return stakes

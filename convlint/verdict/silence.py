@@ -1,0 +1,62 @@
+"""What the user does not want to hear of one input: rules not selected, comments, the config, the baseline."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from msgspec import Struct
+
+from convlint.model.network import Network
+from convlint.report import Finding, Skipped, Suppressed
+from convlint.rulebook.book import Rulebook
+from convlint.verdict.baseline import NOTHING_KNOWN, Known
+from convlint.verdict.select import Exemption
+from convlint.verdict.suppress import Comments, judge_mentions
+
+
+class Silencing(Struct, frozen=True, kw_only=True):
+    """What is to be left out: all but `codes`, and what is exempt or known."""
+
+    codes: frozenset[str]
+    today: date
+    exemptions: tuple[Exemption, ...] = ()
+    known: Known = NOTHING_KNOWN
+
+
+class Silencer:
+    """Judges the findings of one network, one layer at a time, before they are priced and joined."""
+
+    def __init__(self, network: Network, rulebook: Rulebook, silencing: Silencing) -> None:
+        self._rulebook, self._silencing = rulebook, silencing
+        self._comments = Comments(network, rulebook, silencing.codes, silencing.today)
+        self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(network.path)]
+        self._suppressed: dict[str, Suppressed] = {}
+        self.is_idle = not (self._comments or self._exemptions or silencing.known)
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """What was silenced, each finding once."""
+        return tuple(self._suppressed.values())
+
+    def silences(self, finding: Finding) -> bool:
+        """Whether one of them silences `finding`; which and why is kept."""
+        entry = self._entry(finding)
+        if entry is not None:
+            self._suppressed.setdefault(finding.fingerprint, entry)
+        return entry is not None
+
+    def _entry(self, finding: Finding) -> Suppressed | None:
+        reason = self._comments.reason(finding)
+        if reason is not None:
+            return Suppressed(finding=finding, reason=reason, by="comment")
+        for exemption in self._exemptions:
+            if exemption.covers(finding):
+                return Suppressed(finding=finding, reason=exemption.reason, by="config")
+        if self._silencing.known.holds(finding):
+            return Suppressed(finding=finding, reason="", by="baseline")
+        return None
+
+    def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
+        """What is wrong with the comments themselves, once everything else has been judged."""
+        found = judge_mentions(self._comments.mentions(skipped), self._rulebook)
+        return tuple(f for f in found if f.rule.code in self._silencing.codes and not self.silences(f))
