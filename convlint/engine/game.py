@@ -7,7 +7,7 @@ Shapley's shares: never negative, and together exactly the time saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import factorial
 from typing import Literal, NamedTuple
@@ -92,10 +92,12 @@ def settle(
     now_us: float,
     time_after: TimeAfter,
     again: Callable[[Changes], Check],
+    cuts: Callable[[Changes, Changes], bool] = lambda _, __: False,
 ) -> Outcome:
     """The outcome of the game that begins with `players`; `again` checks the layer once changes are applied.
 
-    What fixes bring to light joins, for four rounds at most. A fix that leaves its own flaw standing is none.
+    What fixes bring to light joins, for four rounds at most. A fix that leaves its own flaw standing is none, and
+    neither is one that `cuts`: beside the changes of the other fixes, all of them do no more than to take work away.
     """
     found = list(players)  # all that ever joined, in that order
     joined = _distinct(players)
@@ -112,8 +114,7 @@ def settle(
                 more = [_found_after(flaw, applied) for flaw in flaws]
                 new += [player for player in more if _identity(player) not in known]
         rounds += 1
-        standing = _checked(best, seen, again).codes if best and not new else frozenset()
-        useless = {_identity(player) for player in best if player.code in standing}
+        useless = set() if new else _useless(best, _checked(best, seen, again).codes if best else (), cuts)
         if not new and not useless:
             break
         known.update(map(_identity, new))
@@ -131,6 +132,15 @@ def settle(
             if all(player is not one for one in players)
         ),
     )
+
+
+def _useless(
+    best: tuple[Player, ...], standing: Collection[str], cuts: Callable[[Changes, Changes], bool]
+) -> set[tuple[str, Key]]:
+    """Those of the best whose flaws stand all the same, and those that only take work away."""
+    whole = merged(best) or {}
+    without = {id(player): merged([one for one in best if one is not player]) or {} for player in best}
+    return {_identity(player) for player in best if player.code in standing or cuts(without[id(player)], whole)}
 
 
 def _checked(applied: tuple[Player, ...], seen: dict[Key, Check], again: Callable[[Changes], Check]) -> Check:

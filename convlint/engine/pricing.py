@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ from convlint.rulebook.rule import Rule
 InForce = Callable[[Flaw], bool]
 
 CUT_GAIN = 2.0  # times the work that a fix takes away: what it must save to be more than a smaller network
-NOTHING: Changes = {}
+_CHANNELS = frozenset(("C", "K"))
 _MOST_KEPT = 64  # times of one layer after changes; memory must not grow with the network
 
 
@@ -81,7 +82,7 @@ class Pricer:
             return found._replace(flaws=[flaw for flaw in found.flaws if in_force(flaw)])
 
         players = [Player(flaw, flaw.set) for flaw in flaws]
-        outcome = settle(players, now_us, lambda changes: self.time_after(index, changes), again)
+        outcome = settle(players, now_us, partial(self.time_after, index), again=again, cuts=partial(self._cuts, index))
         ideal_us = estimate.unquantized_us
         if outcome.changes:
             runtime = with_settings(self.facts.runtime, outcome.changes)
@@ -95,26 +96,24 @@ class Pricer:
             self._games[key] = game
         return game
 
-    def plays(self, index: int, flaw: Flaw, done: Changes = NOTHING) -> bool:
-        """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price.
-
-        The flaw is that of the layer after the changes that are `done`.
-        """
+    def plays(self, index: int, flaw: Flaw) -> bool:
+        """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price."""
         fix = flaw.case.fix
         if fix is None or not fix.priced or flaw.rule.loss == "none" or not flaw.set or "N" in flaw.set:
             return False
         if self._codes is not None and flaw.rule.info.code not in self._codes:
             return False
-        return stated(flaw, self.layers[index]) != "info" and not self._cuts_work(index, flaw.set, done)
+        return stated(flaw, self.layers[index]) != "info"
 
-    def _cuts_work(self, index: int, changes: Changes, done: Changes) -> bool:
-        """Whether a fix takes channels away and, for the most part, saves time by that alone."""
-        layer = with_fix(self.layers[index], done)
-        sizes = {"C": layer.C or 0, "K": layer.K or 0}
-        if not any(int(changes.get(name, size)) < size for name, size in sizes.items()):
+    def _cuts(self, index: int, less: Changes, more: Changes) -> bool:
+        """Whether what `more` changes beside `less` takes channels away and saves time, for the most part, by that."""
+        layer = self.layers[index]
+        if not any(
+            int(more.get(name, 0)) < int(less.get(name, 0) or getattr(layer, name)) for name in more.keys() & _CHANNELS
+        ):
             return False
-        work_before, work_after = flops(layer), flops(with_fix(layer, changes))
-        before, after = self.time_after(index, done), self.time_after(index, {**done, **changes})
+        work_before, work_after = flops(with_fix(layer, less)), flops(with_fix(layer, more))
+        before, after = self.time_after(index, less), self.time_after(index, more)
         if not work_before or work_after is None or before is None or after is None:
             return True
         return 1 - after / before < CUT_GAIN * (1 - work_after / work_before)
@@ -157,7 +156,7 @@ class Pricer:
             return Check((), frozenset())
         found = self._evaluator.evaluate(LayerFacts(facts, layer, None, (), estimate), connected=False)
         codes = frozenset(flaw.rule.info.code for flaw in found.flaws if set(flaw.set) != {"N"})
-        return Check([flaw for flaw in found.flaws if self.plays(index, flaw, changes)], codes)
+        return Check([flaw for flaw in found.flaws if self.plays(index, flaw)], codes)
 
     def _target_after(self, changes: Changes) -> TargetFacts:
         runtime = with_settings(self.facts.runtime, changes)
