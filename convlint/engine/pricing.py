@@ -23,6 +23,7 @@ from convlint.rulebook.rule import Rule
 
 InForce = Callable[[Flaw], bool]
 
+MOST_TAKEN = 1 / 8  # of the channels
 CUT_GAIN = 2.0  # times the work that a fix takes away: what it must save to be more than a smaller network
 _CHANNELS = frozenset(("C", "K"))
 _MOST_KEPT = 64  # times of one layer after changes; memory must not grow with the network
@@ -97,13 +98,16 @@ class Pricer:
         return game
 
     def plays(self, index: int, flaw: Flaw) -> bool:
-        """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price."""
+        """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price.
+
+        Fewer channels are always faster: a fix that takes away more of them than a little is another network.
+        """
         fix = flaw.case.fix
         if fix is None or not fix.priced or flaw.rule.loss == "none" or not flaw.set or "N" in flaw.set:
             return False
         if self._codes is not None and flaw.rule.info.code not in self._codes:
             return False
-        return stated(flaw, self.layers[index]) != "info"
+        return stated(flaw, self.layers[index]) != "info" and not _takes_much(self.layers[index], flaw.set)
 
     def _cuts(self, index: int, less: Changes, more: Changes) -> bool:
         """Whether what `more` changes beside `less` takes channels away and saves time, for the most part, by that."""
@@ -166,6 +170,11 @@ class Pricer:
         if known is None:
             known = self._targets[runtime] = self.facts.with_runtime(runtime)
         return known
+
+
+def _takes_much(layer: ConvLayer, changes: Changes) -> bool:
+    sizes = ((changes[name], getattr(layer, name)) for name in changes.keys() & _CHANNELS)
+    return any(now is not None and int(new) < (1 - MOST_TAKEN) * now for new, now in sizes)
 
 
 def _playing(rules: Iterable[Rule]) -> list[Rule]:
