@@ -23,7 +23,7 @@ Key = tuple[tuple[str, Scalar], ...]
 TimeAfter = Callable[[Changes], float | None]  # us; None: no such layer, or its time is not predictable
 
 MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
-MOST_PLAYERS = 6  # those that save most alone; the subsets of six are 64
+MOST_PLAYERS = 8  # those that save most alone; of the 256 subsets of eight most set one field twice
 _SAME = 1e-9  # times that differ by less are equal
 
 
@@ -240,16 +240,19 @@ def _found_after(flaw: Flaw, applied: tuple[Player, ...]) -> Player:
         changes = {**player.changes, **changes}
     if not again:
         return Player(flaw, changes, tuple(dict.fromkeys(player.code for player in applied)))
-    return Player(_taken_further(again[0].flaw, flaw), changes, again[0].after)
+    return Player(_taken_further(again[0].flaw, flaw, changes), changes, again[0].after)
 
 
-def _taken_further(flaw: Flaw, then: Flaw) -> Flaw:
+def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     fix, more = flaw.case.fix, then.case.fix
     assert fix is not None
     assert more is not None
     safety: Literal["safe", "unsafe"] = "safe" if fix.safety == more.safety == "safe" else "unsafe"
     spec = replace(fix, safety=safety, other=())
-    return replace(flaw, case=replace(flaw.case, fix=spec), describe=f"{flaw.describe}; then {then.describe}", other={})
+    describe = f"{flaw.describe}; then {then.describe}"
+    if changes.keys() <= {"C", "K"}:
+        describe = "use " + ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
+    return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={})
 
 
 def _shares(best: tuple[Player, ...], now_us: float, time_after: TimeAfter) -> list[Stake]:
