@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from convlint.engine.new_values import new_value
+from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
 from convlint.model.location import Location
 from convlint.report import Identity, Scalar, Severity
@@ -50,13 +51,19 @@ class Flaw(Struct, frozen=True, kw_only=True):
             rule=rule,
             case=case,
             places=tuple(name for name, expr in case.at if expr is None or holds(expr, values)),
-            message=case.message.render(values),
+            message=case.message.render(values) + _assumed(rule, values),
             describe=describe,
             set=new,
             other=other,
             join=join,
             join_message=rule.join.message.render(values, _STAND_INS) if join and rule.join else "",
         )
+
+
+def _assumed(rule: Rule, values: LayerFacts) -> str:
+    """What the verdict on the whole network takes for granted: settings that were left out have a default."""
+    words = assumptions(values.context.runtime, rule.names()) if rule.scope == "network" else []
+    return f" ({'; '.join(words)})" if words else ""
 
 
 def holds(expr: Expr | None, values: LayerFacts) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from convlint.estimate import LayerEstimate
 from convlint.facts.arriving import arriving
+from convlint.facts.defaults import framework_of
 from convlint.facts.fields import NAMES, values_of
 from convlint.facts.predicted import full_waves, of_pass, worst_tiles, worst_waves
 from convlint.facts.table import OF_LAYERS, QUANTITIES
@@ -60,7 +61,7 @@ class LayerFacts(dict[str, Any]):
                 lacking.update(dict.fromkeys(needs(self)))
             elif self._is_unknown(name):
                 lacking.update(dict.fromkeys(need for need in needs or (name,) if self._is_unknown(need)))
-        framework = self.context.runtime.framework
+        framework = framework_of(self.context.runtime)
         owners = {name: QUANTITIES[name].framework for name in lacking if name in QUANTITIES}
         return tuple(name for name in lacking if owners.get(name) in (None, framework)) or tuple(lacking)
 

@@ -32,6 +32,37 @@ class Whole:
         self.is_predicted = bool(self.priced) and len(self.priced) == len(layers) and self.time_us > 0
 
     @cached_property
+    def _lines(self) -> tuple[list[int], list[int]]:
+        """For each layer the bits of those that it depends on, and of those that depend on it."""
+        before, after = [0] * len(self.layers), [0] * len(self.layers)
+        for edge in sorted(self.edges, key=lambda edge: edge.consumer):
+            for producer in edge.producers:
+                before[edge.consumer] |= before[producer] | 1 << producer
+        for edge in sorted(self.edges, key=lambda edge: -edge.consumer):
+            for producer in edge.producers:
+                after[producer] |= after[edge.consumer] | 1 << edge.consumer
+        return before, after
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(layer): index for index, layer in enumerate(self.layers)}
+
+    def beside(self, layer: ConvLayer, most: int) -> list[str]:
+        """Layers on other branches, `most` at most: neither depends on the other, and what both read or feed is one."""
+        index = self._places.get(id(layer))
+        if index is None or not self.edges:
+            return []
+        before, after = self._lines
+        found: list[str] = []
+        others = (1 << len(self.layers)) - 1 & ~(before[index] | after[index] | 1 << index)
+        while others and len(found) < most:
+            number = (others & -others).bit_length() - 1
+            others &= others - 1
+            if before[index] & before[number] or after[index] & after[number]:
+                found.append(self.layers[number].name)
+        return found
+
+    @cached_property
     def memory_bound_us(self) -> list[tuple[float, str]]:
         """What each layer spends in memory-bound passes, and its name."""
         return [

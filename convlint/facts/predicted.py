@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.estimate import PassEstimate, nearest_full_waves
-from convlint.facts.quantity import Quantity, Table, Type, View, number, text
+from convlint.facts.quantity import Quantity, Table, Type, View, number, text, truth
 from convlint.facts.unknown import UNKNOWN
 from convlint.model.layer import PASSES, Pass
 
@@ -159,7 +159,22 @@ def _layer_percent(facts: LayerFacts) -> Any:
     return UNKNOWN if facts.estimate is None or not total else 100 * facts.estimate.time_us / total
 
 
+_MOST_BESIDE = 3  # layers named
+
+
+def _beside(facts: LayerFacts) -> list[str]:
+    whole = facts.context.whole
+    return [] if whole is None else whole.beside(facts.layer, _MOST_BESIDE + 1)
+
+
+def _named_beside(facts: LayerFacts) -> str:
+    names = _beside(facts)
+    return ", ".join(names[:_MOST_BESIDE]) + (" and others" if len(names) > _MOST_BESIDE else "")
+
+
 PREDICTED: Table = {
+    "has_branches": truth("the edges show layers on other branches", lambda facts: bool(_beside(facts))),
+    "on_branches": text("layers on other branches, which neither feed this one nor read it", _named_beside),
     "has_dgrad": Quantity(
         "truth", "dgrad is run and its time predicted", lambda facts: facts["dgrad"] is not UNKNOWN, gpu=True
     ),

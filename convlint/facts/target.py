@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from convlint.estimate import LayerEstimate, compute_dtype
+from convlint.facts.defaults import DEFAULTS, OWNERS, framework_of, setting_of
 from convlint.facts.network import NETWORK, Whole
 from convlint.facts.quantity import Quantity, Table, Type, View, known, number, text, truth
 from convlint.facts.support import SUPPORT, Libraries
@@ -57,36 +58,49 @@ GPU: Table = {
 }
 
 
-def _setting(kind: Type, name: str, meaning: str = "", framework: str | None = None) -> Quantity:
+def _setting(kind: Type, name: str, meaning: str = "") -> Quantity:
     return Quantity(
-        kind, meaning or f"the setting {name}", lambda runtime: known(getattr(runtime, name)), framework=framework
-    )
+        kind, meaning or f"the setting {name}", lambda runtime: known(setting_of(runtime, name)),
+        framework=OWNERS.get(name),
+    )  # fmt: skip
 
 
 RUNTIME: Table = {
-    "framework": _setting("text", "framework", "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ..."),
+    "framework": text(
+        "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ...; where it is not given, the one whose settings are",
+        lambda runtime: known(framework_of(runtime)),
+    ),
     "framework_version": _setting("version", "framework_version", "the framework's version"),
     "cuda": _setting("version", "cuda", "CUDA's version"),
     "cudnn": _setting("version", "cudnn", "cuDNN's version"),
-    "tensorrt": _setting("version", "tensorrt", "TensorRT's version", "tensorrt"),
+    "tensorrt": _setting("version", "tensorrt", "TensorRT's version")._replace(framework="tensorrt"),
     "compile": _setting("truth", "compile"),
-    "cudnn_benchmark": _setting("truth", "cudnn_benchmark", framework="pytorch"),
+    "cudnn_benchmark": _setting("truth", "cudnn_benchmark"),
     "fixed_input_size": _setting("truth", "fixed_input_size"),
     "deterministic": _setting("truth", "deterministic"),
     "tf32": _setting("truth", "tf32"),
     "prefer_nhwc": _setting("truth", "prefer_nhwc"),
     "pinned_memory": _setting("truth", "pinned_memory"),
-    "tf_cudnn_use_autotune": _setting("truth", "tf_cudnn_use_autotune", framework="tensorflow"),
+    "tf_cudnn_use_autotune": _setting("truth", "tf_cudnn_use_autotune"),
     "cudnn_conv_algo_search": _setting(
-        "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT", "onnxruntime"
+        "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT"
     ),
     "mxnet_cudnn_autotune_default": _setting(
-        "number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT", "mxnet"
+        "number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT"
     ),
-    "xla_gpu_autotune_level": _setting("number", "xla_gpu_autotune_level", "xla_gpu_autotune_level", "jax"),
+    "xla_gpu_autotune_level": _setting("number", "xla_gpu_autotune_level"),
     "gpu_clock": _setting("text", "gpu_clock", "base or boost"),
 }
-VIEWS: dict[str, Table] = {"gpu": GPU, "runtime": RUNTIME, "support": SUPPORT, "network": NETWORK}
+def _stated(name: str) -> Quantity:
+    return truth(f"runtime.{name} is given, not a default", lambda runtime: getattr(runtime, name) is not None)
+
+
+STATED: Table = {
+    name: _stated(name) for name in sorted({name for own in DEFAULTS.values() for name in own} | OWNERS.keys())
+}
+VIEWS: dict[str, Table] = {
+    "gpu": GPU, "runtime": RUNTIME, "stated": STATED, "support": SUPPORT, "network": NETWORK,
+}  # fmt: skip
 
 
 def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
@@ -146,17 +160,19 @@ class TargetFacts:
         self.label, self.gpu, self.runtime, self.mode = label, gpu, runtime, mode
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
+        self.whole: Whole | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
         self.shared: dict[str, Any] = {
             "gpu": View(GPU, self),
             "runtime": View(RUNTIME, runtime),
+            "stated": View(STATED, runtime),
             "support": View(SUPPORT, Libraries(gpu, runtime)),
         }
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
         """The same network on the same GPU under other settings; where its time goes is left as it is."""
         other = TargetFacts(self.label, self.gpu, runtime, self.mode)
-        other.time_us, other.network_us = self.time_us, self.network_us
+        other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other
 
@@ -165,6 +181,7 @@ class TargetFacts:
     ) -> None:
         """Adds what only all layers together show: the network's time and where it goes."""
         whole = Whole(layers, edges, estimates, self.precision)
+        self.whole = whole
         self.time_us = whole.time_us
         self.network_us = whole.time_us if whole.is_predicted else None
         self.shared["network"] = View(NETWORK, whole)
