@@ -67,7 +67,7 @@ def _setting(kind: Type, name: str, meaning: str = "") -> Quantity:
 
 RUNTIME: Table = {
     "framework": text(
-        "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ...; where it is not given, the one whose settings are",
+        "pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, ...; not given, it is the one whose settings are",
         lambda runtime: known(framework_of(runtime)),
     ),
     "framework_version": _setting("version", "framework_version", "the framework's version"),

@@ -75,3 +75,8 @@ def _size(part: str, text: str, batch: int | None) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", part) or not 1 <= int(part) <= LARGEST_SIZE:
         raise InputFault(f"input {text[:60]!r}: {part[:20]!r} is not a size; write it like 256x3x224x224")
     return int(part)
+
+
+def states_fp32(text: str) -> bool:
+    """Whether an `--input` says that it is fp32; what names a function that makes inputs says nothing."""
+    return any(DTYPES.get(word.strip().lower().removeprefix("torch.")) == "float32" for word in re.split("[:,]", text))
