@@ -42,8 +42,7 @@ def main() -> int:
         gpu, layers, runtime = load_gpu(name), random_layers(dtype), Runtime()
         alone, fresh, cached = [], [], []
         for _ in range(REPEATS):
-            board_of(gpu).estimates.clear()
-            board_of(gpu).times_us.clear()
+            board_of(gpu).passes.clear()
             for estimate, times in ((time_us, alone), (estimate_layer, fresh), (estimate_layer, cached)):
                 start = time.perf_counter()
                 for layer in layers:

@@ -176,8 +176,7 @@ def bench_estimates(bench: Bench) -> None:
     rulebook, targets = load_rulebook(), [engine.Target(label="a100", gpu=gpu)]
 
     def check() -> None:
-        for kept in (board_of(gpu).estimates, board_of(gpu).times_us):  # by the run before
-            kept.clear()
+        board_of(gpu).passes.clear()  # kept by the run before
         assert engine.check_network(network, rulebook, targets, "training")
 
     def check_without() -> None:

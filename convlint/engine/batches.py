@@ -84,6 +84,23 @@ class Batches:
             price=Price(capacity_us=hit.price.capacity_us, change_us=change_us),
         )
 
+    def one_warning(self, hits: Iterable[Hit]) -> list[Hit]:
+        """The joined hits: of those that ask for the same batch, the one on most layers says so, the others inform."""
+        loudest: dict[int, Hit] = {}
+        hits = list(hits)
+        for hit in hits:
+            now = self._now(hit)
+            if now is not None and hit.severity == "warning":
+                first = loudest.setdefault(now, hit)
+                if len(hit.indices) > len(first.indices):
+                    loudest[now] = hit
+        return [
+            hit._replace(severity="info")
+            if hit.severity == "warning" and (now := self._now(hit)) is not None and hit is not loudest[now]
+            else hit
+            for hit in hits
+        ]
+
     def plan(self, now: int, wanted: Sequence[int]) -> BatchPlan:
         """Of the batches `wanted`, the most wanted first, and of round ones near, those at which an image takes less.
 

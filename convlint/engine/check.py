@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from convlint.engine.batches import Batches
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
-from convlint.engine.findings import Identities, finding_of, location_of
+from convlint.engine.findings import Identities, finding_of, is_of_batch, location_of
 from convlint.engine.fixes import fix_of, is_refuted
 from convlint.engine.game import Player, Stake
 from convlint.engine.hits import Flaw, Hit
@@ -108,7 +108,8 @@ class _NetworkCheck:
         pricer = Pricer(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits, stakes, priced = self._played(hits, pricer)
         batches = Batches(self.running, estimates, lambda index, N: pricer.time_after(index, {"N": N}))
-        hits = joined(batches.settled(weighed(hits, stakes, priced, pricer)), applicable)
+        hits = batches.settled(weighed(hits, stakes, priced, pricer))
+        hits = batches.one_warning(joined(hits, applicable))
         for hit in hits:
             fix = fix_of(hit, pricer, batches)
             if not is_refuted(hit, fix):
@@ -230,7 +231,7 @@ class _NetworkCheck:
         if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
             fix = replace(fix, time_change_us=None)
         identity = hit.identities[0]
-        if len(hit.identities) > 1 or hit.sets_batch:
+        if len(hit.identities) > 1 or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, hit.location.path, None, gpu)
         return finding_of(hit, gpu, identity, fix, facts.network_us)
 

@@ -57,7 +57,8 @@ class Evaluator:
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
                 skipped.append((code, facts.needs(names)))
             except ExprError as error:
-                raise RuleError(error.message, path=rule.path) from error
+                line, column = _place(rule, error)
+                raise RuleError(error.message, path=rule.path, line=line, column=column) from error
         if len(flaws) > 1 and any(flaw.rule.yields_to for flaw in flaws):
             flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
         return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
@@ -72,6 +73,12 @@ def _silences(specific: Flaw, general: Flaw) -> bool:
         return False
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)
+
+
+def _place(rule: Rule, error: ExprError) -> tuple[int | None, int | None]:
+    """Where in its file a rule is wrong: at its fix for what that sets, else at what it checks."""
+    keys = ("fix", "variants") if error.message.startswith("sets ") else ("check",)
+    return next((rule.lines[key] for key in keys if key in rule.lines), (None, None))
 
 
 def _case(rule: Rule, facts: LayerFacts) -> Case:

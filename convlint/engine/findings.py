@@ -39,13 +39,18 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
     return Location(path=network.path) if layer is None else layer.locate()
 
 
+def is_of_batch(hit: Hit) -> bool:
+    """Whether a rule on channels speaks of N here: the batch is the network's, and mending the layer leaves it."""
+    return hit.sets_batch and hit.rule.loss != "wave"
+
+
 def finding_of(
     hit: Hit, gpu: str | None, identity: Identity, fix: Fix | None = None, network_us: float | None = None
 ) -> Finding:
     """What the report says of a hit; `network_us` is the time of all layers, where it is known."""
     price = hit.price
     lost_us = price.lost_us
-    of_layer = len(hit.names) == 1 and not hit.sets_batch  # the batch is the network's
+    of_layer = len(hit.names) == 1 and not is_of_batch(hit)
     return Finding(
         rule=hit.rule.info,
         severity=hit.severity,

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from convlint.engine.new_values import new_value
+from convlint.engine.new_values import impossible, new_value
 from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
 from convlint.model.location import Location
 from convlint.report import Identity, Scalar, Severity
-from convlint.rulebook.expr import Expr, UnknownValue
+from convlint.rulebook.expr import Expr, ExprError, UnknownValue
+from convlint.rulebook.folders import builtin_folder
 from convlint.rulebook.rule import Case, Rule
 
 # stand in a joined message for what is only known once all layers were checked
@@ -45,6 +46,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
             describe = case.fix.describe.render(values, new)
         join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
         new, other = _changes(new, values), _changes(other, values)
+        new, other = _possible(new, rule, values), _possible(other, rule, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
         return Flaw(
@@ -135,6 +137,16 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
         if name.startswith("Pad") and (name.removesuffix("_end") in changed or f"{name}_end" in changed):
             changed[name] = new[name]
     return changed
+
+
+def _possible(changes: dict[str, Scalar], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
+    """What a layer can be; nothing where a rule of ours, about a layer that fits nothing, would ask for more."""
+    problem = impossible(changes, values.layer) if changes else None
+    if problem is None:
+        return changes
+    if rule.path.startswith(builtin_folder()):
+        return {}
+    raise ExprError(problem)
 
 
 def _distance(changes: Mapping[str, Scalar], values: LayerFacts) -> float:

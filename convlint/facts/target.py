@@ -85,12 +85,12 @@ RUNTIME: Table = {
     "cudnn_conv_algo_search": _setting(
         "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT"
     ),
-    "mxnet_cudnn_autotune_default": _setting(
-        "number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT"
-    ),
+    "mxnet_cudnn_autotune_default": _setting("number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT"),
     "xla_gpu_autotune_level": _setting("number", "xla_gpu_autotune_level"),
     "gpu_clock": _setting("text", "gpu_clock", "base or boost"),
 }
+
+
 def _stated(name: str) -> Quantity:
     return truth(f"runtime.{name} is given, not a default", lambda runtime: getattr(runtime, name) is not None)
 

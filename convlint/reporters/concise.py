@@ -22,7 +22,7 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
         if with_infos or finding.severity != "info":
             at = finding.location
             line = f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}"
-            if finding.layer is not None and finding.layer not in finding.message:
+            if finding.layer and not finding.message.startswith(f"{finding.layer} "):
                 line += f" ({clean(finding.layer)})"
             lines.append(line)
     for error in report.errors:

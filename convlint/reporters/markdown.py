@@ -16,8 +16,7 @@ from convlint.reporters.words import (
     partly_read,
     place,
     plural,
-    totals,
-    verdict,
+    verdicts,
 )
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub
@@ -71,10 +70,9 @@ def _headline(report: Report, unicode: bool) -> str:
 
 def _verdicts(report: Report) -> Iterator[str]:
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
-    for total in totals(report):
-        text = verdict(total).replace(f"grade {total.grade}", f"grade **{total.grade}**")
-        if text:
-            yield f"{prose(total.gpu)}: {text}." if len(report.targets) > 1 else f"{text}."
+    for total, text in verdicts(report):
+        marked = text.replace(f"grade {total.grade}", f"grade **{total.grade}**")
+        yield f"{prose(total.gpu)}: {marked}." if len(report.targets) > 1 else f"{marked}."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, totals, verdict
+from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, verdicts
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
@@ -94,10 +94,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     lines = []
     several = len(report.targets) > 1
-    for total in totals(report):
-        text = verdict(total) or ("time unknown" if several else "")
-        if not text:
-            continue
+    for total, text in verdicts(report):
         first, *rest = wrap(_shown(f"on {total.gpu}: {text}" if several else text, glyphs), width - 4)
         if total.grade is not None:
             letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)

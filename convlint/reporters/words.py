@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from convlint.files.safe import clean, clean_path
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, Mode
 from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
 
 DOCUMENTS: Mapping[str, str] = {
@@ -31,6 +31,7 @@ _OF_LAYERS = frozenset((
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
 ))  # fmt: skip
 _NOTHING_US = 0.005  # would be written as 0
+_NOTHING = "nothing"
 
 
 def plural(count: int, noun: str) -> str:
@@ -93,16 +94,30 @@ def totals(report: Report) -> tuple[Total, ...]:
     return () if report.total is None else (report.total,)
 
 
+def verdicts(report: Report) -> Iterator[tuple[Total, str]]:
+    """The verdict on each total, in words too where one of several is unknown."""
+    every = totals(report)
+    for total in every:
+        if text := verdict(total):
+            yield total, text
+        elif len(every) > 1:
+            yield total, f"time per {step(total.mode)} unknown"
+
+
 def verdict(total: Total) -> str:
     """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
     times = total.times
     if times is None:
         return ""
-    step = "training step" if total.mode == "training" else "forward pass"
-    now = f"{duration(times.time_us)} of convolutions per {step}, grade {times.grade}"
+    now = f"{duration(times.time_us)} of convolutions per {step(total.mode)}, grade {times.grade}"
     if times.time_us - times.after_us < _NOTHING_US:
         return f"{now}; no advice would shorten it"
     return f"{now}; {duration(times.after_us)} with all of it"
+
+
+def step(mode: Mode) -> str:
+    """What the times of a mode are the times of."""
+    return "training step" if mode == "training" else "forward pass"
 
 
 def costs_nothing(finding: Finding) -> bool:
@@ -133,21 +148,24 @@ def lost(finding: Finding) -> str:
 
     Empty too where the fix alone would save time, but not beside the other advice.
     """
-    parts = []
-    if finding.lost_us is not None and _is_something(finding.lost_us):
-        parts.append(duration(finding.lost_us))
-        if finding.lost_percent is not None:
-            digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
-            parts.append(f"{finding.lost_percent:.{digits}f} % of the convolutions")
-        if finding.pays_with:
-            parts.append(f"only together with {clean(' and '.join(finding.pays_with))}")
+    parts = [] if finding.lost_us is None else [_share(finding, finding.lost_us)]
     if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
-        parts.append(f"{duration(finding.lost_capacity_us)} of it pays for capacity that it does not use")
-        if len(parts) == 1:
-            parts[0] = f"no time, but {duration(finding.lost_capacity_us)} pays for capacity that it does not use"
-    if not parts and finding.lost_us is not None and not _is_something(finding.lost_alone_us):
-        return "nothing"
-    return ", ".join(parts)
+        capacity = f"{duration(finding.lost_capacity_us)} pays for capacity that it does not use"
+        parts = [f"no time, but {capacity}"] if parts == [_NOTHING] else [*filter(None, parts), capacity]
+    return "; ".join(parts)
+
+
+def _share(finding: Finding, lost_us: float) -> str:
+    if not _is_something(lost_us):
+        return "" if _is_something(finding.lost_alone_us) else _NOTHING
+    text = duration(lost_us)
+    if finding.lost_percent is not None:
+        digits = 0 if finding.lost_percent >= 9.95 else 1 if finding.lost_percent >= 0.095 else 2
+        text += f", {finding.lost_percent:.{digits}f} % of the convolutions"
+    if finding.pays_with:
+        most = "most of it " if _is_something(finding.lost_alone_us) else ""
+        text += f", {most}only together with {clean(' and '.join(finding.pays_with))}"
+    return text
 
 
 def change(fix: Fix) -> str:

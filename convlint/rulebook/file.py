@@ -33,6 +33,10 @@ _RESERVED = frozenset(
 )
 
 
+# keys whose place in the file a defect that shows only later is pointed at
+_PLACES = ("code", "name", "yields_to", "check", "fix", "variants")
+
+
 def read_rule(path: str) -> Rule:
     """The rule in the file at `path`. Raises RuleError at the first defect, with line and column."""
     try:
@@ -93,7 +97,7 @@ def _rule(rule: Pieces) -> Rule:
         join=join,
         needs_gpu=loss != "none" or not GPU_NAMES.isdisjoint(rule.read),
         path=rule.path,
-        lines={key: rule.top[key].span[:2] for key in ("code", "name", "yields_to") if key in rule.top},
+        lines={key: rule.top[key].span[:2] for key in _PLACES if key in rule.top},
     )
 
 

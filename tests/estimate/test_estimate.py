@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, nearest_full_waves, time_us
+from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, nearest_full_waves, time_us, unquantized_us
 from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
@@ -61,7 +61,10 @@ def test_every_estimate_is_coherent(layer, gpu, which, layout):
     assert 0 < estimate.wave_efficiency <= 1
     assert 0 <= estimate.lost_to_tiles_us < estimate.time_us
     assert 0 <= estimate.lost_to_waves_us < estimate.time_us
-    assert 0 < estimate.attainable_us <= estimate.time_us
+    assert 0 < estimate.unquantized_us <= estimate.time_us
+    lost_to_either = max(estimate.lost_to_tiles_us, estimate.lost_to_waves_us)
+    assert estimate.unquantized_us <= estimate.time_us - lost_to_either + 1e-9 * estimate.time_us
+    assert 0 < estimate.peak_share
     assert 0 <= estimate.last_wave_tiles < gpu.sms * estimate.resident_tiles
     assert estimate.tiles >= 1
     assert estimate.split_k >= 1
@@ -209,12 +212,13 @@ def test_the_time_alone_is_that_of_the_whole_estimate(layer, gpu, mode, calls, f
     layer = replace(layer, calls=calls, first=first)
     if transposed:
         layer = replace(layer, op="conv_transpose", C=layer.K, H=layer.P, W=layer.Q, K=layer.C, P=layer.H, Q=layer.W)
-    board_of(gpu).estimates.clear()
-    board_of(gpu).times_us.clear()
-    alone = time_us(layer, gpu, RUNTIME, mode)
+    board_of(gpu).passes.clear()
+    alone, ideal = time_us(layer, gpu, RUNTIME, mode), unquantized_us(layer, gpu, RUNTIME, mode)
     whole = estimate_layer(layer, gpu, RUNTIME, mode)
-    assert alone == (None if whole is None else whole.time_us)
-    assert time_us(layer, gpu, RUNTIME, mode) == alone  # from either cache
+    assert (alone, ideal) == ((None, None) if whole is None else (whole.time_us, whole.unquantized_us))
+    board_of(gpu).passes.clear()
+    assert estimate_layer(layer, gpu, RUNTIME, mode) == whole  # whatever was asked for first
+    assert time_us(layer, gpu, RUNTIME, mode) == alone
 
 
 @given(layers(dtype=Dtype.fp16), BIG_GPUS)

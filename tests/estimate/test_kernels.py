@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from convolutions import A100, RUNTIME, conv, fprop
 
-from convlint.estimate import estimate_layer, estimate_pass
-from convlint.estimate.kernels import depthwise_factor, moved_bytes
+from convlint.estimate import estimate_pass
+from convlint.estimate.copies import NONE
+from convlint.estimate.kernels import (
+    Priced,
+    depthwise_factor,
+    is_quantized,
+    moved_bytes,
+    tile_efficiency,
+    without_quantization,
+)
+from convlint.estimate.lowering import Lowering
 from convlint.estimate.problem import problem_of
+from convlint.estimate.search import Choice, Program, join
 from convlint.model.layer import PASSES
 
 
@@ -22,11 +34,62 @@ def test_depthwise_is_bound_by_memory_and_loses_nothing_to_tiles():
         assert not estimate.tensor_cores
         assert (estimate.bound_by, estimate.tile) == ("memory", (1, 1))
         assert estimate.lost_to_tiles_us == estimate.lost_to_waves_us == 0
-    layer = conv(C=96, K=96, groups=96)
-    assert estimate_layer(layer, A100, RUNTIME, "inference").grade == "A"
-    slow = estimate_pass(layer, "wgrad", A100, RUNTIME)
-    assert slow.attainable_us < 0.5 * slow.time_us
-    assert estimate_layer(layer, A100, RUNTIME, "training").grade > "A"
+        assert estimate.unquantized_us == estimate.time_us
+
+
+TEN_SMS = SimpleNamespace(sms=10)
+
+
+def priced(*, useful=100, compute_us=24.0, memory_us=0.0, algorithm="implicit-gemm", fused_tiles=0, split=1, share=1.0):
+    """25 tiles of 2 x 4 outputs; ten run at once, for 8 us: of three waves the last is half full."""
+    lowering = Lowering(algorithm, "", 1, 1, 1, 1, useful, fused_tiles=fused_tiles, peak_share=share)
+    choice = Choice(lowering, Program(2, 4, 1, (0.0, 8.0), 0.0, 8.0, 10), split, 25, 1, compute_us, memory_us, 0)
+    return Priced(SimpleNamespace(family=SimpleNamespace(round_us=0.0)), choice, 100.0, 5.0, NONE)
+
+
+@pytest.mark.parametrize(
+    ("parts", "efficiency"),
+    [
+        ({}, 0.5),
+        ({"useful": 200}, 1.0),
+        ({"useful": 50, "split": 2}, 0.5),  # each output is summed from two tiles
+        ({"useful": 25 * 128 * 8, "fused_tiles": 25}, 0.25),  # whose tiles are not the program's
+        ({"useful": 300}, 1.0),
+        ({"algorithm": "direct"}, 1.0),
+    ],
+)
+def test_useful_share_of_the_tiles(parts, efficiency):
+    assert tile_efficiency(priced(**parts).choice) == efficiency
+
+
+@pytest.mark.parametrize(
+    ("parts", "quantized"),
+    [
+        ({}, True),
+        ({"memory_us": 24.0}, True),
+        ({"memory_us": 24.1}, False),
+        ({"algorithm": "direct"}, False),
+    ],
+)
+def test_what_memory_binds_or_has_no_tiles_pays_for_no_empty_ones(parts, quantized):
+    one = priced(**parts)
+    assert is_quantized(one) is quantized
+    assert (without_quantization(one, TEN_SMS) < one.time_us) is quantized
+
+
+@pytest.mark.parametrize(
+    ("parts", "useful", "time_us"),
+    [
+        ({"useful": 200}, 1.0, 96.0),  # 2.5 waves in place of three
+        ({}, 1.0, 86.0),  # and half of each tile
+        ({}, 0.5, 81.0),  # and half of that
+        ({"share": 0.5, "compute_us": 48.0}, 1.0, 72.0),
+        ({"compute_us": 16.0, "useful": 200}, 1.0, 100.0),  # never more than it takes
+        ({"memory_us": 12.0}, 1.0, 100.0 - join(24.0, 12.0) + join(10.0, 12.0)),
+    ],
+)
+def test_time_without_quantization(parts, useful, time_us):
+    assert without_quantization(priced(**parts), TEN_SMS, useful) == pytest.approx(time_us)
 
 
 SMALL = {"N": 2, "C": 8, "K": 16, "H": 10, "W": 12}

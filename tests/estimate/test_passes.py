@@ -7,7 +7,7 @@ from checkout import ROOT
 from convolutions import A100, FIRST, RUNTIME, conv, fprop
 from msgspec.structs import replace
 
-from convlint.estimate import estimate_layer, estimate_pass, time_us
+from convlint.estimate import estimate_layer, estimate_pass, time_us, unquantized_us
 from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.gemm import gemm
@@ -25,7 +25,8 @@ def test_fact_5_figure_13_runs_near_250_tflops(which):
     layer = conv(C=1024, H=64, W=64, K=1024)
     for gpu in (A100, load_gpu("a100-80gb-sxm")):
         assert 235 <= estimate_pass(layer, which, gpu, RUNTIME).tflops <= 265
-    assert estimate_layer(layer, A100, RUNTIME, "training").grade == "A"
+    whole = estimate_layer(layer, A100, RUNTIME, "training")
+    assert 0.99 < whole.unquantized_us / whole.time_us <= 1
 
 
 @pytest.mark.parametrize("dilation", [2, 3])
@@ -113,8 +114,43 @@ def test_layer_time_sums_the_passes_times_the_calls():
     layer = conv(calls=3)
     estimate = estimate_layer(layer, A100, RUNTIME, "training")
     assert estimate.time_us == pytest.approx(3 * sum(each.time_us for each in estimate.passes.values()))
+    assert estimate.unquantized_us == pytest.approx(3 * sum(each.unquantized_us for each in estimate.passes.values()))
     assert list(estimate_layer(layer, A100, RUNTIME, "inference").passes) == ["fprop"]
     assert list(estimate_layer(replace(layer, first=True), A100, RUNTIME, "training").passes) == ["fprop", "wgrad"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gpu", "name"),
+    [
+        ({}, "a100", "fp16_tensor_fp32acc"),
+        ({}, "p4", "fp32"),  # which has neither Tensor Cores nor fast fp16
+        ({"dtype": Dtype.tf32}, "a100", "tf32_tensor"),
+        ({"dtype": Dtype.fp64}, "t4", "fp64"),
+        ({"C": 96, "K": 96, "groups": 96}, "a100", "fp16_tensor_fp32acc"),  # also where CUDA cores run it
+    ],
+)
+def test_the_share_of_the_peak_is_that_of_the_best_unit_for_the_dtype(sizes, gpu, name):
+    estimate = fprop(conv(**sizes), load_gpu(gpu))
+    assert estimate.peak_share == pytest.approx(estimate.tflops * 1e12 / load_gpu(gpu).peak_flops[name])
+
+
+@pytest.mark.parametrize("sizes", [{"C": 512, "K": 72, "H": 28, "W": 28}, {"C": 96, "K": 96, "groups": 96}, {"N": 55}])
+@pytest.mark.parametrize("mode", ["training", "inference"])
+def test_the_time_without_quantization_alone_is_that_of_the_whole_estimate(sizes, mode):
+    layer = conv(**sizes, calls=2)
+    whole = estimate_layer(layer, A100, RUNTIME, mode)
+    assert unquantized_us(layer, A100, RUNTIME, mode) == whole.unquantized_us
+    assert unquantized_us(conv(**sizes), A100, RUNTIME, mode) == pytest.approx(whole.unquantized_us / 2)
+
+
+def test_work_that_is_not_useful_counts_less():
+    layer = conv(C=512, K=72, H=28, W=28)
+    times = [unquantized_us(layer, A100, RUNTIME, "training", useful) for useful in (1.0, 0.9, 0.5)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 1.05 * times[1] > 1.05 * times[2]
+    streaming = conv(C=96, K=96, groups=96)
+    assert unquantized_us(streaming, A100, RUNTIME, "training", 0.5) == time_us(streaming, A100, RUNTIME, "training")
+    assert unquantized_us(replace(layer, H=None), A100, RUNTIME, "training") is None
 
 
 def test_memory_stays_bounded(monkeypatch):
@@ -124,8 +160,7 @@ def test_memory_stays_bounded(monkeypatch):
     for n in range(1, 9):
         estimate_pass(conv(N=n), "fprop", gpu, RUNTIME)
         time_us(conv(N=100 + n), gpu, RUNTIME, "inference")
-        assert len(board_of(gpu).estimates) <= 3
-        assert len(board_of(gpu).times_us) <= 3
+        assert len(board_of(gpu).passes) <= 3
     assert estimate_pass(conv(N=8), "fprop", gpu, RUNTIME) is estimate_pass(conv(N=8), "fprop", gpu, RUNTIME)
 
 

@@ -21,7 +21,7 @@ def facts(*layers: str, gpu: str = "a100", runtime: str = "", mode: Mode = "trai
     assert not errors, errors
     shared = TargetFacts(gpu, load_gpu(gpu), network.runtime, mode)
     estimates = [estimate_layer(layer, shared.gpu, shared.runtime, mode) for layer in network.layers]
-    shared.add_network(network.layers, estimates)
+    shared.add_network(network.layers, network.edges, estimates)
     last = len(network.layers) - 1
     edge = next((edge for edge in network.edges if edge.consumer == last), None)
     producers = tuple(network.layers[index] for index in edge.producers) if edge else ()

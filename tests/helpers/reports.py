@@ -6,9 +6,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from convlint.model.gemm import Gemm
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.location import Location
-from convlint.report import Finding, Fix, InputError, LayerReport, Report, RuleInfo, Skipped, Source, Suppressed
+from convlint.report import (
+    Finding,
+    Fix,
+    InputError,
+    LayerReport,
+    LayerTimes,
+    Report,
+    RuleInfo,
+    Skipped,
+    Source,
+    Suppressed,
+    Total,
+)
 from convlint.reporters import Style, reporter
 
 GUIDE = "convolutional-layers-guide"
@@ -69,6 +81,7 @@ layers:
   - { name: head, C: 64, H: 56, W: 56, K: 21, kernel_size: 1 }
 """
 LINES = tuple(SPEC.splitlines())
+LAYERS = ("stem", "conv2", "conv3", "head")
 
 
 def passes() -> dict[str, Any]:
@@ -80,8 +93,21 @@ def passes() -> dict[str, Any]:
     return {"fprop": one, "wgrad": one}
 
 
-def estimate(grade: str = "D", time_us: float = 812.5) -> Any:
-    return SimpleNamespace(grade=grade, time_us=time_us, attainable_us=400.0, basis="measured", passes=passes())
+def estimate(time_us: float = 812.5) -> Any:
+    return SimpleNamespace(time_us=time_us, unquantized_us=750.0, basis="measured", passes=passes())
+
+
+def layer_times(time_us: float, after_us: float, ideal_us: float) -> LayerTimes:
+    return LayerTimes(time_us=time_us, after_us=after_us, ideal_us=ideal_us)
+
+
+TIMES = {
+    "stem": layer_times(812.5, 602.25, 500.0),
+    "conv2": layer_times(812.5, 764.5, 700.0),
+    "conv3": layer_times(812.5, 812.5, 780.0),
+    "head": layer_times(812.5, 812.5, 400.0),
+}  # grades C, B, A and D
+ALL_TIMES = layer_times(3250.0, 2991.75, 2380.0)  # grade C
 
 
 def span(line: int, value: str) -> tuple[int, int, int, int]:
@@ -98,14 +124,15 @@ def layer(name: str, line: int, **sizes: Any) -> LayerReport:
     text = LINES[line - 1]
     spans = {"layer": (line, text.index("{") + 1, line, len(text) + 1)}
     given = {"N": 256, "dtype": Dtype.fp16, "layout": "NHWC", "path": "nets/spec.yaml"} | sizes
-    return LayerReport(layer=with_output(ConvLayer(name=name, spans=spans, **given)), estimates={"a100": estimate()})
+    one = with_output(ConvLayer(name=name, spans=spans, **given))
+    return LayerReport(layer=one, estimates={"a100": estimate()}, times={"a100": TIMES[name]})
 
 
 def finding(rule: RuleInfo, message: str, location: Location, layer: str | None = None, **more: Any) -> Finding:
     severity = more.pop("severity", rule.severity)
-    fingerprint = more.pop("fingerprint", f"{rule.code}-{layer}")
+    identity = more.pop("identity", (rule.code, location.path, layer or "", "", 1))
     return Finding(
-        rule=rule, severity=severity, message=message, location=location, layer=layer, fingerprint=fingerprint, **more
+        rule=rule, severity=severity, message=message, location=location, layer=layer, identity=identity, **more
     )
 
 
@@ -113,13 +140,13 @@ def full_report(**changes: Any) -> Report:
     """A run with everything in it: errors, warnings, infos, skipped rules, suppressed findings, an unread input."""
     stem = finding(
         FIRST_LAYER, "C=3 leaves most of each vector empty; C=4 has its own kernels", at(5, "3"), "stem",
-        lost_us=210.25, lost_percent=2.31,
+        advised=True, lost_us=210.25, lost_alone_us=210.25, lost_percent=6.47,
         fix=Fix(describe="use C=4, zero-filled", safety="safe", set={"C": 4}, time_change_us=-210.25),
     )  # fmt: skip
     conv2 = finding(
         ALIGNMENT, "C=62 and K=126 should be multiples of 8 for fp16", at(6, "62"), "conv2",
-        lost_us=48.0, lost_percent=0.53,
-        fix=Fix(describe="use C=64, K=128", safety="unsafe", set={"C": 64, "K": 128}, time_change_us=3.5),
+        advised=True, lost_us=48.0, lost_alone_us=48.0, lost_percent=1.48,
+        fix=Fix(describe="use C=64, K=128", safety="unsafe", set={"C": 64, "K": 128}, time_change_us=-48.0),
     )  # fmt: skip
     conv3 = finding(
         ALIGNMENT, "C=62 should be a multiple of 8 for fp16", at(7, "62"), "conv3",
@@ -131,14 +158,14 @@ def full_report(**changes: Any) -> Report:
     )  # fmt: skip
     autotune = finding(
         AUTOTUNE, "cudnn_benchmark is off though fixed_input_size is on", at(2, "false"),
-        layers=("stem", "conv2", "conv3", "head"),
+        layers=LAYERS, identities=tuple(("CL501", "nets/spec.yaml", name, "a100", 1) for name in LAYERS),
         fix=Fix(
             describe="torch.backends.cudnn.benchmark = True", safety="safe", set={"runtime.cudnn_benchmark": True}
         ),
     )  # fmt: skip
     head = finding(
         FEW_OUTPUTS, "K=21 fills a third of a tile of 64: pad K and slice the result", at(8, "21"), "head",
-        lost_us=0.8, lost_percent=0.01,
+        lost_us=0.0, lost_alone_us=0.0, lost_percent=0.0, lost_capacity_us=120.5,
     )  # fmt: skip
     values: dict[str, Any] = {
         "version": "0.1.0",
@@ -164,9 +191,8 @@ def full_report(**changes: Any) -> Report:
         "errors": (InputError(path="nets/other.yaml", message="H is not a whole number: 1.5", line=3, column=7),),
         "rules": RULES,
         "sources": {"nets/spec.yaml": LINES},
-        "grade": "C",
-        "time_us": 9102.5,
-        "lost_us": 258.25,
+        "total": total("a100", ALL_TIMES),
+        "totals": (total("a100", ALL_TIMES),),
     }
     return Report(**(values | changes))
 
@@ -175,11 +201,17 @@ def rendered(name: str, report: Report, **style: Any) -> str:
     return reporter(name)(report, Style(**style))
 
 
+def priced(**prices: Any) -> Finding:
+    """A finding with these prices; what is not given is unknown."""
+    return finding(ALIGNMENT, "C=62 should be a multiple of 8 for fp16", at(6, "62"), "conv2", **prices)
+
+
+def total(gpu: str, times: LayerTimes | None, mode: Mode = "training") -> Total:
+    return Total(gpu=gpu, mode=mode, times=times)
+
+
 def many(count: int) -> Report:
     """Infos, then warnings, then errors: the gravest come last."""
     rules = (FEW_OUTPUTS, ALIGNMENT, MISMATCH)
-    findings = tuple(
-        finding(rules[3 * i // count], f"message {i}", at(6, "62"), f"layer{i}", fingerprint=str(i))
-        for i in range(count)
-    )
+    findings = tuple(finding(rules[3 * i // count], f"message {i}", at(6, "62"), f"layer{i}") for i in range(count))
     return full_report(findings=findings, suppressed=(), errors=())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+from convlint.cli.commands.estimate_totals import modes_of
 from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
@@ -26,11 +27,12 @@ def render(report: Report) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
+    modes = modes_of(report)
     for entry in report.layers:
         layer = entry.layer
         identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
         for label, estimate in entry.estimates.items():
-            for which in passes_run(entry, report.mode):
+            for which in passes_run(entry, modes[layer.path]):
                 rows.writerow([*identity, clean(label), which, layer.calls, *_cells(entry, which, estimate, label)])
     return text.getvalue()
 

@@ -1,25 +1,31 @@
-"""What the layers of an estimate add up to: time, grade, shares by pass and by what bounds them; the closing lines."""
+"""What the layers of an estimate add up to: time, grade, shares by pass and by what bounds them; the closing lines.
+
+A training step and a forward pass are never added up: each GPU has one total for each mode.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
 from convlint.files.safe import ascii_only, clean
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import Dtype
-from convlint.report import LayerTimes, Report
+from convlint.model.layer import Dtype, Mode
+from convlint.report import LayerReport, LayerTimes, Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
-from convlint.reporters.words import basis_notes, place, plural
+from convlint.reporters.words import basis_notes, place, plural, step
 
 _WORTH_SAYING = 1.05
 
 
 class Total(Struct, frozen=True, kw_only=True):
-    """Sums over the layers that have a time on one GPU; times in us, all calls counted, `flops` useful ones."""
+    """Sums over the layers of one mode that have a time on one GPU; times in us, all calls counted, useful `flops`."""
 
     label: str
+    mode: Mode
     time_us: float = 0.0
-    times: LayerTimes | None = None  # of all layers, where each has one
+    times: LayerTimes | None = None  # of all these layers, where each has one
     at_peak_us: float = 0.0  # what the useful FLOPs would take at the peak of their compute dtypes
     at_half_us: float = 0.0  # and at that of 16 bits
     launch_us: float = 0.0
@@ -62,15 +68,44 @@ def figures(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
 
 
-def total_of(report: Report, label: str) -> Total:
-    """The sums for one GPU."""
+Totals = Mapping[tuple[str, Mode], Total]  # by GPU and mode
+
+
+def modes_of(report: Report) -> dict[str, Mode]:
+    """Of each file, the mode that its layers were estimated in: training has a wgrad.
+
+    A file of which no time is known is of a mode whose total is not known.
+    """
+    modes: dict[str, Mode] = {}
+    for entry in report.layers:
+        for estimate in entry.estimates.values():
+            if estimate is not None:
+                modes[entry.layer.path] = "training" if "wgrad" in estimate.passes else "inference"
+    unknown = {total.mode for total in report.totals if total.times is None}
+    other = next(iter(unknown)) if len(unknown) == 1 else report.mode
+    return {entry.layer.path: modes.get(entry.layer.path, other) for entry in report.layers}
+
+
+def totals_of(report: Report) -> Totals:
+    """The sums for each GPU and mode of which there are layers."""
+    modes = modes_of(report)
+    return {
+        (label, mode): _total_of(
+            report, [entry for entry in report.layers if modes[entry.layer.path] == mode], label, mode
+        )
+        for label in report.targets
+        for mode in dict.fromkeys(modes.values())
+    }
+
+
+def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> Total:
     time = longest = at_peak = at_half = launch = 0.0
     gpu = load_gpu(label)
     half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
     flops = without = 0
     by_pass: dict[str, float] = {}
     by_bound: dict[str, float] = {}
-    for entry in report.layers:
+    for entry in layers:
         if label not in entry.estimates:  # its file names other targets
             continue
         estimate = entry.estimates[label]
@@ -87,16 +122,15 @@ def total_of(report: Report, label: str) -> Total:
             launch += one.overhead_us * calls
             by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
             by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
+    times = next((total.times for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
     return Total(
-        label=label, time_us=time, times=next((t.times for t in report.totals if t.gpu == label), None),
-        at_peak_us=at_peak, at_half_us=at_half, launch_us=launch, longest_us=longest, flops=flops,
-        without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
+        label=label, mode=mode, time_us=time, times=times, at_peak_us=at_peak, at_half_us=at_half, launch_us=launch,
+        longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
     )  # fmt: skip
 
 
-def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The totals per GPU, what could not be read or predicted, and the last line: what was covered."""
-    step = "training step" if report.mode == "training" else "forward pass"
     lines: list[str] = []
     for total in totals.values():
         if not total.time_us:
@@ -104,10 +138,8 @@ def closing_lines(report: Report, totals: dict[str, Total], paint: Paint, glyphs
         letter = total.grade or "-"
         name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
-        text = (
-            f"{name}: {clock(total.time_us)}{most} of convolutions per {step}, grade {letter}, {figures(rate)} TFLOPS, "
-        )
-        text += total.hardware
+        text = f"{name}: {clock(total.time_us)}{most} of convolutions per {step(total.mode)}, grade {letter}, "
+        text += f"{figures(rate)} TFLOPS, {total.hardware}"
         first, *rest = wrap(text, width)
         if first.startswith(name):
             first = paint("strong", name) + first[len(name) :]
@@ -133,13 +165,17 @@ def _shares(times: dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * time / whole:.0f} %" for name, time in ordered)
 
 
-def _coverage(report: Report, totals: dict[str, Total], paint: Paint, glyphs: Glyphs) -> str:
+def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> str:
     line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
     if report.targets:
         line += f" on {', '.join(report.targets)}"
-    unknown = {label: total.without_time for label, total in totals.items() if total.without_time}
+    unknown: dict[str, int] = {}
+    for total in totals.values():
+        if total.without_time:
+            unknown[total.label] = unknown.get(total.label, 0) + total.without_time
     if unknown:
-        counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if len(totals) > 1 else ""
+        several = len(report.targets) > 1
+        counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several else ""
         line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
     unread = {error.path for error in report.errors} - {entry.layer.path for entry in report.layers}
     if unread:
