@@ -30,7 +30,8 @@ FOLDER = ROOT / "sample_configs"
 Key = tuple[str | None, str, str]  # layer (None: the network, or layers joined), code, severity
 Sizes = tuple[int, int, int, int, int, int]  # C, H, W, K, P, Q
 
-STEM = "an image of 3 channels and stride 2: C=4 has kernels of its own on Ampere (guide, Fig. 8)"
+# CL103 on the stems of ResNet-50, MobileNetV2 and EfficientNet-B0 is info: less than 2 % of their time.
+STEM = "an image of 3 channels and stride 2, and 6 % of the time: C=4 has kernels of its own (guide, Fig. 8)"
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,10 @@ SAMPLES: dict[str, Sample] = {
             "layer4.0.downsample": (1024, 14, 14, 2048, 7, 7),
             "layer4.2.conv3": (512, 7, 7, 2048, 7, 7),
         },
-        reasons={("conv1", "CL103", "warning"): STEM},
     ),
     "resnet50_latency": Sample(
         convolutions=53,
         sizes={"conv1": (3, 224, 224, 64, 112, 112), "layer4.2.conv3": (512, 7, 7, 2048, 7, 7)},
-        reasons={("conv1", "CL103", "warning"): STEM},
     ),
     "vgg16": Sample(
         convolutions=13,
@@ -68,6 +67,7 @@ SAMPLES: dict[str, Sample] = {
             "conv5_3": (512, 14, 14, 512, 14, 14),
         },
         reasons={
+            (None, "CL106", "warning"): "the spec states fp32, which runs as TF32: 16 bits save 42 % of the time",
             (None, "CL401", "warning"): "every layer is NCHW, and Tensor Cores multiply TF32: transposes around each",
             (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
         },
@@ -81,7 +81,6 @@ SAMPLES: dict[str, Sample] = {
             "block17.project": (960, 7, 7, 320, 7, 7),
             "last": (320, 7, 7, 1280, 7, 7),
         },
-        reasons={("stem", "CL103", "warning"): STEM},
     ),
     "efficientnet_b0": Sample(
         convolutions=81,
@@ -93,7 +92,6 @@ SAMPLES: dict[str, Sample] = {
             "block12.depthwise": (672, 14, 14, 672, 7, 7),
             "last": (320, 7, 7, 1280, 7, 7),
         },
-        reasons={("stem", "CL103", "warning"): STEM},
     ),
     "unet": Sample(
         convolutions=23,
@@ -225,12 +223,8 @@ SAMPLES: dict[str, Sample] = {
             "conv5_2": (512, 1, 32, 512, 1, 32),
         },
         reasons={
-            (
-                None,
-                "CL204",
-                "warning",
-            ): "128 x 500 to 128 x 32 rows leave the last wave of 7 layers mostly empty; copies "
-            "into NHWC, which hid it, take less than was thought",
+            (None, "CL401", "warning"): "NCW, and Tensor Cores: Conv2d with H=1 and channels_last saves 41 % of the time",
+            (None, "CL204", "warning"): "128 x 500 to 128 x 32 rows leave the last wave of 7 layers mostly empty",
         },
     ),
 }
@@ -250,15 +244,16 @@ BAD: dict[Key, str] = {
     ("plain_fp32", "CL106", "warning"): "TF32 switched off",
     ("brain_float", "CL107", "error"): "bf16 on a T4",
     ("double", "CL108", "warning"): "fp64 at 1/32 of the rate on a T4",
-    ("between_tiles", "CL203", "warning"): "C=96, K=160",
-    ("empty_tiles", "CL203", "warning"): "K=72 in tiles of 128",
+    (None, "CL203", "info"): "C=96, K=160, or K=72 in tiles of 128: wider channels take longer, and do more",
+    ("empty_tiles", "CL201", "warning"): "K=72, which takes a K80 as long as 128: 64 saves 40 % of the time",
     ("tail_wave", "CL204", "warning"): "220 tiles where 216 run at a time",
     ("idle_sms", "CL301", "warning"): "N=2 on 14x14",
     (None, "CL302", "info"): "several 1x1 layers with few channels",
-    ("transposes", "CL401", "warning"): "NCHW on Tensor Cores",
+    ("transposes", "CL401", "info"): "NCHW on Tensor Cores, 1 % of this network's time",
     ("back_again", "CL402", "warning"): "NHWC behind NCHW",
-    ("plain_fp32", "CL403", "warning"): "NHWC without Tensor Cores",
-    ("grouped", "CL404", "warning"): "12 channels a group in NHWC",
+    (None, "CL403", "warning"): "NHWC in which a K80 runs 3x3 filters without Winograd",
+    ("plain_fp32", "CL403", "info"): "NHWC without Tensor Cores, which CL106 puts to use: NCHW is no second step",
+    ("grouped", "CL404", "info"): "12 channels a group in NHWC, 1 % of this network's time",
     ("lopsided", "CL405", "info"): "same padding with stride 2 on an even size",
     (None, "CL501", "warning"): "one input size, no autotuning",
     (None, "CL505", "warning"): "cuDNN 7.5",
@@ -267,7 +262,7 @@ BAD: dict[Key, str] = {
     ("depthwise", "CL602", "info"): "depthwise",
     ("checkerboard", "CL603", "info"): "3x3 with stride 2",
     (None, "CL701", "info"): "a K80 has no Tensor Cores",
-    (None, "CL702", "warning"): "fp16 on a K80",
+    (None, "CL702", "info"): "fp16 on a K80, where fp32 would only move more bytes",
     (None, "CL703", "info"): "a K80 has two dies",
     (None, "CL707", "error"): "CUDA 12 on a K80",
     (None, "CL708", "error"): "cuDNN 7.5 on an A100",
@@ -331,7 +326,7 @@ def test_safe_advice_never_costs_time(name: str) -> None:
     _, report = sample(name)
     for found in report["findings"]:
         fix = found["fix"]
-        if fix and fix["safety"] == "safe" and fix["time_change_us"] is not None:
+        if fix and fix["safety"] == "safe" and fix["time_change_us"] is not None and not found["pays_with"]:
             assert fix["time_change_us"] <= 0, found
 
 
@@ -340,7 +335,7 @@ def test_bad_fires_most_rules() -> None:
     assert code == 1
     assert report["errors"] == []
     assert set(BAD) <= keys(report)
-    alone = {found["layer"] for found in report["findings"]}
+    alone = {name for found in report["findings"] for name in (found["layer"], *found["layers"])}
     assert {layer["name"] for layer in report["layers"]} <= alone  # no line is there for nothing
 
 
@@ -413,8 +408,8 @@ def test_one_image_at_a_time_gets_batch_advice_once_with_its_price() -> None:
     _, report = sample("resnet50_latency")
     found = [item for item in report["findings"] if item["code"] in ("CL201", "CL204", "CL301")]
     assert [(item["code"], item["severity"]) for item in found] == [("CL301", "info")]
-    assert found[0]["lost_us"] > 0
-    assert "time +" in found[0]["fix"]["describe"]
+    assert found[0]["lost_us"] is None
+    assert "per step +" in found[0]["fix"]["describe"]
 
 
 @pytest.mark.parametrize("name", ["deeplabv3", "dcgan_generator", "yolo_head", "squeezenet", "unet"])
@@ -424,7 +419,8 @@ def test_batch_advice_is_near_and_pays(name: str) -> None:
     now, total = report["layers"][0]["N"], report["summary"]["time_us"]
     new = found["fix"]["set"]["N"]
     assert now / 2 <= new <= 2 * now
-    assert (total + found["fix"]["time_change_us"]) / new < total / now
+    assert found["fix"]["time_change_us"] < 0  # for as many images as now
+    assert total + found["fix"]["time_change_us"] > 0
 
 
 # --- the same network on other GPUs and in other dtypes ---------------------------------------------------------------
