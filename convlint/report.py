@@ -46,6 +46,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     by_layer: tuple[Mapping[str, Scalar], ...] = ()
     time_change_us: float | None = None
     states_effect: bool = False  # `describe` itself says what each alternative changes
+    pays_together: bool = False  # `time_change_us` is what it makes alone, and it is meant to be taken with others
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 
 from convlint.engine.hits import Hit, Price
@@ -74,11 +75,11 @@ class Batches:
     def _with(self, hit: Hit, now: int, plan: BatchPlan) -> Hit:
         best = plan.batches
         own = {changes.get("N") for changes in (hit.sets[0], hit.other)}
-        if hit.rule.loss != "wave" and not own.issuperset(best[:1]):  # what fills its tiles is another batch
-            best = ()
+        if hit.rule.loss != "wave":  # what fills its tiles may be another batch
+            best = tuple(takewhile(own.__contains__, best))
         change_us = (self.us_per_image(now, best[0]) - plan.now_us) * now if best else None
         return hit._replace(
-            severity=by_batch(hit.severity, plan.now_us, plan.best_us),
+            severity=by_batch(hit.severity, plan.now_us, plan.best_us if best else plan.now_us),
             sets=({"N": best[0]} if best else {},),
             other={"N": best[1]} if len(best) > 1 else {},
             price=Price(capacity_us=hit.price.capacity_us, change_us=change_us),

@@ -36,6 +36,7 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
         by_layer=by_layer if hit.indices else (),
         time_change_us=hit.price.change_us,
         states_effect=bool(effects),
+        pays_together=bool(hit.price.pays_with),
     )
 
 

@@ -211,6 +211,8 @@ def _applications(best: tuple[Player, ...], players: Sequence[Player]) -> list[t
 
     `players` are in the order in which they are taken.
     """
+    # What is wide enough for every tile hides what is not wide enough for a vector.
+    players = [player for player in players if player.flaw.rule.loss == "fix"]
     others = [player for player in players if all(player is not one for one in best)]
     tried = [best]
     if others:

@@ -41,8 +41,8 @@ class Flaw(Struct, frozen=True, kw_only=True):
         other: dict[str, Scalar] = {}
         describe = ""
         if case.fix is not None:
-            new = _evaluated(case.fix.set, values)
-            other = {name: value for name, value in _evaluated(case.fix.other, values).items() if value}
+            new = _evaluated(case.fix.set, rule, values)
+            other = {name: value for name, value in _evaluated(case.fix.other, rule, values).items() if value}
             describe = case.fix.describe.render(values, new)
         join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
         new, other = _changes(new, values), _changes(other, values)
@@ -114,9 +114,21 @@ class Hit(NamedTuple):
         return named == {"N"}
 
 
-def _evaluated(pairs: Iterable[tuple[str, Expr]], values: LayerFacts) -> dict[str, Scalar]:
-    changes = ((name, new_value(name, expr.evaluate(values))) for name, expr in pairs)
+def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
+    """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
+    found = [(name, expr.evaluate(values)) for name, expr in pairs]
+    if any(_is_negative(name, value) for name, value in found) and _is_ours(rule):
+        found = [(name, value) for name, value in found if not _is_negative(name, value)]
+    changes = ((name, new_value(name, value)) for name, value in found)
     return {name: value for name, value in changes if value is not None}
+
+
+def _is_negative(name: str, value: Any) -> bool:
+    return isinstance(value, int | float) and value < 0 and "." not in name
+
+
+def _is_ours(rule: Rule) -> bool:
+    return rule.path.startswith(builtin_folder())
 
 
 # P, Q and Z are always the computed ones; what a fix changes is what the spec states
@@ -144,7 +156,7 @@ def _possible(changes: dict[str, Scalar], rule: Rule, values: LayerFacts) -> dic
     problem = impossible(changes, values.layer) if changes else None
     if problem is None:
         return changes
-    if rule.path.startswith(builtin_folder()):
+    if _is_ours(rule):
         return {}
     raise ExprError(problem)
 

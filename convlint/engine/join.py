@@ -22,7 +22,7 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         if join is not None and hit.flaw.join and joins(join.share, hit.severity):
             # What one finding says must be true of all its layers: same severity, same words, same fix.
             fix = () if join.share == "all" else (hit.flaw.describe,)
-            key = hit.rule.info.code, hit.severity, hit.flaw.join_message, *fix
+            key = hit.rule.info.code, hit.severity, hit.flaw.join_message, *fix, *_batch(hit)
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []
@@ -40,6 +40,11 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     return result
 
 
+def _batch(hit: Hit) -> tuple[str, ...]:
+    """The batch that it asks for, which is said of all that join."""
+    return (str(hit.sets[0].get("N")),) if hit.sets_batch else ()
+
+
 def _join(group: list[Hit]) -> Hit:
     first = group[0]
     names = tuple(name for hit in group for name in hit.names)
@@ -54,17 +59,17 @@ def _join(group: list[Hit]) -> Hit:
         other=first.other if all(hit.other == first.other for hit in group) else {},
         severity=first.severity,
         identities=tuple(own for hit in group for own in hit.identities),
-        price=_sum([hit.price for hit in group]),
+        price=_sum([hit.price for hit in group], one_change=first.sets_batch),
     )
 
 
-def _sum(prices: list[Price]) -> Price:
+def _sum(prices: list[Price], *, one_change: bool) -> Price:
     """What they cost together; None where one has no price. Another batch is one change for all."""
     return Price(
         lost_us=_total([price.lost_us for price in prices]),
         alone_us=_total([price.alone_us for price in prices]),
         capacity_us=_total([price.capacity_us for price in prices]),
-        change_us=_total([price.change_us for price in prices]),
+        change_us=prices[0].change_us if one_change else _total([price.change_us for price in prices]),
         advised=any(price.advised for price in prices),
         pays_with=tuple(sorted({code for price in prices for code in price.pays_with})),
     )

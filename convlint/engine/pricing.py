@@ -11,7 +11,7 @@ from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.evaluate import Evaluator, layer_identity
 from convlint.engine.game import Changes, Check, Outcome, Player, key_of, settle
 from convlint.engine.hits import Flaw
-from convlint.engine.severity import stated
+from convlint.engine.severity import MOST_WIDENING, stated
 from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
@@ -100,14 +100,14 @@ class Pricer:
     def plays(self, index: int, flaw: Flaw) -> bool:
         """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price.
 
-        Fewer channels are always faster: a fix that takes away more of them than a little is another network.
+        Fewer channels are always faster, and many more are another network: such fixes do not.
         """
         fix = flaw.case.fix
         if fix is None or not fix.priced or flaw.rule.loss == "none" or not flaw.set or "N" in flaw.set:
             return False
         if self._codes is not None and flaw.rule.info.code not in self._codes:
             return False
-        return stated(flaw, self.layers[index]) != "info" and not _takes_much(self.layers[index], flaw.set)
+        return stated(flaw, self.layers[index]) != "info" and not _is_another_network(flaw, self.layers[index])
 
     def _cuts(self, index: int, less: Changes, more: Changes) -> bool:
         """Whether what `more` changes beside `less` takes channels away and saves time, for the most part, by that."""
@@ -172,9 +172,16 @@ class Pricer:
         return known
 
 
-def _takes_much(layer: ConvLayer, changes: Changes) -> bool:
-    sizes = ((changes[name], getattr(layer, name)) for name in changes.keys() & _CHANNELS)
-    return any(now is not None and int(new) < (1 - MOST_TAKEN) * now for new, now in sizes)
+def _is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
+    """Whether a fix takes away more channels than a little, or widens them for the tiles' sake by more than half."""
+    sizes = [
+        (float(flaw.set[name]), now)
+        for name in flaw.set.keys() & _CHANNELS
+        if (now := getattr(layer, name)) is not None
+    ]
+    if any(new < (1 - MOST_TAKEN) * now for new, now in sizes):
+        return True
+    return flaw.rule.loss != "fix" and any(new > (1 + MOST_WIDENING) * now for new, now in sizes)
 
 
 def _playing(rules: Iterable[Rule]) -> list[Rule]:

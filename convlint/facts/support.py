@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from convlint.facts.defaults import framework_of
 from convlint.facts.quantity import Quantity, Table, known, text, truth
 from convlint.facts.unknown import UNKNOWN
 from convlint.gpus.gpu import Gpu
@@ -26,7 +27,7 @@ class Libraries(NamedTuple):
 def _named(library: str, runtime: Runtime) -> tuple[str, Version | None]:
     """The library's name in the table, and the version given."""
     if library == "framework":
-        return runtime.framework or "", runtime.framework_version
+        return framework_of(runtime) or "", runtime.framework_version
     version: Version | None = getattr(runtime, library)
     return library, version
 

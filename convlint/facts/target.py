@@ -139,10 +139,11 @@ TARGET: Table = {
 
 def framework_picks_layout(runtime: Runtime) -> bool:
     """Whether the framework is known to choose the convolution's layout itself, whatever the user declares."""
+    framework = framework_of(runtime)
     return (
-        runtime.framework in _LAYOUT_PICKERS
+        framework in _LAYOUT_PICKERS
         or runtime.compile is True
-        or (runtime.framework == "onnxruntime" and runtime.prefer_nhwc is True)
+        or (framework == "onnxruntime" and runtime.prefer_nhwc is True)
     )
 
 

@@ -106,6 +106,11 @@ def judged(
     silencer = Silencer(network, rulebook, silencing)
     silences = None if silencer.is_idle else silencer.silences
     result = check_network(network, rulebook, targets, mode, codes=silencing.codes, silences=silences)
+    if silencer.is_unsure(result.labels):  # a flaw that shows once an old one is mended is no less an old one
+        bare = check_network(
+            network, rulebook, targets, mode, codes=silencing.codes, silences=silencer.silences_for_good
+        )
+        silencer.recall(bare.findings)
     findings = (*result.findings, *silencer.of_comments(result.skipped))
     return replace(result, findings=findings, suppressed=silencer.suppressed)
 

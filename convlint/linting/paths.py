@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
+from convlint.files.safe import clean_path
 from convlint.linting.one_input import Job
 from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
@@ -18,7 +19,7 @@ from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, Report, Suppressed
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.baseline import Baseline, Entry, baseline_of, known_of, stale
+from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, baseline_of, known_by_path, known_of, stale
 from convlint.verdict.select import chosen, counts, verdict
 from convlint.verdict.suppress import judge_mentions
 
@@ -58,7 +59,8 @@ def lint_paths(
     planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
     on_inputs(inputs, planner)
     on_start(len(planned))
-    tasks = [(source, plan.rulebook, _with_known(plan.job, source, baseline)) for source, plan in planned]
+    known = _Known(baseline or {})
+    tasks = [(source, plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
     results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
     errors += [error for _, found in outcomes for error in found]
@@ -69,12 +71,18 @@ def lint_paths(
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
 
 
-def _with_known(job: Job, source: Input, baseline: Baseline | None) -> Job:
-    """The job with what the baseline holds of the input; what modules find may lie in any file."""
-    if not baseline or job.silencing is None:
-        return job
-    known = known_of(baseline, source.name if source.kind == "file" else None)
-    return replace(job, silencing=replace(job.silencing, known=known))
+class _Known:
+    """What the baseline holds of each input; what modules find may lie in any file."""
+
+    def __init__(self, baseline: Baseline) -> None:
+        self._all, self._by_path = known_of(baseline), known_by_path(baseline)
+
+    def added(self, job: Job, source: Input) -> Job:
+        """The job with what the baseline holds of `source`."""
+        if not self._all or job.silencing is None:
+            return job
+        known = self._by_path.get(clean_path(source.name), NOTHING_KNOWN) if source.kind == "file" else self._all
+        return replace(job, silencing=replace(job.silencing, known=known))
 
 
 def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:

@@ -24,6 +24,8 @@ DTYPES = {
     "bool": "bool",
 }  # fmt: skip
 
+_SIZES = re.compile(r"[0-9Nx×*\s]+")
+
 
 class InputShape(Struct, frozen=True, kw_only=True):
     """The shape of one input, in elements, and its dtype in torch's spelling (None: not given)."""
@@ -41,7 +43,7 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     if len(words) > 1:
         raise InputFault(f"input {text[:60]!r}: write it like 256x3x224x224:fp16:channels_last")
     dtype_text = words[0] if words else ""
-    dtype = DTYPES.get(dtype_text.strip().lower().removeprefix("torch.")) if dtype_text else None
+    dtype = _dtype(dtype_text) if dtype_text else None
     if dtype_text and dtype is None:
         known = ", ".join(sorted(set(DTYPES.values())))
         raise InputFault(f"input {text!r}: unknown dtype {dtype_text.strip()!r}; known are {known}")
@@ -79,4 +81,12 @@ def _size(part: str, text: str, batch: int | None) -> int:
 
 def states_fp32(text: str) -> bool:
     """Whether an `--input` says that it is fp32; what names a function that makes inputs says nothing."""
-    return any(DTYPES.get(word.strip().lower().removeprefix("torch.")) == "float32" for word in re.split("[:,]", text))
+    for part in text.split(","):
+        sizes, *words = part.split(":")
+        if _SIZES.fullmatch(sizes) and any(_dtype(word) == "float32" for word in words):
+            return True
+    return False
+
+
+def _dtype(word: str) -> str | None:
+    return DTYPES.get(word.strip().lower().removeprefix("torch."))

@@ -100,7 +100,7 @@ def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
     where = code(place(at.path, at.line, at.column))
     message = f"{layer}{prose(finding.message)}{gpu}{fix}"
-    return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {lost(finding)} |"
+    return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(lost(finding))} |"
 
 
 def prose(text: str) -> str:

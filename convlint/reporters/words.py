@@ -111,7 +111,7 @@ def verdict(total: Total) -> str:
         return ""
     now = f"{duration(times.time_us)} of convolutions per {step(total.mode)}, grade {times.grade}"
     if times.time_us - times.after_us < _NOTHING_US:
-        return f"{now}; no advice would shorten it"
+        return f"{now}; no advice shortens it"
     return f"{now}; {duration(times.after_us)} with all of it"
 
 
@@ -169,12 +169,13 @@ def _share(finding: Finding, lost_us: float) -> str:
 
 
 def change(fix: Fix) -> str:
-    """What the fix does to the time: `210 us faster`; empty where that is unknown."""
+    """What the fix does to the time: `210 us faster`, `alone 3 us slower`; empty where that is unknown."""
     if fix.time_change_us is None or fix.states_effect:
         return ""
+    alone = "alone " if fix.pays_together else ""
     if abs(fix.time_change_us) < _NOTHING_US:
-        return "no change in time"
-    return f"{duration(abs(fix.time_change_us))} {'faster' if fix.time_change_us < 0 else 'slower'}"
+        return f"{alone}no change in time"
+    return f"{alone}{duration(abs(fix.time_change_us))} {'faster' if fix.time_change_us < 0 else 'slower'}"
 
 
 def advice(fix: Fix) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
@@ -17,6 +18,7 @@ VERSION = 2  # 1 had one entry for all layers that a finding joined
 MAX_BYTES = 8 * 2**20
 MOST_ENTRIES = 200_000
 _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
+Kind = tuple[str, str, str | None]  # rule, path and GPU
 _TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
 
 
@@ -44,7 +46,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def kind(self) -> tuple[str, str, str | None]:
+    def kind(self) -> Kind:
         """What a joined entry has in common with the findings of its layers."""
         return self.code, self.path, self.gpu
 
@@ -64,30 +66,44 @@ def baseline_of(findings: Iterable[Finding]) -> Baseline:
 class Known(Struct, frozen=True, kw_only=True):
     """What a baseline holds, of one input or of all."""
 
-    fingerprints: frozenset[str] = frozenset()
-    joined: frozenset[tuple[str, str, str | None]] = frozenset()
+    entries: Baseline = field(default_factory=dict)
+    joined: frozenset[Kind] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.fingerprints or self.joined)
+        return bool(self.entries)
 
     def holds(self, finding: Finding) -> bool:
         """Whether a finding of one layer, or of the network, is an old one."""
-        if finding.fingerprint in self.fingerprints:
+        if finding.fingerprint in self.entries:
             return True
         return finding.layer is not None and any(entry.kind in self.joined for entry in Entry.of(finding))
+
+    def has_more(self, found: Iterable[Finding], codes: Collection[str], gpus: Collection[str]) -> bool:
+        """Whether a rule or GPU of these has an entry that none of `found`, each of one layer, stands for."""
+        seen = baseline_of(found)
+        kinds = {entry.kind for entry in seen.values()}
+        labels = {None, *map(clean, gpus)}
+        return any(
+            entry.code in codes and entry.gpu in labels
+            for key, entry in self.entries.items()
+            if key not in seen and not (entry.joined and entry.kind in kinds)
+        )
 
 
 NOTHING_KNOWN = Known()
 
 
-def known_of(baseline: Baseline, path: str | None = None) -> Known:
-    """What `baseline` holds; of the file at `path` alone, where one is given."""
-    own = None if path is None else clean_path(path)
-    entries = [entry for entry in baseline.values() if own is None or entry.path == own]
-    return Known(
-        fingerprints=frozenset(entry.fingerprint for entry in entries),
-        joined=frozenset(entry.kind for entry in entries if entry.joined),
-    )
+def known_of(baseline: Baseline) -> Known:
+    """What `baseline` holds."""
+    return Known(entries=baseline, joined=frozenset(entry.kind for entry in baseline.values() if entry.joined))
+
+
+def known_by_path(baseline: Baseline) -> dict[str, Known]:
+    """What `baseline` holds of each file."""
+    by_path: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
+    for key, entry in baseline.items():
+        by_path[entry.path][key] = entry
+    return {path: known_of(entries) for path, entries in by_path.items()}
 
 
 def renewed(baseline: Baseline, gone: Collection[Entry], still: Iterable[Finding]) -> Baseline:
@@ -107,16 +123,20 @@ def renewed(baseline: Baseline, gone: Collection[Entry], still: Iterable[Finding
 
 
 def render(baseline: Baseline) -> str:
-    """The baseline as JSON, sorted and one entry per line, so that version control merges it well."""
+    """The baseline as JSON, sorted and one entry per line, so that version control merges it well.
+
+    As long as one of its entries stands for any layer it is of version 1, which alone has such entries.
+    """
     import json
 
+    version = 1 if any(entry.joined for entry in baseline.values()) else VERSION
     entries = sorted(baseline.values(), key=lambda e: (e.path, e.code, e.layer or "", e.gpu or "", e.fingerprint))
     lines = []
     for entry in entries:
         texts = {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name) is not None}
         lines.append("    " + json.dumps({"fingerprint": entry.fingerprint, **texts}))
     body = "\n" + ",\n".join(lines) + "\n  " if lines else ""
-    return f'{{\n  "{_VERSION_KEY}": {VERSION},\n  "{_ENTRIES_KEY}": [{body}]\n}}\n'
+    return f'{{\n  "{_VERSION_KEY}": {version},\n  "{_ENTRIES_KEY}": [{body}]\n}}\n'
 
 
 def read_baseline(path: str) -> Baseline:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.model.network import Network
 from convlint.report import Finding, Skipped, Suppressed
@@ -45,18 +47,52 @@ class Silencer:
             self._suppressed.setdefault(finding.fingerprint, entry)
         return entry is not None
 
+    def silences_for_good(self, finding: Finding) -> bool:
+        """Whether a comment or the config silences `finding`."""
+        entry = self._stated(finding)
+        if entry is not None:
+            self._suppressed.setdefault(finding.fingerprint, entry)
+        return entry is not None
+
+    def is_unsure(self, labels: Collection[str]) -> bool:
+        """Whether what the baseline silences may hide what it brings to light: old findings, and uses of comments."""
+        if not any(entry.by == "baseline" for entry in self._suppressed.values()):
+            return False
+        codes = {rule.info.code for rule in self._rulebook.of_networks} & self._silencing.codes
+        found = [entry.finding for entry in self._suppressed.values()]
+        return self._comments.has_unused or self._silencing.known.has_more(found, codes, labels)
+
+    def recall(self, findings: Iterable[Finding]) -> None:
+        """Keeps those that the baseline holds of what there is without it."""
+        for finding in findings:
+            for each in _of_each_layer(finding):
+                if self._silencing.known.holds(each):
+                    entry = Suppressed(finding=each, reason="", by="baseline")
+                    self._suppressed.setdefault(each.fingerprint, entry)
+
     def _entry(self, finding: Finding) -> Suppressed | None:
+        if (stated := self._stated(finding)) is not None:
+            return stated
+        return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None
+
+    def _stated(self, finding: Finding) -> Suppressed | None:
         reason = self._comments.reason(finding)
         if reason is not None:
             return Suppressed(finding=finding, reason=reason, by="comment")
         for exemption in self._exemptions:
             if exemption.covers(finding):
                 return Suppressed(finding=finding, reason=exemption.reason, by="config")
-        if self._silencing.known.holds(finding):
-            return Suppressed(finding=finding, reason="", by="baseline")
         return None
 
     def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
         """What is wrong with the comments themselves, once everything else has been judged."""
         found = judge_mentions(self._comments.mentions(skipped), self._rulebook)
         return tuple(f for f in found if f.rule.code in self._silencing.codes and not self.silences(f))
+
+
+def _of_each_layer(finding: Finding) -> Iterator[Finding]:
+    """What a finding says of each layer that it joins; itself where it joins none."""
+    if not finding.layers:
+        yield finding
+    for layer, identity in zip(finding.layers, finding.identities, strict=True):
+        yield replace(finding, layer=layer, layers=(), identity=identity, identities=())

@@ -1,16 +1,19 @@
-"""Which batch is advised: one for the network, and only where an image then takes less time."""
+"""Which batch is advised: one plan for the network, and only where an image then takes less time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from convolutions import A100, RUNTIME, conv
+from msgspec.structs import replace
+from small_networks import checked, layer
 
-from convlint.engine.batches import Batches, sets_batch
-from convlint.engine.hits import Flaw, Hit
+from convlint.engine.batches import Batches, BatchPlan
+from convlint.engine.hits import Flaw, Hit, Price
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
@@ -48,10 +51,12 @@ def test_batch_advice_is_given_once_and_pays(tmp_path: Path) -> None:
     assert found[0].fix is not None
     N = int(found[0].fix.set["N"])
     assert 8 < N <= 16
-    before, after = _report(STAGE, tmp_path).time_us, _report(STAGE.replace("N: 8", f"N: {N}"), tmp_path).time_us
-    assert before is not None
-    assert after is not None
-    assert after / N < 0.95 * before / 8
+    totals = [_report(spec, tmp_path).total for spec in (STAGE, STAGE.replace("N: 8", f"N: {N}"))]
+    before, after = (0.0 if total is None else total.time_us or 0.0 for total in totals)
+    assert 0 < after / N < 0.95 * before / 8
+    assert found[0].fix.time_change_us == pytest.approx(after / N * 8 - before)  # of as many images as now
+    percent = round(100 * (after / N / (before / 8) - 1))
+    assert f"N={N} (time per image {percent} %" in found[0].fix.describe
 
 
 def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
@@ -67,19 +72,73 @@ def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
         assert "N=108" in finding.fix.describe
 
 
-RULE = load_rulebook().by_key["CL301"]
+# the first has a last wave of four tiles, the others fewer tiles than SMs
+TAIL = layer("tail", N=55, C=4096, H=16, W=16, K=256)
+FEW = [layer(f"few{number}", N=55, C=256, H=4, W=4, K=64) for number in range(2)]
+
+
+def test_all_findings_on_the_batch_of_a_network_share_one_plan() -> None:
+    """Where the rules look at other layers, and each of those would like another batch; one of them warns."""
+    result = checked(BUILTIN, TAIL + "".join(FEW), mode="inference")
+    found = {finding.rule.code: finding for finding in result.findings if finding.rule.code in ("CL204", "CL301")}
+    assert set(found) == {"CL204", "CL301"}
+    sets = [finding.fix.set for finding in found.values() if finding.fix is not None]
+    assert sets == [{"N": 54}, {"N": 54}]
+    assert len({finding.fix and finding.fix.time_change_us for finding in found.values()}) == 1
+    for finding in found.values():
+        assert (finding.lost_us, finding.lost_percent, finding.lost_alone_us, finding.advised) == (
+            None,
+            None,
+            None,
+            False,
+        )
+        assert finding.fix is not None
+        assert "N=54 (time per image -" in finding.fix.describe
+    assert (found["CL301"].layer, found["CL301"].layers) == (None, ("few0", "few1"))
+    # It is said of most layers there.
+    assert {code: finding.severity for code, finding in found.items()} == {"CL204": "info", "CL301": "warning"}
+    for entry in result.layers:  # another batch is no part of what advice saves
+        times = entry.times["a100"]
+        assert times is not None
+        assert times.after_us == times.time_us
+
+
+def test_a_batch_is_one_change_however_many_layers_join() -> None:
+    """What it changes is that of all layers together."""
+    one, two = (
+        next(f for f in checked(BUILTIN, layers, mode="inference").findings if f.rule.code == "CL204")
+        for layers in (TAIL, TAIL + TAIL.replace("tail", "other"))
+    )
+    assert one.fix is not None
+    assert two.fix is not None
+    assert two.layers == ("tail", "other")
+    assert two.fix.time_change_us == pytest.approx(2 * (one.fix.time_change_us or 0.0))
+    assert two.fix.describe == one.fix.describe
+
+
+RULE, OF_TILES = BUILTIN.by_key["CL301"], BUILTIN.by_key["CL201"]
+
+
+def hit(N: int = 0, other: int = 0, *, index: int = 0, rule: Any = RULE, severity: Severity = "warning") -> Hit:
+    """That asks for the batch `N`, or for `other` on the other side; with 0 for none."""
+    sets, others = ({"N": each} if each else {} for each in (N, other))
+    case = RULE.cases[-1]
+    flaw = Flaw(rule=rule, case=case, places=(), message="", set=sets, other=others)
+    return Hit(
+        flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a"), message="", sets=(flaw.set,),
+        other=flaw.other, severity=severity, price=Price(capacity_us=7.0),
+    )  # fmt: skip
+
+
+def batches(us_per_image: Mapping[int, float], now: int = 60, kinds: int = 1) -> Batches:
+    """Of a network that takes so long for an image at each batch, 100 us where nothing is said."""
+    layers = [ConvLayer(name=f"l{number}", N=now) for number in range(kinds)]
+    return Batches(layers, [None] * kinds, lambda _, N: us_per_image.get(N, 100.0) * N)
 
 
 def settled(us_per_image: Mapping[int, float], *wanted: int, now: int = 60, kinds: int = 1) -> Hit:
-    """Of a network that takes so long for an image at each batch, 100 us where nothing is said."""
-    layers = [ConvLayer(name=f"l{number}", N=now) for number in range(kinds)]
-    batches = Batches(layers, [None] * kinds, lambda _, N: us_per_image.get(N, 100.0) * N)
-    flaw = Flaw(rule=RULE, case=RULE.cases[-1], places=(), message="")
-    hit = Hit(
-        flaw=flaw, indices=(0,), names=("l0",), location=Location(path="a"), message="", sets=({"N": wanted[0]},),
-        other={}, severity="warning", batches=wanted,
-    )  # fmt: skip
-    return batches.settled(hit)
+    """The first of hits that each want another batch."""
+    return batches(us_per_image, now, kinds).settled([hit(N) for N in wanted])[0]
 
 
 @pytest.mark.parametrize(
@@ -97,9 +156,16 @@ def test_what_a_batch_must_gain(us_per_image: float, sets: dict[str, int], sever
     assert hit.flaw.case == RULE.cases[-1]
 
 
-@pytest.mark.parametrize(("best", "sets"), [(54, {"N": 54}), (53, {})])
-def test_six_batches_are_tried_on_each_side(best: int, sets: dict[str, int]) -> None:
-    assert settled({best: 50.0}, 59, 58, 57, 56, 55, 54, 53).sets == (sets,)
+@pytest.mark.parametrize(
+    ("wanted", "sets"),
+    [
+        ([50, 51, 52, 53, 54, 59], {"N": 59}),
+        ([50, 51, 52, 53, 54, 55, 59], {}),  # the seventh
+        ([50, 51, 52, 53, 54, 55, 59, 59], {"N": 59}),  # the most wanted come first
+    ],
+)
+def test_six_batches_are_tried_on_each_side(wanted: list[int], sets: dict[str, int]) -> None:
+    assert settled({59: 50.0}, *wanted).sets == (sets,)
 
 
 @pytest.mark.parametrize(("kinds", "N"), [(400, 64), (401, 65)])
@@ -141,28 +207,102 @@ def test_one_batch_on_each_side(us_per_image: dict[int, float], sets: dict[str, 
     assert (hit.sets, hit.other) == ((sets,), other)
 
 
+def test_a_batch_that_any_asks_for_is_the_plan_of_all() -> None:
+    """Also of those that found no batch of their own."""
+    found = batches({50: 90.0, 66: 80.0}).settled([hit(66), hit(50), hit()])
+    assert [(one.sets, one.other) for one in found] == [(({"N": 66},), {"N": 50})] * 3
+    found = batches({50: 90.0, 66: 80.0}).settled([hit(66, other=50)])
+    assert [(one.sets, one.other) for one in found] == [(({"N": 66},), {"N": 50})]
+    (alone,) = batches({}).settled([hit()])
+    assert (alone.sets, alone.other, alone.severity, alone.price.change_us) == (({},), {}, "info", None)
+
+
+@pytest.mark.parametrize(
+    ("asks", "sets", "other", "severity"),
+    [
+        (hit(66, rule=OF_TILES), {"N": 66}, {}, "warning"),
+        (hit(66, other=50, rule=OF_TILES), {"N": 66}, {"N": 50}, "warning"),
+        (hit(50, rule=OF_TILES), {}, {}, "info"),  # the plan is another one, and leaves its tiles as empty as before
+        (hit(68, rule=OF_TILES), {}, {}, "info"),
+        (hit(rule=OF_TILES), {}, {}, "info"),
+        (hit(68), {"N": 66}, {"N": 50}, "warning"),
+    ],
+)
+def test_what_fills_tiles_is_a_batch_that_the_rule_itself_asks_for(
+    asks: Hit, sets: dict[str, int], other: dict[str, int], severity: Severity
+) -> None:
+    found = batches({50: 90.0, 66: 80.0}).settled([asks, hit(66), hit(50)])[0]
+    assert (found.sets, found.other, found.severity) == ((sets,), other, severity)
+
+
+def test_what_a_batch_changes_is_the_time_of_as_many_images() -> None:
+    """And no share of what the layers' own fixes save; what waves leave empty is kept."""
+    assert settled({72: 80.0}, 72).price == Price(capacity_us=7.0, change_us=60 * (80.0 - 100.0))
+    assert settled({}, 72).price == Price(capacity_us=7.0)
+
+
+def test_a_plan() -> None:
+    network = batches({50: 90.0, 64: 80.0, 66: 99.9})
+    assert network.plan(60, [50, 66]) == BatchPlan((64, 50), 100.0, 80.0)  # the nearer first
+    assert network.plan(60, [66]) == BatchPlan((64,), 100.0, 80.0)
+    assert network.plan(60, []) == BatchPlan((), 100.0, 100.0)  # nobody asks
+
+
+@pytest.mark.parametrize(
+    ("indices", "severities", "left"),
+    [
+        ([[0, 1], [2]], ["warning", "warning"], ["warning", "info"]),
+        ([[0], [1, 2]], ["warning", "warning"], ["info", "warning"]),
+        ([[0], [1]], ["warning", "warning"], ["warning", "info"]),  # of equals the first
+        ([[0, 1], [2]], ["info", "warning"], ["info", "warning"]),
+        ([[0], [1, 2]], ["error", "warning"], ["error", "warning"]),
+        ([[0], [3]], ["warning", "warning"], ["warning", "warning"]),  # another network's batch
+    ],
+)
+def test_one_batch_is_one_warning(indices: list[list[int]], severities: list[Severity], left: list[Severity]) -> None:
+    layers = [ConvLayer(name=f"l{number}", N=60 if number < 3 else 8) for number in range(4)]
+    network = Batches(layers, [None] * 4, lambda _, N: 1.0 * N)
+    hits = [
+        hit(64, severity=severity)._replace(indices=tuple(each))
+        for each, severity in zip(indices, severities, strict=True)
+    ]
+    other = hit(rule=OF_TILES)._replace(sets=({"C": 64},), severity="warning")
+    other = other._replace(flaw=replace(other.flaw, set={"C": 64}))
+    assert [one.severity for one in network.one_warning([*hits, other])] == [*left, "warning"]
+
+
 def test_a_fix_of_something_else_is_left_alone() -> None:
-    batches = Batches([ConvLayer(name="a", N=60)], [None], lambda *_: pytest.fail("priced"))
-    flaw = Flaw(rule=RULE, case=RULE.cases[-1], places=(), message="")
-    hit = Hit(
-        flaw=flaw, indices=(0,), names=("a",), location=Location(path="a"), message="", sets=({"C": 64},), other={},
-        severity="warning",
-    )  # fmt: skip
-    assert batches.settled(hit) is hit
-    assert not sets_batch(hit)
-    assert sets_batch(hit._replace(sets=({"N": 64},)))
-    assert not sets_batch(hit._replace(sets=({"N": 64, "C": 64},)))
+    network = Batches([ConvLayer(name="a", N=60)], [None], lambda *_: pytest.fail("priced"))
+    for sets in ({"C": 64}, {"N": 64, "C": 64}):
+        made = hit(64)
+        made = made._replace(flaw=replace(made.flaw, set=sets), sets=(sets,))
+        assert network.settled([made]) == [made]
+        assert not made.sets_batch
+    assert hit(64).sets_batch
+    assert hit().sets_batch  # it would ask for another batch if one were good
 
 
 def test_equal_layers_are_one_kind_and_each_batch_has_its_own() -> None:
     sizes = [60, 60, 60, 8, None]
     layers = [ConvLayer(name=f"l{index}", N=N) for index, N in enumerate(sizes)]
     one, two = (estimate_layer(conv(K=K), A100, RUNTIME, "training") for K in (64, 128))
-    batches = Batches(layers, [one, two, one, one, one], lambda *_: 0.0)
-    hit = settled({}, 60)
-    assert batches.kinds(hit) == {0: 2, 1: 1}
-    assert batches.kinds(hit._replace(indices=(3,))) == {0: 1}  # of another batch, but of the kind that came first
-    assert batches.kinds(hit._replace(indices=(4,))) == {}
+    asked = []
+
+    def time_us(index: int, N: int) -> float:
+        asked.append((index, N))
+        return 1000.0 + index
+
+    network = Batches(layers, [one, two, one, one, one], time_us)
+    assert network.us_per_image(60, 64) == (2 * 1000.0 + 1001.0) / 64
+    assert network.us_per_image(8, 16) == 1000.0 / 16  # of another batch, but of the kind that came first
+    assert network.us_per_image(60, 64) == (2 * 1000.0 + 1001.0) / 64
+    assert asked == [(0, 64), (1, 64), (0, 16)]  # each once
+    assert network.settled([hit(index=4)])[0] == hit(index=4)  # whose batch is not known
+
+
+def _a_pass() -> Any:
+    """Equal to no other."""
+    return SimpleNamespace()
 
 
 @pytest.mark.parametrize("kinds", [400, 401, 1000, 3456])
@@ -172,16 +312,14 @@ def test_a_sample_gains_what_the_whole_network_gains(kinds: int) -> None:
     long_us = [1000.0 / (1 + number) for number in range(kinds)]
     gains = [0.0 if us > 10 else 0.2 for us in long_us]
     estimates = [
-        LayerEstimate(
-            passes={"fprop": SimpleNamespace()}, time_us=us * now, attainable_us=us, grade="A", basis="assumed"
-        )  # type: ignore[dict-item]
+        LayerEstimate(passes={"fprop": _a_pass()}, time_us=us * now, unquantized_us=us, basis="assumed")
         for us in long_us
     ]
-    batches = Batches(
+    network = Batches(
         [ConvLayer(name=f"l{number}", N=now) for number in range(kinds)], estimates,
         lambda index, N: N * long_us[index] * (1 - gains[index] if better == N else 1),
     )  # fmt: skip
     whole = sum(us * (1 - gain) for us, gain in zip(long_us, gains, strict=True)) / sum(long_us)
-    present, then = batches._us_per_image(now, now), batches._us_per_image(now, better)
+    present, then = network.us_per_image(now, now), network.us_per_image(now, better)
     assert present == pytest.approx(sum(long_us))
     assert then / present == pytest.approx(whole, abs=0.01)

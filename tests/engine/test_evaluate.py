@@ -75,6 +75,23 @@ def test_a_rule_that_divides_by_zero_is_a_defect_of_the_rule(tmp_path: Path) -> 
     with pytest.raises(RuleError, match="divides by zero") as caught:
         checked(rules, layer("a"))
     assert caught.value.path.endswith("0.yaml")
+    assert (caught.value.line, caught.value.column) == (5, 8)
+
+
+@pytest.mark.parametrize(
+    ("parts", "place"),
+    [
+        ({"fix": '{ describe: d, set: { C: "0 - K" } }'}, (10, 6)),
+        ({"variants": '[ { when: C == 64, fix: { describe: d, set: { C: "0 - K" } } } ]'}, (10, 11)),
+        ({"fix": '{ describe: d, set: { groups: "3" } }'}, (10, 6)),
+    ],
+)
+def test_a_fix_that_no_layer_can_have_is_pointed_at(
+    parts: dict[str, str], place: tuple[int, int], tmp_path: Path
+) -> None:
+    with pytest.raises(RuleError, match="sets ") as caught:
+        checked(rulebook(tmp_path, parts), layer("a"))
+    assert (caught.value.line, caught.value.column) == place
 
 
 @pytest.mark.parametrize(
@@ -116,7 +133,7 @@ def test_the_first_variant_that_holds_speaks(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_layers_are_equal_but_for_where_they_stand(field: str, value: object, same: bool) -> None:
     one = ConvLayer(name="a", C=3)
-    other = replace(one, **{field: value})  # type: ignore[arg-type]
+    other = replace(one, **{field: value})
     assert (layer_identity(one) == layer_identity(other)) is same
 
 

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 from layer_facts import facts
-from small_networks import rulebook
+from small_networks import checked, layer, rulebook
 
 from convlint.engine.hits import COUNT, LAYERS, Flaw, holds
-from convlint.rulebook.expr import compile_expr
+from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.rulebook.expr import ExprError, compile_expr
 
 LAYER = "name: a, N: 8, C: 62, H: 28, W: 28, K: 60, R: 3, S: 3, padding: 1, dtype: fp16"
 
 
-def flaw(folder: Path, layer: str = LAYER, **parts: str) -> Flaw:
+def flaw(folder: Path, written: str = LAYER, **parts: str) -> Flaw:
     (rule,) = rulebook(folder, {"check": "C == 1", **parts}).rules
-    return Flaw.of(rule, rule.cases[-1], facts(layer))
+    return Flaw.of(rule, rule.cases[-1], facts(written))
 
 
 def fix(new: str, other: str = "", describe: str = "d") -> dict[str, str]:
@@ -31,7 +32,7 @@ def fix(new: str, other: str = "", describe: str = "d") -> dict[str, str]:
         ("C: '62'", {}),  # what is there already
         ("C: '64', K: '60'", {"C": 64}),
         ("C: '0'", {}),  # there is none
-        ("C: '0 - 1'", {}),  # no layer can have it
+        ("C: 'C * 1000000000'", {}),  # larger than any layer may be
         ("PadH: '0'", {"PadH": 0, "PadH_end": 0}),  # a padding may well be none
         ("PadH: '2'", {"PadH": 2, "PadH_end": 2}),
         ("bias: 'false'", {"bias": False}),  # not known, so that it changes
@@ -72,6 +73,37 @@ def test_of_two_good_values_the_nearer_is_set(
 ) -> None:
     made = flaw(tmp_path, **fix(new, other))
     assert (made.set, made.other) == (sets, others)
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        ("C: '0 - 1'", "sets C to -1, which no layer can have"),
+        ("groups: '7'", "sets groups=7, but groups=7 must divide C=62 and K=60"),
+        ("PadH: '0', PadH_end: '0', R: '40'", "which leaves no output"),
+    ],
+)
+def test_a_rule_that_asks_for_what_no_layer_can_be_is_wrong(new: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ExprError) as caught:
+        flaw(tmp_path, **fix(new))
+    assert problem in caught.value.message
+    with pytest.raises(ExprError):
+        flaw(tmp_path, **fix("C: '64'", new.replace("R: '40'", "R: '41'")))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sets"),
+    [
+        ({"H": 3, "W": 3, "padding": 0}, {}),  # both computed sizes are negative
+        ({"H": 3, "W": 3, "padding": [0, 6]}, {"Q": 7}),
+        ({"H": 9, "W": 9, "padding": 0}, {"P": 1, "Q": 1}),
+    ],
+)
+def test_our_own_rules_ask_no_layer_for_a_negative_size(sizes: dict[str, Any], sets: dict[str, int]) -> None:
+    rules = Rulebook([load_rulebook().by_key["CL001"]])
+    (finding,) = checked(rules, layer("a", kernel_size=9, P=5, Q=5, **sizes)).findings
+    assert finding.fix is not None
+    assert finding.fix.set == sets
 
 
 def test_what_a_fix_says_has_the_new_values(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from small_networks import checked, codes, layer, rulebook
 
-from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit, Loss
+from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
 from convlint.engine.join import joined
 from convlint.model.location import Location
 from convlint.report import Scalar, Severity
@@ -16,15 +17,22 @@ from convlint.rulebook.book import load_rulebook
 ALIGNMENT = load_rulebook().by_key["CL102"]  # joins infos
 
 
-def hit(index: int, *, severity: Severity = "info", words: str = "w", loss: float | None = None, C: int = 64) -> Hit:
-    sets: dict[str, Scalar] = {"C": C}
+def hit(
+    index: int,
+    *,
+    severity: Severity = "info",
+    words: str = "w",
+    price: Price = UNPRICED,
+    sets: Mapping[str, Scalar] | None = None,
+) -> Hit:
+    sets = sets or {"C": 64}
     flaw = Flaw(
         rule=ALIGNMENT, case=ALIGNMENT.cases[-1], places=(), message="m", describe=words, set=sets, join=True,
         join_message=f"{COUNT}: {LAYERS}",
     )  # fmt: skip
     return Hit(
         flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a", line=index), message="m",
-        sets=(sets,), other={}, severity=severity, loss=None if loss is None else Loss(((index, loss),), (-loss,)),
+        sets=(sets,), other={}, severity=severity, identities=(("CL102", "a", f"l{index}", "a100", 1),), price=price,
     )  # fmt: skip
 
 
@@ -43,16 +51,51 @@ def test_infos_are_joined_and_warnings_keep_their_lines(hits: list[Hit], message
     assert [one.message for one in joined(hits, {})] == messages
 
 
-def test_what_is_joined_keeps_each_layers_fix_and_loss() -> None:
-    (one,) = joined([hit(0, loss=2.0, C=64), hit(3, loss=1.5, C=72)], {})
+def test_what_is_joined_keeps_each_layers_fix_and_identity() -> None:
+    (one,) = joined([hit(0), hit(3, sets={"C": 72})], {})
     assert (one.indices, one.names, one.sets) == ((0, 3), ("l0", "l3"), ({"C": 64}, {"C": 72}))
-    assert one.loss == Loss(((0, 2.0), (3, 1.5)), (-2.0, -1.5))
+    assert one.identities == (("CL102", "a", "l0", "a100", 1), ("CL102", "a", "l3", "a100", 1))
     assert (one.severity, one.location.line) == ("info", 0)
 
 
-def test_a_loss_that_one_layer_cannot_tell_is_none() -> None:
-    (one,) = joined([hit(0, loss=2.0), hit(3)], {})
-    assert one.loss is None
+@pytest.mark.parametrize(
+    ("prices", "whole"),
+    [
+        (
+            [Price(lost_us=2.0, alone_us=1.0, capacity_us=8.0, change_us=-1.0), Price(1.5, 0.5, 4.0, 0.25)],
+            Price(lost_us=3.5, alone_us=1.5, capacity_us=12.0, change_us=-0.75),
+        ),
+        ([Price(lost_us=2.0, alone_us=1.0), UNPRICED], UNPRICED),  # of one it is not known
+        ([Price(lost_us=2.0, capacity_us=1.0), Price(lost_us=1.0)], Price(lost_us=3.0)),
+        ([Price(advised=True), Price()], Price(advised=True)),
+        ([Price(), Price()], Price()),
+        (
+            [Price(pays_with=("CL401",)), Price(pays_with=("CL104", "CL401")), Price()],
+            Price(pays_with=("CL104", "CL401")),
+        ),
+    ],
+)
+def test_what_is_joined_costs_what_its_layers_cost(prices: list[Price], whole: Price) -> None:
+    (one,) = joined([hit(index, price=price) for index, price in enumerate(prices)], {})
+    assert one.price == whole
+
+
+def test_another_batch_is_one_change_for_all_layers() -> None:
+    """Where what each layer leaves empty is its own."""
+    price = Price(capacity_us=2.0, change_us=-7.0)
+    (one,) = joined([hit(index, price=price, sets={"N": 54}) for index in range(3)], {})
+    assert one.price == Price(capacity_us=6.0, change_us=-7.0)
+    (other,) = joined([hit(index, price=price) for index in range(3)], {})
+    assert other.price == Price(capacity_us=6.0, change_us=-21.0)
+
+
+def test_layers_that_the_batch_does_not_help_keep_their_own_line() -> None:
+    """What fills the tiles of one layer need not fill those of another: a multiple of 64 is N times its own map."""
+    hits = [hit(0, sets={"N": 64}), hit(1, sets={"N": 64}), hit(2, sets={"N": 72})]
+    hits.append(hits[0]._replace(indices=(3,), names=("l3",), sets=({},)))  # its own batch is not that of the plan
+    assert [(one.names, one.sets[0]) for one in joined(hits, {})] == [
+        (("l0", "l1"), {"N": 64}), (("l2",), {"N": 72}), (("l3",), {}),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -119,30 +162,7 @@ def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> Non
         {"check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }', "fix": fix,
          "join": '{ share: info, message: "{layers}" }'},
     )  # fmt: skip
-    dear, cheap = layer("dear", C=62, N=256, H=56, W=56), [layer(f"l{i}", C=62, N=1, H=4, W=4) for i in range(3)]
-    network = dear + layer("sound", C=512, K=512, N=64, H=56, W=56) + "".join(cheap)
+    dear, cheap = layer("dear", C=62, N=256, H=56, W=56), [layer(f"l{i}", C=510, K=2048) for i in range(3)]
+    network = dear + layer("sound", C=512, K=512) + "".join(cheap)  # the cheap lose 3 % of their time
     found = [(f.message, f.severity, f.layers) for f in checked(rules, network).findings]
     assert found == [("m", "warning", ()), ("l0, l1, l2", "info", ("l0", "l1", "l2"))]
-
-
-@pytest.mark.parametrize(
-    ("wants", "batches", "N"),
-    [
-        ([54, 108, 54], (54, 108), 54),
-        ([72, 64, 80], (64, 72, 80), 72),  # the one in the middle serves most
-        ([64, 72], (64, 72), 72),
-    ],
-)
-def test_a_network_has_one_batch(wants: list[int], batches: tuple[int, ...], N: int) -> None:
-    hits = [hit(index)._replace(sets=({"N": want},)) for index, want in enumerate(wants)]
-    (one,) = joined(hits, {})
-    assert (one.batches, one.sets) == (batches, ({"N": N},) * len(wants))
-
-
-@pytest.mark.parametrize(("wants", "loss"), [([54, 54], Loss(((0, 2.0), (1, 1.5)), (-2.0, -1.5))), ([54, 108], None)])
-def test_a_price_holds_for_the_batch_that_it_was_worked_out_for(wants: list[int], loss: Loss | None) -> None:
-    hits = [
-        hit(index, loss=us)._replace(sets=({"N": N},))
-        for index, (N, us) in enumerate(zip(wants, (2.0, 1.5), strict=True))
-    ]
-    assert joined(hits, {})[0].loss == loss

@@ -5,36 +5,70 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from convlint.engine.severity import by_batch, by_price, joins, overridden, stated
+from convlint.engine.hits import Flaw
+from convlint.engine.severity import Weight, by_batch, decided, joins, overridden, stated
+from convlint.model.layer import ConvLayer
 from convlint.report import Severity
-from convlint.rulebook.rule import Case, Template
+from convlint.rulebook.book import load_rulebook
+
+RULE = load_rulebook().by_key["CL102"]
+LOST = Weight(share=0.02, layer=0.05, rule=0.02)  # just enough
+NOT_LOST = Weight(share=0.0, layer=0.0, rule=0.0)
+# Pays just enough for tiles, and its fix widens by just as much as it may, adds work and no time.
+EMPTY = Weight(
+    share=0.0, layer=0.0, rule=0.0, capacity=0.10, capacity_network=0.02, time_added=0.0, work_added=0.01, widened=0.5
+)
 
 
 @pytest.mark.parametrize(
-    ("stated", "lost_us", "lost_percent", "layer_share", "decided"),
+    ("weight", "severity"),
     [
-        ("warning", 1.0, 0.5, 0.05, "warning"),  # both thresholds met exactly
-        ("warning", 1.0, 0.499, 0.9, "info"),
-        ("warning", 1.0, 99.0, 0.0499, "info"),
-        ("warning", 1.0, 0.501, 0.0501, "warning"),
-        ("warning", 1.0, None, 0.05, "warning"),  # the network's time is not known: the layer's alone decides
-        ("warning", 1.0, None, 0.0499, "info"),
-        ("warning", 1.0, 99.0, None, "info"),
-        ("warning", 0.0, 0.0, 0.0, "info"),
-        ("warning", None, None, None, "warning"),  # what cannot be priced stands
-        ("error", 0.0, 0.0, 0.0, "error"),
-        ("info", 1e9, 99.0, 0.99, "info"),
+        (LOST, "warning"),
+        (LOST._replace(share=0.0199), "info"),
+        (LOST._replace(layer=0.0499), "info"),
+        (LOST._replace(rule=0.0199), "info"),
+        (LOST._replace(share=0.0199, layer=1.0, rule=1.0), "info"),  # one that is missed is not made up for
+        (LOST._replace(share=1.0, layer=0.0499, rule=1.0), "info"),
+        (LOST._replace(share=1.0, layer=1.0, rule=0.0199), "info"),
+        (LOST._replace(time_added=0.1, widened=3.0), "warning"),  # what its fix does alone matters to capacity
+        (NOT_LOST, "info"),
+        (None, "info"),  # the time is not predictable
     ],
 )
-def test_price(
-    stated: Severity, lost_us: float | None, lost_percent: float | None, layer_share: float | None, decided: Severity
-) -> None:
-    assert by_price(stated, lost_us, lost_percent, layer_share) == decided
+def test_what_a_warning_must_lose(weight: Weight | None, severity: Severity) -> None:
+    assert decided("warning", weight) == severity
 
 
 @pytest.mark.parametrize(
-    ("stated", "best", "decided"),
+    ("weight", "severity"),
+    [
+        (EMPTY, "warning"),
+        (EMPTY._replace(capacity=0.0999), "info"),
+        (EMPTY._replace(capacity_network=0.0199), "info"),
+        (EMPTY._replace(widened=0.5001), "info"),
+        (EMPTY._replace(time_added=-0.1), "warning"),
+        (EMPTY._replace(time_added=1e-9), "info"),  # a fix that is priced as slower is no warning
+        (EMPTY._replace(time_added=0.05, work_added=0.3), "info"),  # however much work it adds
+        (EMPTY._replace(work_added=0.0), "info"),  # nothing more is done in that time
+        (EMPTY._replace(work_added=-0.1, time_added=-0.2), "info"),
+        (EMPTY._replace(capacity=0.9, capacity_network=0.9, time_added=0.0001), "info"),
+        (EMPTY._replace(share=0.02, layer=0.05, rule=0.02, time_added=0.1), "warning"),  # by what it loses
+    ],
+)
+def test_what_capacity_a_warning_must_waste(weight: Weight, severity: Severity) -> None:
+    assert decided("warning", weight) == severity
+
+
+@pytest.mark.parametrize("weight", [LOST, EMPTY, NOT_LOST, None])
+@pytest.mark.parametrize("severity", ["error", "info"])
+def test_errors_and_infos_stand_whatever_they_cost(severity: Severity, weight: Weight | None) -> None:
+    assert decided(severity, weight) == severity
+
+
+@pytest.mark.parametrize(
+    ("severity", "best", "left"),
     [
         ("warning", 95.0, "warning"),
         ("warning", 95.01, "info"),
@@ -42,10 +76,11 @@ def test_price(
         ("warning", 100.0, "info"),
         ("error", 94.0, "error"),
         ("error", 99.0, "info"),
+        ("info", 50.0, "info"),
     ],
 )
-def test_batch(stated: Severity, best: float, decided: Severity) -> None:
-    assert by_batch(stated, 100.0, best) == decided
+def test_batch(severity: Severity, best: float, left: Severity) -> None:
+    assert by_batch(severity, 100.0, best) == left
 
 
 @pytest.mark.parametrize(
@@ -60,13 +95,30 @@ def test_which_severities_join(share: Any, severity: Severity, said_together: bo
     assert joins(share, severity) is said_together
 
 
-@pytest.mark.parametrize("severity", ["error", "warning", "info"])
-def test_what_the_rule_states_comes_first(severity: Severity) -> None:
-    case = Case(when=None, severity=severity, message=Template(()), at=(), fix=None)
-    assert stated(case) == severity
+STATED, ASSUMED = (ConvLayer(name="a", dtype_stated=stated) for stated in (True, False))
 
 
-@pytest.mark.parametrize("decided", ["error", "warning", "info"])
+@pytest.mark.parametrize(
+    ("severity", "loss", "layer", "says"),
+    [
+        *((severity, loss, layer, severity) for severity in ("error", "warning", "info") for loss in ("fix", "none")
+          for layer in (None, STATED)),
+        ("warning", "fix", ASSUMED, "info"),  # it may run as another dtype, so that nothing is lost for certain
+        ("warning", "tile", ASSUMED, "info"),
+        ("warning", "wave", ASSUMED, "info"),
+        ("warning", "none", ASSUMED, "warning"),  # no matter of time
+        ("error", "fix", ASSUMED, "error"),
+        ("info", "fix", ASSUMED, "info"),
+    ],
+)  # fmt: skip
+def test_what_the_rule_states_comes_first(
+    severity: Severity, loss: Any, layer: ConvLayer | None, says: Severity
+) -> None:
+    case = replace(RULE.cases[-1], severity=severity)
+    assert stated(Flaw(rule=replace(RULE, loss=loss), case=case, places=(), message="m"), layer) == says
+
+
+@pytest.mark.parametrize("before", ["error", "warning", "info"])
 @pytest.mark.parametrize("wanted", ["error", "warning", "info"])
-def test_the_user_has_the_last_word(decided: Severity, wanted: Severity) -> None:
-    assert overridden(decided, wanted) == wanted
+def test_the_user_has_the_last_word(before: Severity, wanted: Severity) -> None:
+    assert overridden(before, wanted) == wanted

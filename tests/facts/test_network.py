@@ -57,6 +57,34 @@ def test_on_tensor_cores(layers: tuple[str, ...], gpu: str, on_tensor_cores: obj
     assert facts(*named, gpu=gpu)["network"].on_tensor_cores is on_tensor_cores
 
 
+LINE = "kernel_size: 1, K: 8"
+NET = (
+    f"name: stem, C: 8, H: 4, W: 4, {LINE}", f"name: a1, input: stem, {LINE}", f"name: a2, input: a1, {LINE}",
+    f"name: b1, input: stem, {LINE}", "name: cat, op: concat, inputs: [a2, b1]", f"name: last, input: cat, {LINE}",
+    f"name: alone, C: 8, H: 4, W: 4, {LINE}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "beside"),
+    [
+        ("stem", 9, []), ("a1", 9, ["b1"]), ("a2", 9, ["b1"]), ("b1", 9, ["a1", "a2"]), ("b1", 1, ["a1"]),
+        ("last", 9, []), ("alone", 9, []),
+    ],
+)  # fmt: skip
+def test_what_neither_feeds_a_layer_nor_reads_it(name: str, most: int, beside: list[str]) -> None:
+    whole = facts(*NET).context.whole
+    assert whole is not None
+    (layer,) = (layer for layer in whole.layers if layer.name == name)
+    assert whole.beside(layer, most) == beside
+
+
+def test_a_layer_of_another_network_is_beside_none() -> None:
+    whole = facts(*NET).context.whole
+    assert whole is not None
+    assert whole.beside(facts(NET[0]).layer, 9) == []
+
+
 @pytest.mark.parametrize(("names", "text"), [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more")])
 def test_shortened(names: list[str], text: str) -> None:
     assert shortened(names, 2) == text

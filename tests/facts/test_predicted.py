@@ -75,6 +75,29 @@ def test_wgrad_of_few_channels_is_one_gemm_over_all_taps() -> None:
     assert facts(WIDE)["wgrad_per_tap"] is True
 
 
+BRANCH = "K: 64, kernel_size: 1, input: stem"
+STEM = "name: stem, C: 16, H: 28, W: 28, K: 16, kernel_size: 1"
+
+
+@pytest.mark.parametrize(
+    ("layers", "names"),
+    [
+        ([STEM, f"name: a, {BRANCH}"], ""),
+        ([STEM, f"name: a, {BRANCH}", f"name: b, {BRANCH}"], "a"),
+        ([STEM, *(f"name: {name}, {BRANCH}" for name in "abcd")], "a, b, c"),
+        ([STEM, *(f"name: {name}, {BRANCH}" for name in "abcde")], "a, b, c and others"),
+        ([STEM, f"name: a, {BRANCH}", "name: b, K: 64, kernel_size: 1"], ""),  # one feeds the other
+        ([STEM, f"name: a, {BRANCH}", f"name: b, {BRANCH}", "name: c, input: b, K: 8, kernel_size: 1"], "a"),
+        # two networks in one file have nothing to do with each other
+        ([STEM, f"name: a, {BRANCH}", STEM.replace("stem", "two"), "name: b, K: 8, kernel_size: 1, input: two"], ""),
+        ([STEM], ""),
+    ],
+)
+def test_layers_on_other_branches(layers: list[str], names: str) -> None:
+    found = facts(*layers)
+    assert (found["has_branches"], found["on_branches"]) == (bool(names), names)
+
+
 def test_without_a_prediction_all_is_unknown() -> None:
     found = facts("C: 64, K: 64, R: 3, S: 3")
     for name in ("fprop", "tiles_worst", "waves_worst", "tile", "batch_below", "batch_to_fill", "layer_percent"):

@@ -22,6 +22,11 @@ from convlint.facts.unknown import UNKNOWN
             "framework: pytorch",
             {"cuda_dropped": UNKNOWN, "cudnn_too_old": UNKNOWN, "framework_dropped": UNKNOWN},
         ),
+        (
+            "b200",
+            "cudnn_benchmark: true, framework_version: '2.6'",  # PyTorch's, whose setting it is
+            {"framework_too_old": True, "framework_first": "2.7"},
+        ),
     ],
 )
 def test_versions(gpu: str, runtime: str, expected: dict[str, Any]) -> None:

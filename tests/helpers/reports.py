@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec.structs import replace
+
 from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.location import Location
@@ -67,6 +69,22 @@ FEW_OUTPUTS = RuleInfo(
     severity="info",
     rationale="The tile is at least 64 wide in gemm.N, which is K for fprop and wgrad.",
     source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
+)
+LAYOUT = RuleInfo(
+    code="CL401",
+    name="prefer-nhwc",
+    title="NCHW on Tensor Cores",
+    severity="warning",
+    rationale="Tensor Core kernels read channels side by side, as NHWC stores them.",
+    source=Source(document=GUIDE, section="4.1 Tensor Layouts In Memory"),
+)
+TILES = RuleInfo(
+    code="CL203",
+    name="tile-quantization",
+    title="Tiles are partly empty",
+    severity="warning",
+    rationale="Where the output matrix ends inside a tile, the rest of that tile is computed and thrown away.",
+    source=Source(document=GUIDE, section="4.3 Quantization Effects"),
 )
 RULES = (MISMATCH, ALIGNMENT, FIRST_LAYER, FEW_OUTPUTS, AUTOTUNE)
 
@@ -204,6 +222,43 @@ def rendered(name: str, report: Report, **style: Any) -> str:
 def priced(**prices: Any) -> Finding:
     """A finding with these prices; what is not given is unknown."""
     return finding(ALIGNMENT, "C=62 should be a multiple of 8 for fp16", at(6, "62"), "conv2", **prices)
+
+
+def priced_report() -> Report:
+    """Each way in which a finding can be priced, in NCHW, beside a spec of the other mode."""
+    report = full_report(errors=(), skipped=(), suppressed=())
+    stem, conv2, conv3, *_ = report.findings
+    layout = finding(
+        LAYOUT, "NCHW in 4 layers: the library transposes tensors for the Tensor Cores", at(3, "NHWC"), layers=LAYERS,
+        advised=True, lost_us=96.0, lost_alone_us=80.5, lost_percent=2.95,
+        fix=Fix(describe="memory_format=torch.channels_last", safety="safe", set={}, time_change_us=-80.5),
+    )  # fmt: skip
+    mostly = replace(stem, lost_alone_us=4.0, pays_with=("CL401",), fix=_changing(stem, -4.0))
+    only = replace(conv2, lost_alone_us=0.0, pays_with=("CL401",), fix=_changing(conv2, 0.0))
+    both = finding(
+        TILES, "only 50 % of its 128x128 tiles is useful work", at(7, "64"), "conv3",
+        advised=True, lost_us=33.0, lost_alone_us=33.0, lost_percent=1.02, lost_capacity_us=405.5,
+        fix=Fix(describe="use K=128", safety="unsafe", set={"K": 128}, time_change_us=-33.0),
+    )  # fmt: skip
+    beside = replace(conv3, severity="info", lost_us=0.0, lost_alone_us=9.0, fix=_changing(conv3, -9.0))
+    capacity = finding(
+        TILES, "only 33 % of its 128x64 tiles is useful work", at(8, "21"), "head",
+        severity="info", lost_us=0.0, lost_alone_us=0.0, lost_capacity_us=120.5,
+        fix=Fix(describe="use K=64", safety="unsafe", set={"K": 64}, time_change_us=2.5),
+    )  # fmt: skip
+    unpriced = finding(FEW_OUTPUTS, "K=21 is few", at(8, "21"), "head", lost_capacity_us=120.5)
+    return replace(
+        report,
+        findings=(mostly, layout, only, both, beside, capacity, unpriced),
+        layers=tuple(replace(entry, layer=replace(entry.layer, layout="NCHW")) for entry in report.layers),
+        sources={"nets/spec.yaml": tuple(line.replace("NHWC", "NCHW") for line in LINES)},
+        totals=(*report.totals, total("a100", layer_times(610.0, 610.0, 580.0), "inference")),
+    )
+
+
+def _changing(one: Finding, time_change_us: float) -> Fix:
+    assert one.fix is not None
+    return replace(one.fix, time_change_us=time_change_us)
 
 
 def total(gpu: str, times: LayerTimes | None, mode: Mode = "training") -> Total:

@@ -6,7 +6,7 @@ import pytest
 
 from convlint.cli.options import named_inputs
 from convlint.errors import InputFault
-from convlint.readers.input_shapes import by_name, parse_shape, parse_shapes
+from convlint.readers.input_shapes import by_name, parse_shape, parse_shapes, states_fp32
 
 
 def test_unnamed_inputs_are_kept_in_order():
@@ -44,3 +44,16 @@ def test_what_is_no_shape_is_refused(text):
 def test_a_batch_that_contradicts_the_shape_is_refused():
     with pytest.raises(InputFault, match="write N"):
         parse_shapes("8x3x64x64", 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("8x3x64x64", False), ("8x3x64x64:fp32", True), ("8x3x64x64:torch.float32", True), ("Nx3x8x8: Float ", True),
+        ("8x3x64x64:channels_last:fp32", True), ("8x3x64x64:fp16", False), ("8x4:int64,8x3x64x64:fp32", True),
+        ("8x3x64x64:fp64", False), ("", False),
+        ("net.inputs:fp32", False), ("N.x:float", False),  # functions that make inputs, whatever their names
+    ],
+)  # fmt: skip
+def test_whether_an_input_is_said_to_be_fp32(text, stated):
+    assert states_fp32(text) is stated

@@ -22,7 +22,7 @@ def test_github_annotation() -> None:
         "file": "nets/spec.yaml", "line": "5", "endLine": "5", "col": "22", "endColumn": "23",
         "title": "CL103 first-layer-channels",
     }  # fmt: skip
-    assert commands[2][2].split("\n")[1] == "Lost: 210 us, 2.3 % of the network"
+    assert commands[2][2].split("\n")[1] == "Lost: 210 us, 6.5 % of the convolutions"
     assert commands[-1][0] == "notice"
 
 

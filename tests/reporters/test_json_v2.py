@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import json
 
-from reports import full_report, rendered
+from msgspec.structs import replace
+from reports import full_report, layer_times, priced, rendered, total
 
 from convlint.model.layer import ConvLayer
-from convlint.report import LayerReport
+from convlint.report import LayerReport, fingerprint
+
+PLAIN = layer_times(50.0, 50.0, 49.0)
 
 
 def test_json_keys_are_the_contracts() -> None:
     document = json.loads(rendered("json", full_report()))
     assert list(document) == [
-        "schema_version", "convlint", "complete", "targets", "mode", "summary", "layers", "findings", "skipped",
-        "suppressed", "errors",
+        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "layers", "findings",
+        "skipped", "suppressed", "errors",
     ]  # fmt: skip
+    assert document["schema_version"] == 2
+    comes_to = {"grade": "C", "time_us": 3250.0, "lost_us": 258.25, "time_after_us": 2991.75}
     assert document["summary"] == {
-        "files": 2, "layers": 4, "errors": 1, "warnings": 4, "infos": 1, "skipped": 3, "grade": "C",
-        "time_us": 9102.5, "lost_us": 258.25,
+        "files": 2, "layers": 4, "errors": 1, "warnings": 4, "infos": 1, "skipped": 3, **comes_to,
     }  # fmt: skip
+    assert list(document["summary"])[-4:] == list(comes_to)
+    assert document["totals"] == [{"gpu": "a100", "mode": "training", **comes_to}]
     assert list(document["layers"][0]) == [
         "name", "path", "line", "column", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW",
         "DilH", "DilW", "groups", "dtype", "layout", "estimates",
     ]  # fmt: skip
     (estimate,) = document["layers"][0]["estimates"]
-    assert list(estimate) == ["gpu", "grade", "time_us", "basis", "passes"]
+    assert {key: value for key, value in estimate.items() if key != "passes"} == {
+        "gpu": "a100", "grade": "C", "time_us": 812.5, "time_after_us": 602.25, "ideal_us": 500.0, "basis": "measured",
+    }  # fmt: skip
+    assert list(estimate) == ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "passes"]
     assert list(estimate["passes"]) == ["fprop", "wgrad"]
     assert estimate["passes"]["fprop"] == {
         "gemm": {"M": 3211264, "N": 64, "K": 147, "batch": 1}, "flops": 60423143424, "bytes": 488000000,
@@ -35,13 +44,19 @@ def test_json_keys_are_the_contracts() -> None:
     assert document["findings"][0] == {
         "code": "CL103", "name": "first-layer-channels", "severity": "warning",
         "message": "C=3 leaves most of each vector empty; C=4 has its own kernels", "layer": "stem",
-        "path": "nets/spec.yaml", "line": 5, "column": 22, "end_line": 5, "end_column": 23, "gpu": None,
-        "lost_us": 210.25, "lost_percent": 2.31,
+        "layers": [], "path": "nets/spec.yaml", "line": 5, "column": 22, "end_line": 5, "end_column": 23, "gpu": None,
+        "advised": True, "lost_us": 210.25, "lost_alone_us": 210.25, "lost_capacity_us": None, "lost_percent": 6.47,
+        "pays_with": [],
         "fix": {"describe": "use C=4, zero-filled", "safety": "safe", "set": {"C": 4}, "time_change_us": -210.25},
         "source": {"document": "convolutional-layers-guide", "section": "4.4.3 Channels In And Out"},
-        "fingerprint": "CL103-stem",
+        "fingerprint": full_report().findings[0].fingerprint, "fingerprints": [],
     }  # fmt: skip
-    assert document["findings"][4]["layer"] is None
+    keys = (
+        "code name severity message layer layers path line column end_line end_column gpu advised lost_us "
+        "lost_alone_us lost_capacity_us lost_percent pays_with fix source fingerprint fingerprints"
+    )
+    assert [list(finding) for finding in document["findings"]] == [keys.split()] * 6
+    assert document["findings"][5]["lost_capacity_us"] == 120.5
     assert document["findings"][5]["fix"] is None
     assert document["skipped"][0] == {"code": "CL402", "layer": "conv2", "path": "nets/spec.yaml", "needs": ["dtype"]}
     assert document["suppressed"][0] == {
@@ -53,15 +68,52 @@ def test_json_keys_are_the_contracts() -> None:
     assert document["complete"] is False
 
 
+def test_json_of_a_finding_that_joins_layers() -> None:
+    """Its fingerprints are those of its layers, in their order."""
+    joined = full_report().findings[4]
+    document = json.loads(rendered("json", full_report(findings=(replace(joined, pays_with=("CL102", "CL106")),))))
+    (found,) = document["findings"]
+    assert found["layer"] is None
+    assert found["layers"] == ["stem", "conv2", "conv3", "head"]
+    assert found["pays_with"] == ["CL102", "CL106"]
+    assert found["fingerprint"] == joined.fingerprint
+    assert found["fingerprints"] == [fingerprint(identity) for identity in joined.identities]
+    assert len({found["fingerprint"], *found["fingerprints"]}) == 5
+
+
+def test_json_has_a_total_for_each_target_and_mode() -> None:
+    training, inference = total("a100", layer_times(100.0, 80.0, 76.0)), total("a100", PLAIN, "inference")
+    report = full_report(total=training, totals=(training, inference, total("t4", None)))
+    document = json.loads(rendered("json", report))
+    assert document["totals"] == [
+        {
+            "gpu": "a100", "mode": "training", "grade": "B", "time_us": 100.0, "lost_us": 20.0, "time_after_us": 80.0,
+        },
+        {
+            "gpu": "a100", "mode": "inference", "grade": "A", "time_us": 50.0, "lost_us": 0.0, "time_after_us": 50.0,
+        },
+        {
+            "gpu": "t4", "mode": "training", "grade": None, "time_us": None, "lost_us": None, "time_after_us": None,
+        },
+    ]  # fmt: skip
+    assert document["summary"]["time_us"] == 100.0
+
+
 def test_json_of_what_is_unknown() -> None:
     bare = LayerReport(layer=ConvLayer(name="x", path="m", PadH=None, PadW=None), estimates={"a100": None})
-    report = full_report(layers=(bare,), grade=None, time_us=None, lost_us=float("nan"))
+    report = full_report(layers=(bare,), total=total("a100", None), totals=(), findings=(priced(lost_us=float("nan")),))
     document = json.loads(rendered("json", report))
     (layer,) = document["layers"]
     assert [layer[key] for key in ("line", "column", "N", "P", "PadH", "dtype")] == [None] * 6
     assert layer["layout"] == "auto"
-    assert layer["estimates"] == [{"gpu": "a100", "grade": None, "time_us": None, "basis": None, "passes": {}}]
-    assert [document["summary"][key] for key in ("grade", "time_us", "lost_us")] == [None] * 3
+    nothing = dict.fromkeys(("grade", "time_us", "time_after_us", "ideal_us", "basis"))
+    assert layer["estimates"] == [{"gpu": "a100", **nothing, "passes": {}}]
+    assert [document["summary"][key] for key in ("grade", "time_us", "lost_us", "time_after_us")] == [None] * 4
+    (found,) = document["findings"]
+    prices = ("lost_us", "lost_alone_us", "lost_capacity_us", "lost_percent")
+    assert [found[key] for key in prices] == [None] * 4
+    without = json.loads(rendered("json", full_report(total=None, totals=())))
+    assert (without["summary"]["grade"], without["totals"]) == (None, [])
 
 
 def test_json_adds_keys_only_for_3d_and_asymmetric_layers() -> None:

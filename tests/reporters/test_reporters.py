@@ -21,6 +21,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
 from convlint.reporters import REPORTERS, Reporter, Style, github, reporter
+from convlint.reporters.words import costs_nothing
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -44,27 +45,6 @@ def test_every_output_ends_with_one_newline(name: str) -> None:
 def test_unknown_format() -> None:
     with pytest.raises(KeyError):
         reporter("xml")
-
-
-# JSON, the contract
-
-
-# SARIF
-
-
-# GitHub
-
-
-# GitLab
-
-
-# JUnit
-
-
-# rdjson
-
-
-# Markdown
 
 
 def test_source_lines_of_the_sample_are_what_locations_point_at() -> None:
@@ -110,6 +90,8 @@ PIECES = [
 ]  # fmt: skip
 hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=6).map("".join)
 positions = st.none() | st.integers(1, 5)
+prices = st.none() | st.just(0.0) | st.floats(0, 1e6)
+identities = st.tuples(hostile, hostile, hostile, hostile, st.integers(1, 9))
 
 
 @st.composite
@@ -130,10 +112,16 @@ def reports(draw: Any) -> Report:
             place(draw(st.sampled_from(paths))),
             draw(st.none() | st.sampled_from(names)),
             gpu=draw(st.none() | hostile),
-            lost_us=draw(st.none() | st.floats(0, 1e6)),
+            advised=draw(st.booleans()),
+            lost_us=draw(prices),
+            lost_alone_us=draw(prices),
+            lost_capacity_us=draw(prices),
+            lost_percent=draw(st.none() | st.floats(0, 100)),
+            pays_with=tuple(draw(st.lists(hostile, max_size=2))),
             fix=draw(st.none() | st.builds(Fix, describe=hostile, safety=st.just("safe"), set=st.just({"C": 8}))),
             layers=tuple(draw(st.lists(hostile, max_size=2))),
-            fingerprint=draw(hostile),
+            identity=draw(st.none() | identities),
+            identities=tuple(draw(st.lists(identities, max_size=2))),
         )
         for _ in range(draw(st.integers(0, 4)))
     )
@@ -220,7 +208,7 @@ def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
 @thorough
 @given(report=reports(), style=styles)
 def test_text_shows_every_finding_that_costs_something(report: Report, style: Style) -> None:
-    free = sum(f.severity == "info" and f.lost_us is not None and f.lost_us < 0.005 for f in report.findings)
+    free = sum(costs_nothing(finding) for finding in report.findings)
     text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, style))
     found = re.findall(r"^  (?:error|warning|info) CL\d\d\d [a-z-]+:", text, re.MULTILINE)
     assert len(found) == len(report.findings) - free

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from parsed import sarif_run
-from reports import ALIGNMENT, RULES, finding, full_report, many, rendered
+from reports import ALIGNMENT, RULES, finding, full_report, many, priced, rendered
 
 from convlint.model.location import Location
 from convlint.report import RuleInfo, Source
@@ -54,7 +54,24 @@ def test_sarif_keeps_suppressed_findings_with_their_reason() -> None:
         [{"kind": "inSource", "justification": "classes"}],
         [{"kind": "external", "justification": ""}],
     ]
-    assert results[0]["partialFingerprints"] == {"convlint/v1": "CL001-conv3"}
+    assert results[0]["partialFingerprints"] == {"convlint/v1": full_report().findings[3].fingerprint}
+
+
+def test_sarif_properties_hold_the_price() -> None:
+    prices = {
+        "advised": True, "lost_us": 48.0, "lost_alone_us": 0.25, "lost_capacity_us": 12.5, "lost_percent": 1.48,
+        "pays_with": ("CL401",),
+    }  # fmt: skip
+    report = full_report(findings=(priced(gpu="a100", **prices), priced()), suppressed=())
+    known, unknown = (result["properties"] for result in sarif_run(rendered("sarif", report))["results"])
+    assert known == {
+        "gpu": "a100", "advised": True, "lostUs": 48.0, "lostAloneUs": 0.25, "lostCapacityUs": 12.5,
+        "lostPercent": 1.48, "paysWith": ["CL401"],
+    }  # fmt: skip
+    assert unknown == {
+        "gpu": None, "advised": False, "lostUs": None, "lostAloneUs": None, "lostCapacityUs": None,
+        "lostPercent": None, "paysWith": [],
+    }  # fmt: skip
 
 
 def test_sarif_says_what_could_not_be_read() -> None:

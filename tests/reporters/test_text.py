@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, estimate, finding, full_report
+from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, total
 
 from convlint.model.location import Location
-from convlint.report import Report, Total
+from convlint.report import Report
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import wrap
 from convlint.reporters.snippet import columns
@@ -21,24 +22,35 @@ from convlint.reporters.snippet import columns
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
-CLEAN = {"findings": (), "skipped": (), "suppressed": (), "errors": (), "files": 1, "lost_us": 0.0, "grade": "A"}
-UNKNOWN_TIMES = {"grade": None, "time_us": None, "lost_us": None}
+CLEAN_TIMES = layer_times(3250.0, 3250.0, 3060.0)  # grade A
+CLEAN = {
+    "findings": (), "skipped": (), "suppressed": (), "errors": (), "files": 1,
+    "total": total("a100", CLEAN_TIMES), "totals": (total("a100", CLEAN_TIMES),),
+}  # fmt: skip
+UNKNOWN_TIMES = {"total": total("a100", None), "totals": (total("a100", None),)}
 
 
 def several_targets() -> Report:
     report = full_report(targets=("a100", "t4"), mode="inference", errors=(), skipped=(), suppressed=())
     totals = (
-        Total(gpu="a100", grade="C", time_us=9102.5, lost_us=258.25),
-        Total(gpu="t4", grade="D", time_us=41000.0, lost_us=516.5),
+        total("a100", layer_times(3250.0, 2991.75, 2380.0), "inference"),
+        total("t4", layer_times(13_000.0, 12_483.5, 6500.0), "inference"),
     )
-    layers = tuple(replace(entry, estimates={"a100": estimate(), "t4": estimate("F", 3250)}) for entry in report.layers)
+    layers = tuple(
+        replace(
+            entry,
+            estimates={"a100": estimate(), "t4": estimate(3250)},
+            times={**entry.times, "t4": layer_times(3250.0, 2829.5, 1200.0)},
+        )
+        for entry in report.layers
+    )
     findings = tuple(
-        replace(f, gpu=gpu, lost_us=f.lost_us * times)
+        replace(f, gpu=gpu, lost_us=f.lost_us * times, lost_percent=100 * f.lost_us * times / whole)
         for f in report.findings[:2]
-        for gpu, times in (("a100", 1), ("t4", 2))
+        for gpu, times, whole in (("a100", 1, 3250), ("t4", 2, 13_000))
         if f.lost_us
     )
-    return replace(report, findings=(*findings, *report.findings[4:5]), layers=layers, totals=totals)
+    return replace(report, findings=(*findings, *report.findings[4:5]), layers=layers, total=totals[0], totals=totals)
 
 
 CASES = {
@@ -49,6 +61,8 @@ CASES = {
     "clean.txt": (full_report(**CLEAN), Style()),
     "without_times.txt": (full_report(**UNKNOWN_TIMES), Style()),
     "several_targets.txt": (several_targets(), Style()),
+    "prices_80.txt": (priced_report(), Style()),
+    "prices_120.txt": (priced_report(), Style(width=120)),
 }
 
 
@@ -80,8 +94,9 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
     report = several_targets()
     wide, narrow = (reporter("text")(report, Style(width=width)) for width in (120, 60))
     for text in (wide, narrow):
-        assert "  on a100: grade C, 9.1 ms per forward pass, 258 us" in text
-        assert "  on t4: grade D, 41 ms per forward pass, 516 us" in text
+        flat = " ".join(text.split())
+        assert " on a100: 3.25 ms of convolutions per forward pass, grade C; 2.99 ms with all of it " in flat
+        assert " on t4: 13 ms of convolutions per forward pass, grade D; 12.5 ms with all of it " in flat
         headings = [line for line in text.splitlines() if line.startswith("──")]
         assert [line.split()[-2] for line in headings[:4]] == ["a100", "t4", "a100", "t4"]
         assert "F, 3.25 ms on t4" in headings[1]
@@ -90,8 +105,25 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
     assert re.search(r"CL501 .* 1 +- +-\n", wide)
     assert "lost: 210 us on a100, 420 us on t4" in narrow
     markdown = reporter("markdown")(report, Style())
-    assert "\na100: grade **C**, 9.1 ms per forward pass, 258 us of it lost to warnings (3 %).\n" in markdown
-    assert "\nt4: grade **D**, 41 ms per forward pass, 516 us of it lost to warnings (1 %).\n" in markdown
+    assert "\na100: 3.25 ms of convolutions per forward pass, grade **C**; 2.99 ms with all of it.\n" in markdown
+    assert "\nt4: 13 ms of convolutions per forward pass, grade **D**; 12.5 ms with all of it.\n" in markdown
+
+
+def test_the_modes_of_one_run_are_never_added_up() -> None:
+    training = "3.25 ms of convolutions per training step, grade {}; 2.99 ms with all of it"
+    inference = "610 us of convolutions per forward pass, grade {}; no advice shortens it"
+    text = reporter("text")(priced_report(), Style())
+    assert f"\n  {training.format('C')}\n  {inference.format('A')}\n" in text
+    markdown = reporter("markdown")(priced_report(), Style())
+    assert f"\n{training.format('**C**')}.\n\n{inference.format('**A**')}.\n" in markdown
+
+
+def test_a_total_that_is_unknown_beside_another_is_said_to_be() -> None:
+    report = full_report()
+    report = replace(report, totals=(*report.totals, total("a100", None, "inference")))
+    assert "\n  time per forward pass unknown\n" in reporter("text")(report, Style())
+    assert "\ntime per forward pass unknown.\n" in reporter("markdown")(report, Style())
+    assert "unknown" not in reporter("text")(full_report(**UNKNOWN_TIMES), Style())
 
 
 def test_the_reason_of_a_rule_is_given_once() -> None:
@@ -150,22 +182,27 @@ def test_plain_text_needs_no_rich() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_infos_that_cost_nothing_stand_in_the_summary_alone() -> None:
+@pytest.mark.parametrize(
+    ("prices", "shown"),
+    [
+        ({"lost_us": 0.0, "lost_alone_us": 0.0}, False),
+        ({"lost_us": 0.0, "lost_alone_us": 0.0, "lost_capacity_us": 0.0}, False),
+        ({"lost_us": 12.0}, True),
+        ({"lost_us": 0.0, "lost_alone_us": 12.0}, True),
+        ({"lost_us": 0.0, "lost_alone_us": 0.0, "lost_capacity_us": 12.0}, True),
+        ({}, True),
+    ],
+)
+def test_infos_that_cost_nothing_stand_in_the_summary_alone(prices: dict[str, Any], shown: bool) -> None:
     """True, but nobody would act on them here; machines still get them."""
-    report = full_report()
-    free, priced, unknown = (
-        replace(
-            report.findings[0],
-            rule=replace(report.findings[0].rule, code=code, name=code.lower()),
-            severity="info",
-            lost_us=lost,
-        )
-        for code, lost in (("CL104", 0.0), ("CL105", 12.0), ("CL302", None))
-    )
-    text = reporter("text")(replace(report, findings=(free, priced, unknown)), Style())
-    body, _, summary = text.partition(" summary ")
-    assert "CL104" not in body
-    assert "CL104" in summary
-    assert "1 info on what costs nothing" in summary
-    assert "CL105" in body
-    assert "CL302" in body
+    report = full_report(findings=(priced(severity="info", **prices),))
+    body, _, summary = reporter("text")(report, Style()).partition(" summary ")
+    assert ("CL102" in body) is shown
+    assert "CL102" in summary
+    assert ("1 info on what costs nothing" in summary) is not shown
+    assert "CL102" in reporter("concise")(report, Style())
+
+
+def test_a_price_that_is_unknown_or_hidden_by_other_advice_is_no_line() -> None:
+    for prices in ({}, {"lost_us": 0.0, "lost_alone_us": 12.0}):
+        assert "\n      lost " not in reporter("text")(full_report(findings=(priced(**prices),)), Style())

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, full_report
+from reports import ALIGNMENT, full_report, layer_times, priced, total
 
 from convlint.model.layer import ConvLayer, Dtype
-from convlint.report import Fix, InputError, Skipped, Source
-from convlint.reporters.words import advice, change, coverage, duration, lost, origin, shape
+from convlint.report import Fix, InputError, Skipped, Source, Total
+from convlint.reporters.words import (
+    advice,
+    change,
+    costs_nothing,
+    coverage,
+    duration,
+    lost,
+    origin,
+    shape,
+    verdict,
+    verdicts,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +62,102 @@ def test_coverage_counts_skipped_layers_and_unread_inputs_once() -> None:
     assert coverage(replace(report, errors=errors)).endswith("; 2 inputs not read; 1 input incomplete")
 
 
-def test_lost() -> None:
-    finding = full_report().findings[0]
-    assert lost(finding) == "210 us, 2.3 % of the network"
-    assert lost(replace(finding, lost_percent=23.4)) == "210 us, 23 % of the network"
-    assert lost(replace(finding, lost_percent=0.04)) == "210 us, 0.04 % of the network"
-    assert lost(replace(finding, lost_percent=None)) == "210 us"
-    assert lost(replace(finding, lost_us=None)) == ""
-    assert lost(replace(finding, lost_us=0.001)) == "nothing"
+@pytest.mark.parametrize(
+    ("prices", "text"),
+    [
+        ({}, ""),
+        ({"lost_us": 210.25}, "210 us"),
+        ({"lost_us": 210.25, "lost_percent": 2.31}, "210 us, 2.3 % of the convolutions"),
+        ({"lost_us": 210.25, "lost_percent": 23.4}, "210 us, 23 % of the convolutions"),
+        ({"lost_us": 210.25, "lost_percent": 0.04}, "210 us, 0.04 % of the convolutions"),
+        ({"lost_us": 0.001, "lost_percent": 0.0}, "nothing"),
+        ({"lost_us": 0.0, "lost_alone_us": 0.004}, "nothing"),
+        ({"lost_us": 0.0, "lost_alone_us": 12.0}, ""),  # alone it would pay, but not beside the other advice
+        (
+            {"lost_us": 210.25, "lost_alone_us": 0.0, "lost_percent": 2.31, "pays_with": ("CL401",)},
+            "210 us, 2.3 % of the convolutions, only together with CL401",
+        ),
+        (
+            {"lost_us": 210.25, "lost_alone_us": 7.0, "lost_percent": 2.31, "pays_with": ("CL106", "CL401")},
+            "210 us, 2.3 % of the convolutions, most of it only together with CL106 and CL401",
+        ),
+        ({"lost_us": 0.0, "lost_capacity_us": 12.5}, "no time, but 12.5 us pays for capacity that it does not use"),
+        ({"lost_us": 0.0, "lost_capacity_us": 0.001}, "nothing"),
+        ({"lost_capacity_us": 12.5}, "12.5 us pays for capacity that it does not use"),
+        (
+            {"lost_us": 0.0, "lost_alone_us": 3.0, "lost_capacity_us": 12.5},
+            "12.5 us pays for capacity that it does not use",
+        ),
+        (
+            {"lost_us": 48.0, "lost_percent": 0.53, "lost_capacity_us": 12.5},
+            "48 us, 0.5 % of the convolutions; 12.5 us pays for capacity that it does not use",
+        ),
+    ],
+)
+def test_lost(prices: dict[str, Any], text: str) -> None:
+    assert lost(priced(**prices)) == text
+
+
+def test_names_of_rules_that_a_price_depends_on_are_cleaned() -> None:
+    assert "\x1b" not in lost(priced(lost_us=1.0, pays_with=("X\x1b[31m",)))
+
+
+@pytest.mark.parametrize(
+    ("severity", "prices", "free"),
+    [
+        ("info", {"lost_us": 0.0}, True),
+        ("info", {"lost_us": 0.0, "lost_alone_us": 0.0, "lost_capacity_us": 0.0}, True),
+        ("info", {"lost_us": 0.004, "lost_alone_us": 0.004, "lost_capacity_us": 0.004}, True),
+        ("info", {"lost_us": 0.006}, False),
+        ("info", {"lost_us": 0.0, "lost_alone_us": 0.006}, False),
+        ("info", {"lost_us": 0.0, "lost_capacity_us": 0.006}, False),
+        ("info", {}, False),  # no price is no free one
+        ("warning", {"lost_us": 0.0}, False),
+        ("error", {"lost_us": 0.0}, False),
+    ],
+)
+def test_what_costs_nothing(severity: str, prices: dict[str, Any], free: bool) -> None:
+    assert costs_nothing(priced(severity=severity, **prices)) is free
+
+
+STEP = layer_times(45_700.0, 38_000.0, 35_000.0)
+PASS = layer_times(12_300.0, 12_300.0, 12_000.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (total("a100", STEP), "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
+        (
+            total("a100", layer_times(45_700.0, 45_699.0, 10_000.0)),
+            "45.7 ms of convolutions per training step, grade F; 45.7 ms with all of it",
+        ),
+        (
+            total("a100", PASS, "inference"),
+            "12.3 ms of convolutions per forward pass, grade A; no advice shortens it",
+        ),
+        (total("a100", None), ""),
+    ],
+)
+def test_the_verdict(one: Total, text: str) -> None:
+    assert verdict(one) == text
+
+
+def test_each_mode_and_each_target_has_its_own_verdict() -> None:
+    both = (total("a100", STEP), total("a100", PASS, "inference"))
+    report = full_report(total=both[0], totals=both)
+    assert list(verdicts(report)) == [
+        (both[0], "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
+        (both[1], "12.3 ms of convolutions per forward pass, grade A; no advice shortens it"),
+    ]
+    unknown = (both[0], total("a100", None, "inference"))
+    assert [text for _, text in verdicts(replace(report, totals=unknown))] == [
+        "45.7 ms of convolutions per training step, grade B; 38 ms with all of it",
+        "time per forward pass unknown",
+    ]
+    assert [one.gpu for one, _ in verdicts(replace(report, totals=(both[0], total("t4", STEP))))] == ["a100", "t4"]
+    assert list(verdicts(replace(report, total=None, totals=()))) == []
+    assert list(verdicts(full_report(total=unknown[1], totals=unknown[1:]))) == []
 
 
 def test_origin_names_the_document_in_words() -> None:
@@ -74,6 +175,15 @@ def test_change(time_change_us: float | None, text: str) -> None:
     fix = Fix(describe="use C=64", safety="unsafe", set={}, time_change_us=time_change_us)
     assert change(fix) == text
     assert advice(fix) == "use C=64 (changes the network)" + (f", {text}" if text else "")
+
+
+@pytest.mark.parametrize(
+    ("time_change_us", "text"),
+    [(-7.0, "alone 7 us faster"), (31.3, "alone 31.3 us slower"), (0.0, "alone no change in time"), (None, "")],
+)
+def test_a_fix_that_is_taken_with_others_says_what_it_changes_alone(time_change_us: float | None, text: str) -> None:
+    fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, pays_together=True)
+    assert change(fix) == text
 
 
 def test_shapes() -> None:

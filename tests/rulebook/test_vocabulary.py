@@ -30,6 +30,8 @@ def test_every_name_has_a_meaning() -> None:
         ("name", "text"), ("gpu.id", "text"), ("support.cudnn_last", "text"), ("tiles_worst.pass_name", "text"),
         ("dgrad.bound_by", "text"), ("first", "truth"), ("gpu.tensor_fp8", "truth"), ("runtime.tf32", "truth"),
         ("support.cuda_dropped", "truth"), ("gpu.compute_capability", "version"), ("runtime.cudnn", "version"),
+        ("stated.cudnn_benchmark", "truth"), ("stated.deterministic", "truth"), ("has_branches", "truth"),
+        ("on_branches", "text"),
     ],
 )  # fmt: skip
 def test_types(name: str, kind: str) -> None:
@@ -42,6 +44,7 @@ def test_types(name: str, kind: str) -> None:
         ("C", False), ("dtype", False), ("runtime.cudnn", False), ("network.layers", False), ("arriving.C", False),
         ("compute_dtype", True), ("alignment", True), ("fprop.time_us", True), ("tiles_worst.tile_m", True),
         ("network.time_us", True), ("support.cudnn_dropped", True), ("batch_above", True), ("tile_K", True),
+        ("stated.xla_gpu_autotune_level", False), ("on_branches", False), ("has_branches", False),
     ],
 )  # fmt: skip
 def test_what_depends_on_the_gpu(name: str, depends: bool) -> None:

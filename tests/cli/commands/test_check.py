@@ -149,12 +149,17 @@ def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
     assert lost_us("warns.yaml", "--select", "CL105") == 0  # an info
     (folder / "silent.yaml").write_text(WARNS.rstrip() + "  # convlint: ignore[CL102] -- as it is\n")
     assert lost_us("silent.yaml", "--select", "CL102") == 0
-    assert lost_us("warns.yaml", "--select", "CL102", "--write-baseline", "known.json") == 0
+    check("warns.yaml", "--select", "CL102", "--write-baseline", "known.json")
     assert lost_us("warns.yaml", "--select", "CL102", "--baseline", "known.json") == 0
     (folder / "convlint.toml").write_text("severity = { CL102 = 'info' }\n")
-    assert lost_us("warns.yaml", "--select", "CL102") == 0
+    assert lost_us("warns.yaml", "--select", "CL102") == pytest.approx(finding["lost_us"])  # severity is no price
     several = check("warns.yaml", "--select", "CL102", "--gpu", "a100", "--gpu", "h100", "--isolated").out
-    assert len(re.findall(r"^  on (?:a100|h100): grade \w, .* of it lost to warnings", several, re.MULTILINE)) == 2
+    verdicts = re.findall(
+        r"^  on (a100|h100): \S+ us of convolutions per training step, grade \w; \S+ us with all\s+of it$",
+        several,
+        re.MULTILINE,
+    )
+    assert verdicts == ["a100", "h100"]
     assert lost_us("warns.yaml", "--gpu", "a100", "--gpu", "h100", "--isolated") == lost_us("warns.yaml", "--isolated")
 
 
@@ -284,40 +289,17 @@ def test_flags_have_no_line() -> None:
 
 # --- the JSON contract
 
-TOP = [
-    "schema_version",
-    "convlint",
-    "complete",
-    "targets",
-    "mode",
-    "summary",
-    "layers",
-    "findings",
-    "skipped",
-    "suppressed",
-    "errors",
-]
-SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", "grade", "time_us", "lost_us"]
-LAYER = [
-    "name",
-    "path",
-    "line",
-    "column",
-    "op",
-    *"NCHWKPQRSUV",
-    "PadH",
-    "PadW",
-    "DilH",
-    "DilW",
-    "groups",
-    "dtype",
-    "layout",
-    "estimates",
-]
+TOP = ("schema_version convlint complete targets mode summary totals layers findings skipped suppressed errors").split()
+TOTAL = "grade time_us lost_us time_after_us".split()
+SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
+LAYER = ["name", "path", "line", "column", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW", "groups", "dtype",
+         "layout", "estimates"]  # fmt: skip
+ESTIMATE = ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "passes"]
 PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
         "wave_efficiency", "time_us", "tflops", "bound_by"]  # fmt: skip
-FINDING = ["code", "name", "severity", "message", "layer", "path", "line", "column", "end_line", "end_column", "gpu",
-           "lost_us", "lost_percent", "fix", "source", "fingerprint"]  # fmt: skip
+FINDING = ["code", "name", "severity", "message", "layer", "layers", "path", "line", "column", "end_line",
+           "end_column", "gpu", "advised", "lost_us", "lost_alone_us", "lost_capacity_us", "lost_percent",
+           "pays_with", "fix", "source", "fingerprint", "fingerprints"]  # fmt: skip
 
 
 def test_the_json_contract_key_by_key(folder: Path) -> None:
@@ -327,11 +309,12 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
     found = report("many.yaml", "errs.yaml")
     assert list(found) == TOP
     assert list(found["summary"]) == SUMMARY
-    assert (found["schema_version"], found["convlint"], found["complete"]) == (1, __version__, False)
+    assert [list(total) for total in found["totals"]] == [["gpu", "mode", *TOTAL]]
+    assert (found["schema_version"], found["convlint"], found["complete"]) == (2, __version__, False)
     for layer in found["layers"]:
         assert list(layer) == LAYER
         for estimate in layer["estimates"]:
-            assert list(estimate) == ["gpu", "grade", "time_us", "basis", "passes"]
+            assert list(estimate) == ESTIMATE
             for entry in estimate["passes"].values():
                 assert list(entry) == PASS
                 assert list(entry["gemm"]) == ["M", "N", "K", "batch"]
@@ -351,6 +334,71 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
     summary = found["summary"]
     assert [summary["errors"], summary["warnings"], summary["infos"]] == list(counted.values())
     assert [summary["files"], summary["layers"], summary["skipped"]] == [2, 4, len(found["skipped"])]
+
+
+def test_prices_of_flaws_that_hide_each_other(folder: Path) -> None:
+    """Channels alone buy next to nothing in NCHW; beside NHWC they do, and the shares are all that is saved."""
+    (folder / "mix.yaml").write_text(WARNS.replace("NHWC", "NCHW"))
+    found = report("mix.yaml", "--select", "CL102,CL401")
+    by_code = {finding["code"]: finding for finding in found["findings"]}
+    channels, layout = by_code["CL102"], by_code["CL401"]
+    assert channels["advised"] is layout["advised"] is True
+    assert channels["lost_alone_us"] < channels["lost_us"] / 2
+    assert (channels["pays_with"], layout["pays_with"]) == (["CL401"], [])
+    summary = found["summary"]
+    assert channels["lost_us"] + layout["lost_us"] == pytest.approx(summary["lost_us"], abs=0.01)
+    assert summary["lost_us"] == pytest.approx(summary["time_us"] - summary["time_after_us"], abs=0.01)
+    for finding in (channels, layout):
+        assert finding["lost_percent"] == pytest.approx(100 * finding["lost_us"] / summary["time_us"], abs=0.01)
+    out = check("mix.yaml", "--select", "CL102,CL401").out
+    assert "only together with CL401" in " ".join(out.split())
+
+
+def test_capacity_is_no_lost_time(folder: Path) -> None:
+    (folder / "narrow.yaml").write_text(WARNS.replace("62", "96").replace("256", "96"))
+    found = report("narrow.yaml", "--select", "CL203")
+    (finding,) = found["findings"]
+    assert (finding["lost_us"], finding["advised"], finding["pays_with"]) == (0, False, [])
+    assert finding["lost_capacity_us"] > 1
+    assert found["summary"]["lost_us"] == 0
+    assert "lost    no time, but " in check("narrow.yaml", "--select", "CL203").out
+
+
+def test_a_finding_on_the_batch_belongs_to_the_network(folder: Path) -> None:
+    """No layer has its batch alone: what a rule on channels says of N names the layers that it is about."""
+    odd = "{ name: odd, N: 33, C: 64, H: 7, W: 7, K: 64, kernel_size: 3, padding: 1, first: false }"
+    (folder / "batch.yaml").write_text(f"{HEAD}  - {odd}\n")
+    (finding,) = report("batch.yaml", "--select", "CL201")["findings"]
+    assert "N=33" in finding["message"]
+    assert (finding["layer"], finding["layers"]) == (None, ["odd"])
+    assert (finding["lost_us"], finding["advised"]) == (None, False)
+    assert [len(own) for own in finding["fingerprints"]] == [16]
+    line = check("batch.yaml", "--select", "CL201", "-o", "concise").out.splitlines()[0]
+    assert line == f"batch.yaml:4:20: info CL201 multiple-of-64: {finding['message']}"
+    out = check("batch.yaml", "--select", "CL201").out
+    assert out.startswith("── network ── batch.yaml ")
+    assert "\n      layers  odd\n" in out
+
+
+def test_a_training_and_an_inference_spec_are_never_added_up(folder: Path) -> None:
+    (folder / "served.yaml").write_text(WARNS.replace("layers:", "mode: inference\nlayers:"))
+    apart = [report(name)["totals"] for name in ("warns.yaml", "served.yaml")]
+    found = report("warns.yaml", "served.yaml")
+    assert found["totals"] == [total for totals in apart for total in totals]
+    assert [total["mode"] for total in found["totals"]] == ["training", "inference"]
+    assert {key: found["summary"][key] for key in TOTAL} == {key: found["totals"][0][key] for key in TOTAL}
+    out = check("warns.yaml", "served.yaml").out
+    assert len(re.findall(r"^  \S+ us of convolutions per training step, grade \w; ", out, re.MULTILINE)) == 1
+    assert len(re.findall(r"^  \S+ us of convolutions per forward pass, grade \w; ", out, re.MULTILINE)) == 1
+    assert [total["gpu"] for total in report("warns.yaml", "served.yaml", "-g", "t4", "-g", "a100")["totals"]] == [
+        "t4", "t4", "a100", "a100",
+    ]  # fmt: skip
+
+
+def test_concise_lines_name_their_layer() -> None:
+    lines = check("warns.yaml", "errs.yaml", "-o", "concise").out.splitlines()[:-1]
+    assert lines
+    assert all(line.endswith((" (odd)", " (ok)", " (wrong)")) for line in lines if " CL5" not in line)
 
 
 def test_derived_shapes_and_places_in_json(folder: Path) -> None:

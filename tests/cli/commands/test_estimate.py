@@ -64,19 +64,7 @@ def test_a_row_holds_the_estimate(convlint):
     code, out, err = convlint(FIGURE_4, width=120)
     assert (code, err) == (0, "")
     head = next(line for line in out.splitlines() if "GEMM" in line)
-    assert head.split()[-11:] == [
-        "split",
-        "tiles",
-        "waves",
-        "tile",
-        "%",
-        "wave",
-        "%",
-        "FLOP/B",
-        "time",
-        "TFLOPS",
-        "bound",
-    ]
+    assert head.endswith("tile  split  tiles  waves  tile %  wave %  FLOP/B     time  TFLOPS  peak %  bound")
     fprop = next(line for line in out.splitlines() if line.startswith("  fprop")).split()
     assert fprop[1:7] == ["14080×256×36864", "128x128", "1", "220", "1.02", "100"]
     assert fprop[7] == "51"
@@ -93,7 +81,7 @@ def test_lines_fit_and_left_out_columns_are_named(convlint, width, gpus, spec):
     assert max(map(columns, out.splitlines()[:-1])) <= width
     if not gpus:
         head = next(line for line in out.splitlines() if "GEMM" in line)
-        every = ["split", "tiles", "waves", "tile %", "wave %", "FLOP/B", "bound"]
+        every = ["split", "tiles", "waves", "tile %", "wave %", "FLOP/B", "peak %", "bound"]
         dropped = [title for title in every if title not in head]
         assert ("columns left out" in out) == bool(dropped)
         note = " ".join(out.split()).partition("columns left out at this width: ")[2].partition(";")[0]
@@ -112,18 +100,104 @@ def test_colours_only_dress_the_same_words(convlint):
 def test_shares_and_totals_add_up(convlint):
     code, out, _ = convlint(NET, "--output", "json")
     document = json.loads(out)
-    assert (code, document["schema_version"], document["complete"]) == (0, 1, True)
+    assert (code, document["schema_version"], document["complete"]) == (0, 2, True)
     assert document["findings"] == document["skipped"] == document["errors"] == []
-    assert document["summary"]["lost_us"] is None  # nobody looked
     times = [layer["estimates"][0]["time_us"] for layer in document["layers"]]
     assert document["summary"]["time_us"] == pytest.approx(sum(times), rel=1e-5)
     table = convlint(NET)[1]
     shares = [float(share) for share in re.findall(r"([0-9.]+) %  ?[█▏▎▍▌▋▊▉]", table)]
     assert len(shares) == 3
     assert sum(shares) == pytest.approx(100, abs=0.2)
-    assert f"a100: {clock(sum(times))} per training step, grade {document['summary']['grade']}," in table
+    assert (
+        f"a100: {clock(sum(times))} of convolutions per training step, grade {document['summary']['grade']}," in table
+    )
     longest = max(table.splitlines(), key=lambda line: line.count("█"))
     assert longest.startswith(max(document["layers"], key=lambda layer: layer["estimates"][0]["time_us"])["name"])
+
+
+def test_grades_are_by_the_built_in_rules(convlint):
+    """An own config that leaves rules out changes the verdict of check, and no estimate."""
+    odd = NET.replace("K: 128, kernel_size: 3, padding: 1 }", "K: 126, kernel_size: 3, padding: 1 }").replace(
+        "K: 128, kernel_size: 3, padding: 1, groups: 128", "K: 126, kernel_size: 3, padding: 1, groups: 126"
+    )
+    (_, body, _) = json.loads(convlint(odd, "-o", "json")[1])["layers"]
+    (times,) = body["estimates"]
+    assert times["ideal_us"] <= times["time_after_us"] < times["time_us"]
+    summary = json.loads(convlint(odd, "-o", "json")[1])["summary"]
+    assert summary["lost_us"] == pytest.approx(summary["time_us"] - summary["time_after_us"], abs=0.01)
+    assert summary["lost_us"] > 0
+
+
+def test_the_share_of_the_peak(convlint):
+    """Of each pass in its row, of all of them in the total; it is that of the compute dtype."""
+    out = convlint(FIGURE_4, width=120)[1]
+    passes = json.loads(convlint(FIGURE_4, "-o", "json")[1])["layers"][0]["estimates"][0]["passes"]
+    peak = load_gpu("a100").peak(Dtype.fp16, tensor=True) / 1e12
+    for which, one in passes.items():
+        row = next(line for line in out.splitlines() if line.startswith(f"  {which} ")).split()
+        assert int(row[-2]) == round(100 * one["tflops"] / peak)
+    flops, time = (sum(one[key] for one in passes.values()) for key in ("flops", "time_us"))
+    (total,) = [line for line in out.splitlines() if line.startswith("a100: ")]
+    assert total.endswith(f" TFLOPS, {100 * flops / time / 1e6 / peak:.0f} % of peak")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gpu", "words"),
+    [
+        ("fp16", "a100", None),
+        ("bf16", "a100", None),
+        ("int8", "a100", None),
+        ("fp32", "a100", "2.0"),  # TF32
+        ("fp64", "a100", "16.0"),
+        ("fp32", "v100", "8.0"),
+        ("fp32", "p100", "2.0"),  # without Tensor Cores, but fp16 is twice as fast
+        ("fp32", "k80", None),  # no fp16 at all
+    ],
+)
+def test_what_16_bits_would_give(convlint, dtype, gpu, words):
+    mode = "inference" if dtype == "int8" else "training"
+    out = " ".join(convlint(FIGURE_4.replace("fp16", dtype), "-g", gpu, "--mode", mode)[1].split())
+    said = re.search(r" % of peak(, which in 16 bits is ([0-9.]+) times as high)?", out)
+    assert said is not None
+    assert said[2] == words
+
+
+def test_launches_are_said_where_they_weigh(convlint):
+    assert "launches" not in convlint(FIGURE_4)[1]
+    small = "  - { name: tiny, N: 1, C: 8, H: 4, W: 4, K: 8, kernel_size: 3, padding: 1, dtype: fp16 }\n"
+    assert re.search(r" % of peak; launches [0-9]+ %", " ".join(convlint(f"version: 1\nlayers:\n{small}")[1].split()))
+
+
+def test_a_training_step_and_a_forward_pass_are_never_added_up(convlint, tmp_path):
+    (tmp_path / "served.yaml").write_text(NET.replace("layers:", "mode: inference\nlayers:"), encoding="utf-8")
+    alone = (
+        [json.loads(convlint(None, name, "-o", "json")[1])["summary"] for name in ("net.yaml", "served.yaml")]
+        if (tmp_path / "net.yaml").write_text(NET, encoding="utf-8")
+        else []
+    )
+    both = convlint(NET, "served.yaml", "-g", "a100", "-g", "t4")[1]
+    totals = re.findall(
+        r"^(a100|t4): (.*) of convolutions per (training step|forward pass), grade ([A-F]),", both, re.M
+    )
+    assert [(gpu, step) for gpu, _, step, _ in totals] == [
+        (gpu, step) for gpu in ("a100", "t4") for step in ("training step", "forward pass")
+    ]
+    assert [(time, grade) for _, time, _, grade in totals[:2]] == [
+        (clock(summary["time_us"]), summary["grade"]) for summary in alone
+    ]
+    shares = [float(share) for share in re.findall(r"([0-9.]+) %  ?[█▏▎▍▌▋▊▉]", convlint(NET, "served.yaml")[1])]
+    assert [sum(shares[:3]), sum(shares[3:])] == pytest.approx([100, 100], abs=0.2)
+
+
+def test_a_file_without_any_time_has_the_passes_of_its_own_mode(convlint, tmp_path):
+    (tmp_path / "served.yaml").write_text(UNKNOWN.replace("layers:", "mode: inference\nlayers:"), encoding="utf-8")
+    (tmp_path / "open.yaml").write_text(
+        UNKNOWN.replace("layers:", "mode: inference\nlayers:").replace("N: 32, ", ""), encoding="utf-8"
+    )
+    for name in ("served.yaml", "open.yaml"):
+        rows = list(csv.DictReader(io.StringIO(convlint(NET, name, "-o", "csv")[1])))
+        assert {row["pass"] for row in rows if row["path"] == name} == {"fprop"}
+        assert "per forward pass" not in convlint(NET, "open.yaml")[1]
 
 
 def test_json_is_the_document_of_check_without_findings(convlint, capsys):
@@ -165,7 +239,7 @@ def test_unknown_sizes_give_what_is_known_a_reason_and_exit_3(convlint):
     assert re.search(r"fprop +-×96×576 ", out)
     assert re.search(r"wgrad +576×96×- ", out)
     assert "error: net.yaml:4:5: no time for open: N, H, W unknown" in out
-    assert "or more per training step, grade -," in out
+    assert "or more of convolutions per training step, grade -," in out
     assert out.splitlines()[-1] == "2 layers in 1 file on a100: no time for 1 layer"
     document = json.loads(convlint(UNKNOWN, "-o", "json")[1])
     assert document["complete"] is False

@@ -1,0 +1,173 @@
+"""Laws of prices, severities and grades, on random layers that stand alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from convlint.engine.changes import with_fix, with_settings
+from convlint.engine.check import Target, check_network
+from convlint.engine.results import NetworkResult
+from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
+from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+from convlint.model.version import Version
+from convlint.report import Finding, LayerTimes
+from convlint.rulebook.book import load_rulebook
+
+BUILTIN = load_rulebook()
+SAME = 1e-6  # relative
+DTYPES = (*Dtype, Dtype.fp16, Dtype.fp32, Dtype.fp16, Dtype.fp32)
+FRAMEWORKS = (None, None, "pytorch", "pytorch", "tensorrt", "tensorflow", "jax", "onnxruntime")
+CUDNN = (None, None, Version("7.4"), Version("8.1"))  # the older one on GPUs that it knows
+
+
+class Case(NamedTuple):
+    """One layer and what runs it."""
+
+    layer: ConvLayer
+    runtime: Runtime
+    gpu: Gpu
+    mode: Mode
+
+    def checked(self) -> NetworkResult:
+        """What convlint says of it."""
+        network = Network(path="net.yaml", layers=(self.layer,), runtime=self.runtime)
+        return check_network(network, BUILTIN, [Target(label=self.gpu.id, gpu=self.gpu)], self.mode)
+
+    def mended(self, findings: Iterable[Finding]) -> Case:
+        """The same with these fixes applied."""
+        layer, runtime = self.layer, self.runtime
+        for finding in findings:
+            assert finding.fix is not None
+            layer, runtime = with_fix(layer, finding.fix.set), with_settings(runtime, finding.fix.set)
+        return self._replace(layer=layer, runtime=runtime)
+
+
+def channels(rng: random.Random) -> int:
+    """Aligned, round, an image's, or any."""
+    kind = rng.random()
+    if kind < 0.3:
+        return 8 * rng.randint(1, 128)
+    if kind < 0.5:
+        return 64 * rng.randint(1, 16)
+    return rng.randint(1, 4) if kind < 0.6 else rng.randint(1, 1100)
+
+
+def case(seed: int) -> Case:
+    """The layer of that number."""
+    rng = random.Random(seed)
+    C, K, groups = channels(rng), channels(rng), 1
+    kind = rng.random()
+    if kind < 0.15:
+        groups, K = C, C * rng.choice((1, 1, 1, 2))
+    elif kind < 0.25:
+        groups = rng.choice((2, 4, 8, 32))
+        C, K = groups * rng.randint(1, 64), groups * rng.randint(1, 64)
+    dims = rng.choice((1, 2, 2, 2, 2, 2, 2, 3))
+    taps = rng.choice((1, 1, 3, 3, 3, 5, 7))
+    stride = rng.choice((1, 1, 1, 2))
+    T, R, S = (1 if dims < 3 else taps, 1 if dims < 2 else taps, taps)
+    layer = ConvLayer(
+        name="a", dims=dims, op=rng.choice(("conv",) * 9 + ("conv_transpose",)),
+        N=rng.choice((1, 2, 8, 16, 32, 55, 64, 100, 128, 256)), C=C, K=K, groups=groups, first=C <= 4,
+        D=rng.choice((4, 8, 16)) if dims == 3 else 1,
+        H=1 if dims == 1 else rng.choice((1, 7, 14, 28, 32, 56, 64, 100, 112, 224)),
+        W=rng.choice((7, 14, 28, 32, 56, 64, 100, 112, 224, 1000)),
+        T=T, R=R, S=S, StrideD=stride if dims == 3 else 1, U=stride if dims > 1 else 1, V=stride,
+        PadD=T // 2, PadD_end=T // 2, PadH=R // 2, PadH_end=R // 2, PadW=S // 2, PadW_end=S // 2,
+        dtype=rng.choice(DTYPES), layout=rng.choice(("NCHW", "NHWC", "auto")),
+    )  # fmt: skip
+    gpu, cudnn = load_gpu(rng.choice(gpu_names())), rng.choice(CUDNN)
+    runtime = Runtime(
+        framework=rng.choice(FRAMEWORKS), tf32=rng.random() < 0.7,
+        cudnn=cudnn if gpu.compute_capability < "8.0" else None, cudnn_benchmark=rng.choice((None, True, False)),
+    )  # fmt: skip
+    return Case(with_output(layer), runtime, gpu, rng.choice(("training", "inference")))
+
+
+def times_of(result: NetworkResult) -> LayerTimes | None:
+    (label,) = result.labels
+    return result.layers[0].times[label]
+
+
+def warnings(result: NetworkResult) -> list[str]:
+    """The codes of the layer's own warnings."""
+    return sorted(f.rule.code for f in result.findings if f.severity == "warning" and f.layer == "a")
+
+
+def check_shares(result: NetworkResult, times: LayerTimes) -> None:
+    """They add up to time now minus time after, and none is negative; who is not advised loses nothing."""
+    assert sum(f.lost_us or 0.0 for f in result.findings) == pytest.approx(
+        times.time_us - times.after_us, rel=SAME, abs=SAME * times.time_us
+    )
+    for finding in result.findings:
+        assert finding.lost_us is None or finding.lost_us >= 0
+        assert finding.advised or not finding.lost_us
+        assert set(finding.pays_with) <= {other.rule.code for other in result.findings if other.advised}
+
+
+def check_severities(result: NetworkResult, times: LayerTimes) -> None:
+    """Much to be gained is never silent, and what is priced as slower is a warning only beside what it pays with."""
+    if times.after_us < 0.8 * times.time_us:
+        assert any(finding.severity != "info" for finding in result.findings)
+    for finding in result.findings:
+        slower = finding.fix is not None and (finding.fix.time_change_us or 0.0) > 0
+        assert finding.severity != "warning" or not slower or finding.pays_with
+
+
+def check_mended(one: Case, fixes: list[Finding], before: LayerTimes, promised_us: float) -> NetworkResult:
+    """The flaws are gone, the time is the one promised, and the grade no lower."""
+    again = one.mended(fixes).checked()
+    after = times_of(again)
+    assert after is not None
+    assert after.time_us == pytest.approx(promised_us, rel=SAME)
+    assert after.grade <= before.grade
+    codes = {finding.rule.code for finding in fixes}
+    assert not [f for f in again.findings if f.rule.code in codes and f.layer == "a" and f.severity != "info"]
+    return again
+
+
+def check_laws(seed: int) -> None:
+    one = case(seed)
+    result = one.checked()
+    times = times_of(result)
+    if times is None:
+        assert not [finding for finding in result.findings if finding.lost_us is not None]
+        return
+    assert times.ideal_us <= times.after_us * (1 + SAME) <= times.time_us * (1 + 2 * SAME)
+    check_shares(result, times)
+    check_severities(result, times)
+    advised = [finding for finding in result.findings if finding.advised]
+    for finding in advised:
+        change_us = finding.fix.time_change_us if finding.fix else None
+        # what stands only once others are mended is no advice on the layer as it is
+        if change_us is not None and change_us <= 0 and not finding.message.startswith("once "):
+            check_mended(one, [finding], times, times.time_us + change_us)
+    if advised:
+        again = check_mended(one, advised, times, times.after_us)
+        assert not [finding for finding in again.findings if finding.advised]
+    lacking = random.Random(seed).choice(("N", "H", "W"))
+    unsized = replace(one.layer, **{lacking: None, **({} if lacking == "N" else {"P": None, "Q": None})})
+    assert len(warnings(one._replace(layer=unsized).checked())) <= len(warnings(result))
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_laws_hold(chunk: int) -> None:
+    for seed in range(100 * chunk, 100 * (chunk + 1)):
+        check_laws(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(10))
+def test_laws_hold_on_ten_thousand_layers(chunk: int) -> None:
+    for seed in range(1000 * (chunk + 1), 1000 * (chunk + 2)):
+        try:
+            check_laws(seed)
+        except AssertionError as error:
+            raise AssertionError(f"layer {seed}: {case(seed)}") from error
