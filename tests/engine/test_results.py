@@ -80,7 +80,8 @@ def test_a_report_sums_its_networks_up() -> None:
     assert whole.totals == (whole.total,)
     assert whole.total.time_us == whole.total.times.time_us
     assert whole.total.time_after_us == whole.total.times.after_us
-    assert whole.total.lost_us == whole.total.times.time_us - whole.total.times.after_us > 0
+    assert whole.total.lost_us == whole.total.times.time_us - whole.total.times.after_us
+    assert whole.total.lost_us > 0
     unknown = report(one, checked(BUILTIN, layer("c", H=None))).total
     assert unknown is not None
     assert (unknown.times, unknown.time_us, unknown.time_after_us, unknown.lost_us, unknown.grade) == (None,) * 5
@@ -96,7 +97,7 @@ def test_what_all_findings_lose_is_what_the_report_says(tmp_path: Path) -> None:
     assert len(losses) > 1
     assert whole.total is not None
     assert whole.total.lost_us == pytest.approx(sum(losses))
-    assert 0 < whole.total.lost_us < (whole.total.time_us or 0.0)
+    assert 0 < (whole.total.lost_us or 0.0) < (whole.total.time_us or 0.0)
 
 
 def of_layer(**times: tuple[float, float, float] | None) -> LayerReport:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from small_networks import rulebook
 
-from convlint.config.path_patterns import PathPattern
 from convlint.errors import UsageError
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Source
@@ -18,7 +17,6 @@ from convlint.verdict.select import (
     Policy,
     chosen,
     counts,
-    exempted,
     incomplete,
     matching,
     selected,
@@ -82,7 +80,7 @@ def test_severities_are_those_of_all_rules_that_a_key_names(rules: Rulebook) -> 
 def finding(code: str = "AB100", severity: Severity = "warning", **parts: Any) -> Finding:
     source = Source(document="house", section="1")
     info = RuleInfo(code=code, name="one", title="t", severity="warning", rationale="r", source=source)
-    values: dict[str, Any] = {"message": "m", "location": Location(path="net.yaml"), "fingerprint": "f"} | parts
+    values: dict[str, Any] = {"message": "m", "location": Location(path="net.yaml")} | parts
     return Finding(rule=info, severity=severity, **values)
 
 
@@ -103,26 +101,12 @@ def test_what_is_not_selected_is_gone_and_the_rest_as_severe_as_wanted() -> None
         ("stem", {"layer": "stem2"}, False),
         ("stem*", {"layer": "stem2"}, True),
         ("stem*", {}, False),  # of the network, not of a layer
-        ("a*", {"layers": ("a1", "a2")}, True),
-        ("a*", {"layers": ("a1", "b2")}, False),  # a joined finding once all its layers match
+        ("*", {"code": "AB101", "layer": "stem"}, False),
     ],
 )
 def test_what_an_exemption_covers(layers: str | None, parts: dict[str, Any], covered: bool) -> None:
     exemption = Exemption(codes=frozenset({"AB100"}), reason="r", layers=layers)
     assert exemption.covers(finding(**parts)) is covered
-
-
-def test_the_first_exemption_that_covers_a_finding_gives_its_reason(tmp_path: Path) -> None:
-    codes = frozenset({"AB100"})
-    entries = (
-        Exemption(codes=codes, reason="of another file", files=PathPattern(str(tmp_path), "other.yaml")),
-        Exemption(codes=codes, reason="of a layer", layers="stem"),
-        Exemption(codes=codes, reason="of this file", files=PathPattern(str(tmp_path), "net.yaml")),
-    )
-    found = (finding(layer="stem"), finding(layer="head"), finding("AB101"))
-    left, silenced = exempted(found, Policy(exemptions=entries), str(tmp_path / "net.yaml"))
-    assert left == (found[2],)
-    assert [(one.reason, one.by) for one in silenced] == [("of a layer", "config"), ("of this file", "config")]
 
 
 @pytest.mark.parametrize(
