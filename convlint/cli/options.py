@@ -71,7 +71,7 @@ MinLoss = Annotated[
     typer.Option(
         "--min-loss",
         metavar="PERCENT",
-        help="Findings that lose less of the network's time do not fail. Default: 0.",
+        help="Findings that lose less of the convolutions' time do not fail. Default: 0.",
         min=0.0,
         max=100.0,
         show_default=False,

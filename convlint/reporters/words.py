@@ -150,7 +150,7 @@ def lost(finding: Finding) -> str:
     """
     parts = [] if finding.lost_us is None else [_share(finding, finding.lost_us)]
     if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
-        capacity = f"{duration(finding.lost_capacity_us)} pays for capacity that it does not use"
+        capacity = f"{duration(finding.lost_capacity_us)} paid for capacity that it does not use"
         parts = [f"no time, but {capacity}"] if parts == [_NOTHING] else [*filter(None, parts), capacity]
     return "; ".join(parts)
 

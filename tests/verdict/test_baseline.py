@@ -17,7 +17,8 @@ from specs import BAD, GOOD, HEAD, ODD
 
 from convlint.cli.streams import files
 from convlint.errors import UsageError
-from convlint.verdict.baseline import Entry, parse_baseline, render
+from convlint.report import fingerprint
+from convlint.verdict.baseline import Entry, known_by_path, known_of, parse_baseline, render
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +126,162 @@ def test_suppressed_findings_are_not_in_the_baseline() -> None:
     assert [entry.code for entry in parse_baseline(Path("base.json").read_bytes(), "x").values()] == ["CL006"]
 
 
+# --- findings that join layers, and the older form that had one entry for all of them
+
+NET = """\
+version: 1
+target: [a100]
+runtime: {{ framework: pytorch, cudnn_benchmark: false, fixed_input_size: true }}
+defaults: {{ N: 128, C: 256, H: 28, W: 28, K: 256, R: 3, S: 3, padding: 1, first: false, dtype: fp16, layout: {} }}
+layers:
+"""
+PAIR = "  - { name: a }\n  - { name: b }\n"
+NCHW, NHWC = NET.format("NCHW"), NET.format("NHWC")
+
+
+@pytest.fixture
+def _layouts() -> None:
+    Path("convlint.toml").write_text('select = ["CL401", "CL501", "CL9"]\n')
+    Path("bad.yaml").write_text(NCHW + PAIR)
+
+
+def reported(path: str, *options: str) -> list[tuple[str, str | None, list[str]]]:
+    """(code, layer, layers) of what is new against base.json."""
+    ran = convlint("check", path, "--baseline", "base.json", "-o", "json", *options)
+    return [(one["code"], one["layer"], one["layers"]) for one in json.loads(ran.out)["findings"]]
+
+
+def kept() -> list[tuple[str, str, str | None, str | None]]:
+    """(code, path, layer, GPU) of the entries of base.json."""
+    entries = parse_baseline(Path("base.json").read_bytes(), "x").values()
+    return [(entry.code, entry.path, entry.layer, entry.gpu) for entry in entries]
+
+
+CL501 = ("CL501", "bad.yaml", None, None)
+CL401 = [("CL401", "bad.yaml", name, "a100") for name in ("a", "b")]
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_a_new_layer_of_a_joined_finding_is_new_and_named() -> None:
+    (joined,) = convlint("check", "bad.yaml", "--ignore", "CL501", "-o", "concise").out.splitlines()[:-1]
+    assert "NCHW in 2 layers" in joined
+    ran = convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    assert ran.err == "convlint: wrote 3 findings to base.json\n"
+    assert kept() == [*CL401, CL501]
+    assert reported("bad.yaml") == []
+    Path("bad.yaml").write_text(NCHW + "  - { name: new }\n" + PAIR)
+    assert reported("bad.yaml") == [("CL401", "new", [])]
+    out = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "concise").out
+    assert "CL401" in out
+    assert "(new)" in out
+    assert convlint("check", "bad.yaml", "--baseline", "base.json").code == 1
+    Path("bad.yaml").write_text(NCHW + "  - { name: new }\n  - { name: newer }\n" + PAIR)
+    assert reported("bad.yaml") == [("CL401", None, ["new", "newer"])]
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_a_layer_that_left_a_joined_finding_is_gone() -> None:
+    convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    Path("bad.yaml").write_text(NCHW + "  - { name: a }\n  - { name: b, layout: NHWC }\n")
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert (ran.code, ran.err) == (0, "convlint: took 1 finding that no longer occurs out of base.json\n")
+    assert kept() == [CL401[0], CL501]
+
+
+def older(*entries: dict[str, str]) -> str:
+    """A baseline as version 1 had it: what joins layers had one entry, which names none."""
+    lines = [json.dumps({"fingerprint": f"f1c1e{number}"} | entry) for number, entry in enumerate(entries)]
+    return '{\n  "convlint_baseline": 1,\n  "findings": [\n    ' + ",\n    ".join(lines) + "\n  ]\n}\n"
+
+
+JOINED = {"code": "CL401", "path": "bad.yaml", "gpu": "a100"}
+NETWORK = {"code": "CL501", "path": "bad.yaml", "fingerprint": fingerprint(("CL501", "bad.yaml", "", "", 1))}
+NOTE = "convlint: {} base.json with an entry for each layer: in its older form new layers pass as old ones\n"
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_an_older_baseline_silences_a_rule_on_all_layers_until_it_is_rewritten() -> None:
+    Path("base.json").write_text(older(JOINED, NETWORK))
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "json")
+    assert (ran.code, ran.err) == (0, NOTE.format("--prune-baseline rewrites"))
+    assert len(json.loads(ran.out)["suppressed"]) == 3
+    Path("bad.yaml").write_text(NCHW + PAIR + "  - { name: new }\n")
+    assert reported("bad.yaml") == []  # it cannot tell
+    assert reported("bad.yaml", "--gpu", "t4") == [("CL401", None, ["a", "b", "new"])]
+    Path("bad.yaml").write_text(NCHW + PAIR)
+
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert (ran.code, ran.err) == (0, NOTE.format("rewrote"))
+    assert '"convlint_baseline": 2' in Path("base.json").read_text()
+    assert kept() == [*CL401, CL501]
+    again = convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert (again.code, again.err) == (0, "")
+    Path("bad.yaml").write_text(NCHW + PAIR + "  - { name: new }\n")
+    assert reported("bad.yaml") == [("CL401", "new", [])]
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_an_older_baseline_is_rewritten_by_writing_it_anew() -> None:
+    Path("base.json").write_text(older(JOINED, NETWORK))
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "--write-baseline", "base.json")
+    assert ran.code == 0
+    assert "convlint: wrote 3 findings to base.json\n" in ran.err
+    assert '"convlint_baseline": 2' in Path("base.json").read_text()
+    assert kept() == [*CL401, CL501]
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_entries_of_an_older_baseline_that_were_not_checked_keep_their_meaning() -> None:
+    Path("good.yaml").write_text(NCHW + PAIR)
+    Path("base.json").write_text(older(JOINED, NETWORK, JOINED | {"path": "good.yaml"}, JOINED | {"gpu": "t4"}))
+    convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert kept() == [("CL401", "bad.yaml", None, "t4"), *CL401, CL501, ("CL401", "good.yaml", None, "a100")]
+    assert reported("good.yaml", "--ignore", "CL501") == []
+    assert reported("bad.yaml", "--gpu", "t4", "--ignore", "CL501") == []
+    convlint("check", ".", "--gpu", "a100", "--gpu", "t4", "--baseline", "base.json", "--prune-baseline")
+    assert '"convlint_baseline": 2' in Path("base.json").read_text()
+    assert [entry[1:] for entry in kept() if entry[0] == "CL401"] == [
+        (path, layer, gpu)
+        for path, gpus in (("bad.yaml", ["a100", "t4"]), ("good.yaml", ["a100"]))
+        for layer in ("a", "b")
+        for gpu in gpus
+    ]
+
+
+@pytest.mark.usefixtures("_layouts")
+def test_an_older_entry_is_gone_once_no_layer_has_the_finding() -> None:
+    Path("base.json").write_text(older(JOINED, NETWORK))
+    Path("bad.yaml").write_text(NHWC + PAIR)
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json")
+    assert "1 finding of base.json no longer occurs (CL401 bad.yaml [a100])" in ran.err
+    convlint("check", "bad.yaml", "--baseline", "base.json", "--prune-baseline")
+    assert kept() == [CL501]
+
+
+def test_older_entries_of_one_layer_are_those_of_today() -> None:
+    """As the last release that wrote version 1 has them: fingerprints of single layers have not changed."""
+    Path("bad.yaml").write_text(
+        "version: 1\ntarget: [a100]\ndefaults: { N: 128, dtype: fp16, layout: NHWC }\nlayers:\n"
+        "  - { name: odd, C: 250, H: 28, W: 28, K: 256, R: 3, S: 3, padding: 1, first: false }\n"
+    )
+    odd = {"fingerprint": "e0f6b5cdb34ecdf2", "code": "CL102", "path": "bad.yaml", "layer": "odd", "gpu": "a100"}
+    Path("base.json").write_text(older(odd))
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json")
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_entries_are_grouped_by_file() -> None:
+    entries = {
+        name: Entry(fingerprint=name, code="CL401", path=path, joined=name == "c")
+        for name, path in (("a", "a.yaml"), ("b", "b.yaml"), ("c", "b.yaml"))
+    }
+    by_path = known_by_path(entries)
+    assert {path: sorted(known.entries) for path, known in by_path.items()} == {"a.yaml": ["a"], "b.yaml": ["b", "c"]}
+    assert by_path["a.yaml"].joined == frozenset()
+    assert by_path["b.yaml"].joined == {("CL401", "b.yaml", None)}
+    assert not known_of({})
+
+
 START = b'{"convlint_baseline": 1, "findings": ['
 ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
 
@@ -135,7 +292,11 @@ ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
         (b"", "base.json:1:1: is not valid JSON"),
         (b'{\n "a": ]', "base.json:2:7: is not valid JSON"),
         (b"[]", 'base.json:1:1: is no baseline: "convlint_baseline" is missing'),
-        (b'{\n  "convlint_baseline": 2, "findings": []}', "base.json:2:3: is a baseline of version 2;"),
+        (
+            b'{\n  "convlint_baseline": 3, "findings": []}',
+            "base.json:2:3: is a baseline of version 3; this convlint reads 1 and 2",
+        ),
+        (b'{"convlint_baseline": 0, "findings": []}', "is a baseline of version 0"),
         (b'{"convlint_baseline": true, "findings": []}', "is a baseline of version True"),
         (b'{"convlint_baseline": "1"}', "is a baseline of version '1'"),
         (b'{"convlint_baseline": 1}', 'base.json:1:1: "findings" must be a list'),
@@ -213,7 +374,10 @@ _json = st.recursive(
 @settings(max_examples=200)
 @given(
     st.fixed_dictionaries(
-        {"convlint_baseline": st.just(1), "findings": st.lists(_json | st.just(json.loads(ENTRY)), max_size=4)},
+        {
+            "convlint_baseline": st.sampled_from((1, 2)),
+            "findings": st.lists(_json | st.just(json.loads(ENTRY)), max_size=4),
+        },
         optional={"x": _json},
     )
     | _json
@@ -234,7 +398,7 @@ def test_good_specs_need_no_baseline() -> None:
     Path("good.yaml").write_text(GOOD)
     ran = convlint("check", "good.yaml", "--write-baseline", "base.json")
     assert ran.err == "convlint: wrote 0 findings to base.json\n"
-    assert json.loads(Path("base.json").read_text()) == {"convlint_baseline": 1, "findings": []}
+    assert json.loads(Path("base.json").read_text()) == {"convlint_baseline": 2, "findings": []}
 
 
 def _sparse(path: str) -> None:

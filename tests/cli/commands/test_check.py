@@ -163,6 +163,11 @@ def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
     assert lost_us("warns.yaml", "--gpu", "a100", "--gpu", "h100", "--isolated") == lost_us("warns.yaml", "--isolated")
 
 
+@pytest.mark.xfail(strict=True, reason="the run that writes a baseline still counts the advice that it adopts")
+def test_what_a_run_writes_into_its_baseline_is_lost_no_longer() -> None:
+    assert lost_us("warns.yaml", "--select", "CL102", "--write-baseline", "known.json") == 0
+
+
 # --- inputs
 
 
@@ -289,8 +294,9 @@ def test_flags_have_no_line() -> None:
 
 # --- the JSON contract
 
-TOP = ("schema_version convlint complete targets mode summary totals layers findings skipped suppressed errors").split()
-TOTAL = "grade time_us lost_us time_after_us".split()
+TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "layers", "findings",
+       "skipped", "suppressed", "errors"]  # fmt: skip
+TOTAL = ["grade", "time_us", "lost_us", "time_after_us"]
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
 LAYER = ["name", "path", "line", "column", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW", "groups", "dtype",
          "layout", "estimates"]  # fmt: skip
@@ -374,7 +380,7 @@ def test_a_finding_on_the_batch_belongs_to_the_network(folder: Path) -> None:
     assert (finding["lost_us"], finding["advised"]) == (None, False)
     assert [len(own) for own in finding["fingerprints"]] == [16]
     line = check("batch.yaml", "--select", "CL201", "-o", "concise").out.splitlines()[0]
-    assert line == f"batch.yaml:4:20: info CL201 multiple-of-64: {finding['message']}"
+    assert line == f"batch.yaml:4:21: info CL201 multiple-of-64: {finding['message']}"
     out = check("batch.yaml", "--select", "CL201").out
     assert out.startswith("── network ── batch.yaml ")
     assert "\n      layers  odd\n" in out
