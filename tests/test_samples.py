@@ -223,7 +223,7 @@ SAMPLES: dict[str, Sample] = {
             "conv5_2": (512, 1, 32, 512, 1, 32),
         },
         reasons={
-            (None, "CL401", "warning"): "NCW, and Tensor Cores: Conv2d with H=1 and channels_last saves 41 % of the time",
+            (None, "CL401", "warning"): "NCW on Tensor Cores: Conv2d with H=1 and channels_last saves 41 %",
             (None, "CL204", "warning"): "128 x 500 to 128 x 32 rows leave the last wave of 7 layers mostly empty",
         },
     ),

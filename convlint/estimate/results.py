@@ -40,7 +40,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     wave_efficiency: float
     time_us: float
     tflops: float
-    peak_share: float  # of what the GPU's best unit for the compute dtype does at boost clock, on paper
+    peak_share: float  # of what the best unit that convolutions of the compute dtype use does at boost clock, on paper
     bound_by: Bound
     lost_to_tiles_us: float
     lost_to_waves_us: float

@@ -17,7 +17,7 @@ from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
-from convlint.report import Finding, InputError, Report, Suppressed
+from convlint.report import Finding, InputError, LayerReport, LayerTimes, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, baseline_of, known_by_path, known_of, stale
 from convlint.verdict.select import chosen, counts, verdict
@@ -134,7 +134,10 @@ def conclude(
     kept = judged
     if adopt and not errors:
         suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in found]
-        kept = [(replace(result, findings=()), plan) for result, plan in judged]
+        kept = [
+            (replace(result, findings=(), layers=tuple(map(_unadvised, result.layers))), plan)
+            for result, plan in judged
+        ]
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
     report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
@@ -150,6 +153,17 @@ def conclude(
         gone = stale(baseline, baseline_of((*found, *old)), report, [source.name for source in inputs], codes)
     code = verdict(report, failing=failing)
     return Verdict(report=report, exit_code=code, found=(*found, *old), old=tuple(old), stale=gone)
+
+
+def _unadvised(entry: LayerReport) -> LayerReport:
+    """The layer as it is where no advice is in force."""
+    times = {
+        label: None
+        if estimate is None
+        else LayerTimes(time_us=estimate.time_us, after_us=estimate.time_us, ideal_us=estimate.unquantized_us)
+        for label, estimate in entry.estimates.items()
+    }
+    return replace(entry, times=times)
 
 
 def _place(entry: Suppressed) -> tuple[str, int, int, str]:

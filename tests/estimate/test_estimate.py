@@ -64,7 +64,7 @@ def test_every_estimate_is_coherent(layer, gpu, which, layout):
     assert 0 < estimate.unquantized_us <= estimate.time_us
     lost_to_either = max(estimate.lost_to_tiles_us, estimate.lost_to_waves_us)
     assert estimate.unquantized_us <= estimate.time_us - lost_to_either + 1e-9 * estimate.time_us
-    assert 0 < estimate.peak_share
+    assert estimate.peak_share > 0
     assert 0 <= estimate.last_wave_tiles < gpu.sms * estimate.resident_tiles
     assert estimate.tiles >= 1
     assert estimate.split_k >= 1

@@ -163,7 +163,6 @@ def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
     assert lost_us("warns.yaml", "--gpu", "a100", "--gpu", "h100", "--isolated") == lost_us("warns.yaml", "--isolated")
 
 
-@pytest.mark.xfail(strict=True, reason="the run that writes a baseline still counts the advice that it adopts")
 def test_what_a_run_writes_into_its_baseline_is_lost_no_longer() -> None:
     assert lost_us("warns.yaml", "--select", "CL102", "--write-baseline", "known.json") == 0
 
