@@ -217,7 +217,7 @@ def _applications(best: tuple[Player, ...], players: Sequence[Player]) -> list[t
     tried = [best]
     if others:
         tried.append(_together(best, others))
-        if len(tried[1]) < len(players):  # some stand in the place of one of the best
+        if len(tried[1]) < len(best) + len(others):  # some stand in the place of one of the best
             tried.append(_together((), players))
     return [applied for number, applied in enumerate(tried) if applied and applied not in tried[:number]]
 

@@ -19,7 +19,7 @@ from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, LayerReport, LayerTimes, Report, Suppressed
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, baseline_of, known_by_path, known_of, stale
+from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
 from convlint.verdict.select import chosen, counts, verdict
 from convlint.verdict.suppress import judge_mentions
 
@@ -126,7 +126,7 @@ def conclude(
 
     What comments, configs and the baseline silence was left out where it was found.
     """
-    expired = _Expired()
+    expired = _Expired(known_of(baseline or {}))
     judged = [(expired.judge(result, plan), plan) for result, plan in results]
     suppressed = [entry for result, _ in judged for entry in result.suppressed]
     old = [entry.finding for entry in suppressed if entry.by == "baseline"]
@@ -174,16 +174,28 @@ def _place(entry: Suppressed) -> tuple[str, int, int, str]:
 class _Expired:
     """Adds to the first result of each plan what its config no longer silences, and changes severities as it wants."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Known) -> None:
         self.config_texts: dict[str, tuple[str, ...]] = {}
+        self._known = known
         self._asked: set[int] = set()  # plans whose expired entries were reported
 
     def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
         """The result as the user's config has it."""
-        findings = result.findings
+        findings, suppressed = result.findings, result.suppressed
         if plan.expired and id(plan) not in self._asked:
             self._asked.add(id(plan))
             for source in {id(entry.at.source): entry.at.source for entry in plan.config.per_layer_ignores}.values():
                 self.config_texts[source.path] = tuple(source.text.split("\n"))
-            findings = (*findings, *judge_mentions(plan.expired, plan.rulebook))
-        return replace(result, findings=chosen(findings, set(plan.codes), plan.severities))
+            left, silenced = self._own(plan)
+            findings, suppressed = (*findings, *left), (*suppressed, *silenced)
+        return replace(result, findings=chosen(findings, set(plan.codes), plan.severities), suppressed=suppressed)
+
+    def _own(self, plan: Plan) -> tuple[list[Finding], list[Suppressed]]:
+        """(what is wrong with a config's entries, and what of that is an old finding)."""
+        left, silenced = [], []
+        for finding in judge_mentions(plan.expired, plan.rulebook):
+            if finding.rule.code in plan.codes and self._known.holds(finding):
+                silenced.append(Suppressed(finding=finding, reason="", by="baseline"))
+            else:
+                left.append(finding)
+        return left, silenced

@@ -42,17 +42,11 @@ class Silencer:
 
     def silences(self, finding: Finding) -> bool:
         """Whether one of them silences `finding`; which and why is kept."""
-        entry = self._entry(finding)
-        if entry is not None:
-            self._suppressed.setdefault(finding.fingerprint, entry)
-        return entry is not None
+        return self._kept(self._by_comment(finding) or self._by_config(finding) or self._by_baseline(finding))
 
     def silences_for_good(self, finding: Finding) -> bool:
-        """Whether a comment or the config silences `finding`."""
-        entry = self._stated(finding)
-        if entry is not None:
-            self._suppressed.setdefault(finding.fingerprint, entry)
-        return entry is not None
+        """Whether a comment or the config does."""
+        return self._kept(self._by_comment(finding) or self._by_config(finding))
 
     def is_unsure(self, labels: Collection[str]) -> bool:
         """Whether what the baseline silences may hide what it brings to light: old findings, and uses of comments."""
@@ -66,28 +60,31 @@ class Silencer:
         """Keeps those that the baseline holds of what there is without it."""
         for finding in findings:
             for each in _of_each_layer(finding):
-                if self._silencing.known.holds(each):
-                    entry = Suppressed(finding=each, reason="", by="baseline")
-                    self._suppressed.setdefault(each.fingerprint, entry)
-
-    def _entry(self, finding: Finding) -> Suppressed | None:
-        if (stated := self._stated(finding)) is not None:
-            return stated
-        return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None
-
-    def _stated(self, finding: Finding) -> Suppressed | None:
-        reason = self._comments.reason(finding)
-        if reason is not None:
-            return Suppressed(finding=finding, reason=reason, by="comment")
-        for exemption in self._exemptions:
-            if exemption.covers(finding):
-                return Suppressed(finding=finding, reason=exemption.reason, by="config")
-        return None
+                self._kept(self._by_baseline(each))
 
     def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
-        """What is wrong with the comments themselves, once everything else has been judged."""
+        """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
         found = judge_mentions(self._comments.mentions(skipped), self._rulebook)
-        return tuple(f for f in found if f.rule.code in self._silencing.codes and not self.silences(f))
+        chosen = [finding for finding in found if finding.rule.code in self._silencing.codes]
+        return tuple(each for each in chosen if not self._kept(self._by_config(each) or self._by_baseline(each)))
+
+    def _kept(self, entry: Suppressed | None) -> bool:
+        """Whether there is one; the first of each finding is kept."""
+        if entry is not None:
+            self._suppressed.setdefault(entry.finding.fingerprint, entry)
+        return entry is not None
+
+    def _by_comment(self, finding: Finding) -> Suppressed | None:
+        reason = self._comments.reason(finding)
+        return None if reason is None else Suppressed(finding=finding, reason=reason, by="comment")
+
+    def _by_config(self, finding: Finding) -> Suppressed | None:
+        covering = (exemption for exemption in self._exemptions if exemption.covers(finding))
+        exemption = next(covering, None)
+        return None if exemption is None else Suppressed(finding=finding, reason=exemption.reason, by="config")
+
+    def _by_baseline(self, finding: Finding) -> Suppressed | None:
+        return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None
 
 
 def _of_each_layer(finding: Finding) -> Iterator[Finding]:

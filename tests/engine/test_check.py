@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
-from convlint.engine.results import NetworkResult, assemble
-from convlint.report import Finding, Report
-from convlint.rulebook.book import load_rulebook
+from convlint.engine.check import Silences, Target, check_network
+from convlint.engine.results import NetworkResult
+from convlint.gpus.gpu import load_gpu
+from convlint.readers.spec.reader import read_spec
+from convlint.report import Finding, LayerTimes
+from convlint.rulebook.book import Rulebook, load_rulebook
 
 BUILTIN = load_rulebook()
 
@@ -55,14 +60,12 @@ def test_what_no_gpu_changes_is_said_once(tmp_path: Path) -> None:
     assert [(f.rule.code, f.gpu) for f in found] == [("XY000", None), ("XY001", "a100"), ("XY001", "v100")]
 
 
-def test_times_are_those_of_the_first_target() -> None:
-    both = checked(BUILTIN, layer("a"), gpus="v100 a100")
-    assert both.time_us == checked(BUILTIN, layer("a"), gpus="v100").time_us
-    assert both.time_us != checked(BUILTIN, layer("a"), gpus="a100").time_us
-
-
-def report(*results: NetworkResult) -> Report:
-    return assemble(results, (), BUILTIN, files=len(results))
+def test_each_target_has_its_own_times() -> None:
+    both = times(checked(BUILTIN, layer("a"), gpus="v100 a100"))
+    assert list(both) == ["v100", "a100"]
+    for gpu in both:
+        assert both[gpu] == times(checked(BUILTIN, layer("a"), gpus=gpu))[gpu]
+    assert both["v100"] != both["a100"]
 
 
 def fingerprints(text: str, path: str = "net.yaml") -> list[tuple[str, str]]:
@@ -107,10 +110,286 @@ def test_a_first_layer_has_no_dgrad() -> None:
     assert finding_of(result, "CL103").layer == "a"
 
 
-@pytest.mark.parametrize(("layers", "priced"), [(1000, True), (1001, False)])
-def test_a_fix_of_at_most_a_thousand_layers_is_priced(layers: int, priced: bool, tmp_path: Path) -> None:
+# --- flaws of one layer, priced together
+
+
+def times(result: NetworkResult, index: int = 0) -> dict[str, LayerTimes]:
+    """Of one layer, on each target."""
+    return {gpu: own for gpu, own in result.layers[index].times.items() if own is not None}
+
+
+def advised(result: NetworkResult) -> dict[str, Finding]:
+    return {finding.rule.code: finding for finding in result.findings if finding.advised}
+
+
+# The layer of which the library pads the channels and transposes the tensors.
+ODD = layer("odd", C=62, K=250, kernel_size=1, padding=0, H=56, W=56, layout="NCHW")
+WIDER = layer("odd", C=62, K=250, H=56, W=56, layout="NCHW")
+
+
+def test_two_flaws_of_a_layer_share_what_mending_both_saves() -> None:
+    result = checked(BUILTIN, ODD)
+    found, own = advised(result), times(result)["a100"]
+    assert {code: finding.severity for code, finding in found.items()} == {"CL102": "warning", "CL401": "warning"}
+    lost = [finding.lost_us or 0.0 for finding in found.values()]
+    assert min(lost) > 0
+    assert sum(lost) == pytest.approx(own.time_us - own.after_us)
+    assert sum(finding.lost_percent or 0.0 for finding in found.values()) == pytest.approx(
+        100 * (1 - own.after_us / own.time_us)
+    )
+    mended = checked(BUILTIN, ODD.replace("C: 62", "C: 64").replace("K: 250", "K: 256").replace("NCHW", "NHWC"))
+    assert times(mended)["a100"].time_us == own.after_us
+    for finding in result.findings:
+        if not finding.advised:
+            assert finding.lost_us in (None, 0.0)
+            assert finding.severity == "info"
+            assert finding.pays_with == ()
+
+
+def test_a_fix_that_earns_its_share_with_another_names_it() -> None:
+    """Aligned channels are worth a tenth of their share while tensors are transposed anyway."""
+    found = advised(checked(BUILTIN, WIDER))
+    odd = found["CL102"]
+    assert odd.severity == "warning"
+    assert odd.pays_with == ("CL401",)
+    assert odd.lost_us is not None
+    assert odd.lost_alone_us is not None
+    assert odd.lost_alone_us < odd.lost_us / 2
+    assert odd.fix is not None
+    assert odd.fix.time_change_us == pytest.approx(-odd.lost_alone_us)
+    assert odd.fix.pays_together
+    transposed = found["CL401"]
+    assert transposed.pays_with == ()
+    assert transposed.fix is not None
+    assert not transposed.fix.pays_together
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gpus", "top", "code"),
+    [
+        ({"dtype": "fp64"}, "t4", "", "CL108"),
+        ({"C": 250, "K": 256}, "v100", 'runtime: { cudnn: "7.4" }\n', "CL101"),
+    ],
+)
+def test_a_flaw_that_costs_most_of_the_time_is_an_f(sizes: dict[str, object], gpus: str, top: str, code: str) -> None:
+    result = checked(BUILTIN, layer("a", **sizes), gpus=gpus, top=top)
+    own, finding = times(result)[gpus], advised(result)[code]
+    assert own.grade == "F"
+    assert finding.severity in ("error", "warning")
+    assert (finding.lost_us or 0.0) > 0.6 * own.time_us
+    assert own.ideal_us <= own.after_us < 0.4 * own.time_us
+
+
+def test_advice_that_is_taken_never_lowers_the_grade() -> None:
+    before = times(checked(BUILTIN, ODD))["a100"]
+    after = times(checked(BUILTIN, ODD.replace("NCHW", "NHWC")))["a100"]
+    assert after.time_us < before.time_us
+    assert after.grade <= before.grade
+
+
+def test_what_is_predicted_to_be_sound_has_no_share() -> None:
+    result = checked(BUILTIN, layer("a", C=256, K=256, N=256))
+    own = times(result)["a100"]
+    assert advised(result) == {}
+    assert own.after_us == own.time_us
+    assert own.grade == "A"
+
+
+@pytest.mark.parametrize("gap", ["H", "N", "dtype"])
+def test_a_layer_whose_time_is_not_known_has_none(gap: str) -> None:
+    result = checked(BUILTIN, layer("a", **{"C": 62, gap: None}))
+    assert result.layers[0].times == {"a100": None}
+    assert {finding.lost_us for finding in result.findings} <= {None}
+
+
+def test_a_finding_on_the_batch_is_no_share_of_a_layer() -> None:
+    """It is the network's: time is compared for an image."""
+    layers = "".join(layer(name, N=55, C=4096, H=16, W=16, K=256) for name in "ab")
+    result = checked(BUILTIN, layers, mode="inference")
+    finding = finding_of(result, "CL204")
+    assert (finding.layer, finding.layers, finding.severity) == (None, ("a", "b"), "warning")
+    assert (finding.lost_us, finding.lost_alone_us, finding.lost_percent, finding.advised) == (None, None, None, False)
+    assert (finding.lost_capacity_us or 0.0) > 0
+    assert finding.fix is not None
+    assert finding.fix.set == {"N": 54}
+    assert finding.fix.by_layer == ({"N": 54}, {"N": 54})
+    assert "N=54 (time per image -3" in finding.fix.describe
+    assert all(own.after_us == own.time_us for own in times(result).values())
+
+
+# --- what is not in force
+
+
+def in_force(
+    layers: str, *, codes: Collection[str] | None = None, silences: Silences | None = None, rules: Rulebook = BUILTIN
+) -> NetworkResult:
+    network, errors = read_spec(f"version: 1\nlayers:\n{layers}", "net.yaml")
+    assert network is not None
+    assert not errors
+    targets = [Target(label="a100", gpu=load_gpu("a100"))]
+    return check_network(network, rules, targets, "training", codes=codes, silences=silences)
+
+
+@pytest.mark.parametrize("code", ["CL102", "CL401"])
+def test_advice_that_the_user_left_out_has_no_share_and_no_part_in_the_grade(code: str) -> None:
+    """Whether its rule is not selected or its finding is silenced."""
+    rest = {rule.info.code for rule in BUILTIN.rules} - {code}
+    all_of_it = times(in_force(ODD))["a100"]
+    results = [in_force(ODD, codes=rest), in_force(ODD, silences=lambda finding: finding.rule.code == code)]
+    for result in results:
+        assert code not in dict(codes(result))
+        (other,) = advised(result).values()
+        own = times(result)["a100"]
+        assert other.lost_us == pytest.approx(own.time_us - own.after_us)
+        assert other.lost_us == other.lost_alone_us
+        assert own.time_us == all_of_it.time_us
+        assert own.after_us > all_of_it.after_us
+        assert own.ideal_us > all_of_it.ideal_us
+        assert own.grade <= all_of_it.grade
+    assert times(results[0]) == times(results[1])
+
+
+def test_without_any_rule_in_force_a_layer_is_as_good_as_its_tiles() -> None:
+    result = in_force(ODD, codes=[])
+    own, estimate = times(result)["a100"], result.layers[0].estimates["a100"]
+    assert estimate is not None
+    assert (result.findings, result.skipped) == ((), ())
+    assert (own.after_us, own.ideal_us) == (estimate.time_us, estimate.unquantized_us)
+
+
+def test_of_rules_that_are_not_in_force_nothing_is_skipped() -> None:
+    skipped = {skip.code for skip in in_force(layer("a", H=None)).skipped}
+    assert len(skipped) > 1
+    code = min(skipped)
+    assert {skip.code for skip in in_force(layer("a", H=None), codes=[code]).skipped} == {code}
+
+
+def test_a_finding_is_silenced_before_it_has_a_price() -> None:
+    asked: list[Finding] = []
+
+    def silences(finding: Finding) -> bool:
+        asked.append(finding)
+        return False
+
+    result = in_force(ODD, silences=silences)
+    assert {finding.fingerprint for finding in result.findings} <= {finding.fingerprint for finding in asked}
+    assert {(finding.lost_us, finding.fix, finding.advised) for finding in asked} == {(None, None, False)}
+    assert times(result) == times(in_force(ODD))
+
+
+def test_of_equal_layers_one_alone_is_silenced() -> None:
+    result = in_force(ODD + ODD.replace("name: odd", "name: other"), silences=lambda finding: finding.layer == "odd")
+    silenced, heard = (times(result, index)["a100"] for index in range(2))
+    assert silenced.after_us == silenced.time_us == heard.time_us
+    assert heard.after_us < heard.time_us
+    assert {finding.layer for finding in result.findings if finding.advised} == {"other"}
+
+
+def test_what_all_layers_share_all_that_are_left_share(tmp_path: Path) -> None:
+    rules = rulebook(tmp_path, {"join": '{ share: all, message: "{layers}" }'})
+    layers = layer("a") + layer("b") + layer("c")
+    result = in_force(layers, rules=rules, silences=lambda finding: finding.layer == "b")
+    assert [finding.message for finding in result.findings] == ["a, c"]
+
+
+# --- what fixes bring to light
+
+TF32 = {
+    "check": 'compute_dtype == "tf32"', "loss": "fix", "fix": "{ describe: d, set: { runtime.tf32: true } }",
+    "message": "fp32",
+}  # fmt: skip
+VECTORS = {
+    "check": "C % alignment == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, alignment)" }',
+    "fix": '{ describe: "use C={wide}", set: { C: wide } }', "message": "C={C}",
+}  # fmt: skip
+FP32 = layer("a", C=510, K=512, N=64, dtype="fp32")
+WITHOUT_TF32 = "runtime: { tf32: false }\n"
+
+
+def test_what_a_fix_brings_to_light_is_said_with_what_must_be_mended_first(tmp_path: Path) -> None:
+    result = checked(rulebook(tmp_path, TF32, VECTORS), FP32, top=WITHOUT_TF32)
+    first, then = sorted(result.findings, key=lambda finding: finding.rule.code)
+    assert (first.message, then.message) == ("fp32", "once XY000 is mended: C=510")
+    assert (then.layer, then.location.line, then.advised) == ("a", 4, True)
+    own = times(result)["a100"]
+    assert (first.lost_us or 0.0) + (then.lost_us or 0.0) == pytest.approx(own.time_us - own.after_us)
+    assert then.fix is not None
+    assert then.fix.set == {"C": 512}
+    assert first.fingerprint != then.fingerprint
+
+
+def test_several_that_must_be_mended_first_are_named(tmp_path: Path) -> None:
+    layout = {"check": 'layout == "NHWC"', "loss": "fix", "fix": "{ describe: d, set: { layout: \"'NHWC'\" } }"}
+    vectors = VECTORS | {"when": 'layout == "NHWC" and compute_dtype == "tf32"'}
+    result = checked(rulebook(tmp_path, TF32, layout, vectors), FP32.replace("NHWC", "NCHW"), top=WITHOUT_TF32)
+    assert "once XY000 and XY001 are mended: C=510" in [finding.message for finding in result.findings]
+
+
+def test_a_fix_taken_further_is_one_finding(tmp_path: Path) -> None:
+    """What the layer shows as it stands gives way to what becomes of it, and keeps its identity."""
+    step = {
+        "check": 'dtype == "fp16"', "loss": "fix", "let": "{ next: \"'fp32' if dtype == 'fp64' else 'fp16'\" }",
+        "fix": '{ describe: "use {next}", set: { dtype: next } }', "message": "slow in {dtype}",
+    }  # fmt: skip
+    (finding,) = checked(rulebook(tmp_path, step), layer("a", dtype="fp64"), gpus="t4").findings
+    assert finding.fix is not None
+    assert (finding.message, finding.fix.set) == ("slow in fp64", {"dtype": "fp16"})
+    assert finding.fix.describe == "use fp32; then use fp16"
+    assert finding.identity == ("XY000", "net.yaml", "a", "t4", 1)
+    assert finding.advised
+
+
+def test_what_comes_to_light_is_not_said_where_the_user_left_it_out(tmp_path: Path) -> None:
+    """Neither by its code nor by what silences findings."""
+    rules = rulebook(tmp_path, TF32, VECTORS)
+    layers, top = FP32, WITHOUT_TF32
+    network, _ = read_spec(f"version: 1\n{top}layers:\n{layers}", "net.yaml")
+    assert network is not None
+    targets = [Target(label="a100", gpu=load_gpu("a100"))]
+    for options in ({"codes": ["XY000"]}, {"silences": lambda finding: finding.rule.code == "XY001"}):
+        result = check_network(network, rules, targets, "training", **options)
+        assert [finding.rule.code for finding in result.findings] == ["XY000"]
+        assert result.findings[0].lost_us == result.findings[0].lost_alone_us
+
+
+# --- many layers
+
+
+def test_joined_layers_lose_what_each_of_them_loses(tmp_path: Path) -> None:
+    fix = '{ describe: "use C=64", set: { C: "64" } }'
+    rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix, "join": "{ share: any, message: m }"})
+    result = checked(rules, layer("a", C=62) + layer("b", C=62, N=64) + layer("c"))
+    (finding,) = result.findings
+    assert finding.layers == ("a", "b")
+    own = [times(result, index)["a100"] for index in range(3)]
+    saved = [each.time_us - each.after_us for each in own]
+    assert finding.lost_us == pytest.approx(sum(saved))
+    assert finding.lost_percent == pytest.approx(100 * sum(saved) / sum(each.time_us for each in own))
+    assert finding.fix is not None
+    assert finding.fix.time_change_us == pytest.approx(-sum(saved))
+    assert len(set(finding.fingerprints)) == 2
+    assert finding.fingerprint not in finding.fingerprints
+
+
+@pytest.mark.parametrize("layers", [1, 1001])
+def test_however_many_layers_play_each_has_its_price(layers: int, tmp_path: Path) -> None:
     fix = '{ describe: "use C=64", set: { C: "64" } }'
     rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix, "join": "{ share: any, message: m }"})
     (finding,) = checked(rules, "".join(layer(f"l{i}", C=62) for i in range(layers))).findings
     assert finding.fix is not None
-    assert (finding.fix.time_change_us is not None) == priced
+    assert finding.lost_us == pytest.approx(-(finding.fix.time_change_us or 0.0))
+    assert (finding.lost_us or 0.0) > 0
+
+
+def test_a_dtype_that_was_not_stated_warns_of_nothing_that_is_priced() -> None:
+    """What was only read from a model file may run as anything: its advice counts nowhere."""
+    network, _ = read_spec(f"version: 1\nlayers:\n{layer('a', dtype='fp32', C=510)}", "net.yaml")
+    assert network is not None
+    targets = [Target(label="t4", gpu=load_gpu("t4"))]
+    stored = replace(network, layers=tuple(replace(each, dtype_stated=False) for each in network.layers))
+    stated, read = (check_network(each, BUILTIN, targets, "training") for each in (network, stored))
+    assert advised(stated)
+    assert not advised(read)
+    assert {finding.severity for finding in read.findings if finding.rule.code in advised(stated)} <= {"info"}
+    own = times(read)["t4"]
+    assert own.after_us == own.time_us

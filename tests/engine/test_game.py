@@ -263,6 +263,32 @@ def test_the_layer_is_checked_with_the_best_with_all_and_with_those_that_they_ex
 
 
 @pytest.mark.parametrize(
+    ("players", "times", "checked"),
+    [
+        ([A, player("T", {"K": 256})], {"A": 70, "K=256": 80, "A K=256": 75}, ["A"]),
+        ([A, player("T", {"K": 256})], {"A": 70, "K=256": 80, "A K=256": 60}, ["A K=256"]),
+        ([player("A", {"K": 8}), player("T", {"K": 256})], {"K=8": 80, "K=256": 70}, ["K=256", "K=8"]),
+        ([player("A", {"K": 8}), B, player("T", {"K": 256})], {"K=8": 80, "K=256": 70, "B": 100},
+         ["K=256", "B K=256", "B K=8"]),
+    ],
+)  # fmt: skip
+def test_what_fills_tiles_is_applied_where_it_is_among_the_best_alone(
+    players: list[Player], times: dict[str, float], checked: list[str]
+) -> None:
+    """What is as wide as a tile hides what is not wide enough for a vector."""
+    tiles = replace(RULE, loss="tile", info=replace(RULE.info, code="T"))
+    players = [one._replace(flaw=replace(one.flaw, rule=tiles)) if one.code == "T" else one for one in players]
+    asked = []
+
+    def again(changes: Changes) -> Check:
+        asked.append(named(changes))
+        return NOTHING
+
+    settle(players, NOW, lambda changes: times.get(named(changes)), again)
+    assert asked == checked
+
+
+@pytest.mark.parametrize(
     ("found", "times", "changes", "describe"),
     [
         (flaw("A", {"C": 128}), {"C=64": 90, "C=128": 60}, {"C": 128}, "use C=128"),  # the same rule's

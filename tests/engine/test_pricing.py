@@ -100,6 +100,10 @@ def test_without_a_prediction_it_informs(tmp_path: Path) -> None:
         (fix('C: "56"'), {"C": 64}, True),  # an eighth of the channels
         (fix('C: "55"'), {"C": 64}, False),  # more than that is another network
         (fix('C: "128", K: "55"'), {}, False),
+        (fix('C: "96"', loss="tile"), {"C": 64}, True),  # half as wide again
+        (fix('C: "97"', loss="tile"), {"C": 64}, False),  # for the tiles' sake that is another network too
+        (fix('C: "96", K: "97"', loss="wave"), {"C": 64}, False),
+        (fix('C: "97"'), {"C": 64}, True),  # a vector is filled whatever it takes
         (fix('H: "14"'), {}, True),
     ],
 )

@@ -73,6 +73,6 @@ SIZED = "N: 8, C: 64, H: 28, W: 28, K: 64, R: 3, S: 3, padding: 1, dtype: fp16, 
 @pytest.mark.parametrize("name", [name for name in VOCABULARY if "." not in name])
 def test_every_name_of_a_layer_can_be_read(name: str) -> None:
     found = facts(SIZED + "name: a")
-    kind = {"number": (int, float), "text": str, "truth": bool}[VOCABULARY[name]]
+    kinds: dict[str, type | tuple[type, ...]] = {"number": (int, float), "text": str, "truth": bool}
     value = found[name]
-    assert repr(value) == "UNKNOWN" or isinstance(value, kind), value
+    assert repr(value) == "UNKNOWN" or isinstance(value, kinds[VOCABULARY[name]]), value

@@ -120,6 +120,18 @@ def test_an_incomplete_check_writes_no_baseline() -> None:
     assert not Path("base.json").exists()
 
 
+def test_an_expired_entry_of_the_config_can_be_an_old_finding() -> None:
+    entry = '[[per-layer-ignores]]\nlayers = "odd"\nrules = ["CL102"]\nreason = "x"\nexpires = 2020-01-01\n'
+    Path("convlint.toml").write_text('select = ["CL102", "CL9"]\n' + entry)
+    written = convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    assert (written.code, written.err) == (0, "convlint: wrote 2 findings to base.json\n")
+    ran = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert {one["code"] for one in json.loads(ran.out)["suppressed"]} == {"CL102", "CL903"}
+    Path("convlint.toml").write_text('select = ["CL102", "CL9"]\n' + entry + "\n" + entry.replace('"odd"', '"o*"'))
+    assert [one[0] for one in reported("bad.yaml")] == ["CL903"]
+
+
 def test_suppressed_findings_are_not_in_the_baseline() -> None:
     Path("bad.yaml").write_text(HEAD + f"  - {{ name: odd, {ODD} }} # convlint: ignore[CL102]\n")
     convlint("check", "bad.yaml", "--write-baseline", "base.json")

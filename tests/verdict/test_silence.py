@@ -49,7 +49,7 @@ def network(layers: str) -> Network:
 
 def silenced(spec: str, rules: Rulebook, **silencing: Any) -> tuple[list[tuple[str, str | None]], list[str]]:
     """(code and layer of what is left, how, with which reason and where the rest was silenced)."""
-    known = {"codes": ALL, "today": TODAY} | silencing
+    known: dict[str, Any] = {"codes": ALL, "today": TODAY} | silencing
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
     result = judged(network(spec), rules, targets, "training", Silencing(**known))
     return (

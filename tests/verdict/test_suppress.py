@@ -147,6 +147,20 @@ def test_comments_are_findings_themselves(comment: str, code: str, column: int, 
     assert code not in convlint("check", "-", "--isolated", "--ignore", code, "-o", "concise", stdin=spec).out
 
 
+def test_what_is_wrong_with_a_comment_is_silenced_by_the_config_and_the_baseline_alone() -> None:
+    spec = HEAD + f"  # convlint: ignore[ALL]\n  # convlint: ignore[CL402, CL1O2, CL901]\n{FLOW}\n"
+    spec += "# convlint: file-ignore[CL9]\n"
+    wrong = [(6, "CL901"), (6, "CL902"), (6, "CL901"), (8, "CL901")]
+    assert sorted(check(spec, "--select", "CL006,CL102,CL402,CL9")) == sorted(wrong)
+    Path("a.yaml").write_text(spec)
+    options = ("--select", "CL006,CL102,CL402,CL9", "-o", "json")
+    convlint("check", "a.yaml", *options, "--write-baseline", "base.json")
+    ran = convlint("check", "a.yaml", *options, "--baseline", "base.json")
+    assert (ran.code, ran.err, json.loads(ran.out)["findings"]) == (0, "", [])
+    Path("convlint.toml").write_text('[per-file-ignores]\n"a.yaml" = ["CL901"]\n')
+    assert [one["code"] for one in json.loads(convlint("check", "a.yaml", *options).out)["findings"]] == ["CL902"]
+
+
 def test_expired_and_unknown_suppressions_silence_nothing() -> None:
     for comment in ("ignore[ALL] until 2020-01-01", "ignore[CL1O2]", "ignore"):
         assert {"CL102", "CL006"} <= {code for _, code in check(HEAD + FLOW + f" # convlint: {comment}\n")}
