@@ -29,7 +29,7 @@ from convlint.facts.target import TargetFacts, framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, LayerReport, LayerTimes, Skipped
+from convlint.report import Finding, Fix, Identity, LayerReport, LayerTimes, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -86,6 +86,7 @@ class _NetworkCheck:
         self.times: dict[str, list[LayerTimes | None]] = {}
         self.edges = {edge.consumer: edge for edge in network.edges}
         self.identities = Identities()
+        self.own: dict[tuple[int, str], Identity] = {}  # by layer and rule, on the target at hand
         picks = framework_picks_layout(network.runtime)
         # What the framework lays out itself is estimated so, whatever layout the user's tensors have.
         self.running = tuple(replace(layer, layout="auto") if picks else layer for layer in network.layers)
@@ -100,6 +101,7 @@ class _NetworkCheck:
         found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
         hits = []
+        self.own = {(hit.indices[0], hit.rule.info.code): hit.identities[0] for hit in found if hit.indices}
         for hit in found:
             if self._in_force(hit, facts):
                 hits.append(hit)
@@ -195,7 +197,13 @@ class _NetworkCheck:
         """Whether a flaw that comes to light in this layer is not silenced; None where nothing is."""
         if self.silences is None:
             return None
-        return lambda flaw: self._in_force(self._hit(flaw, index, facts, keep=False), facts)
+
+        def wanted(flaw: Flaw) -> bool:
+            hit = self._hit(flaw, index, facts, keep=False)
+            own = self.own.get((index, flaw.rule.info.code))  # what its rule finds now: silenced with it
+            return self._in_force(hit if own is None else hit._replace(identities=(own,)), facts)
+
+        return wanted
 
     def _in_force(self, hit: Hit, facts: TargetFacts) -> bool:
         """Whether the user wants to hear of it."""
