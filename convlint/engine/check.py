@@ -8,6 +8,7 @@ them, and what may be said of many layers at once is joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +17,10 @@ from convlint.engine.batches import Batches
 from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
 from convlint.engine.findings import Identities, finding_of, is_of_batch, location_of
 from convlint.engine.fixes import fix_of, is_refuted
-from convlint.engine.game import Player, Stake
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
-from convlint.engine.pricing import Priced, Pricer
+from convlint.engine.play import played
+from convlint.engine.pricing import Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
 from convlint.engine.weigh import weighed
@@ -108,7 +109,8 @@ class _NetworkCheck:
             elif hit.indices:  # what all layers share, all that are left share
                 applicable[hit.rule.info.code] -= 1
         pricer = Pricer(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
-        hits, stakes, priced = self._played(hits, pricer)
+        later, light = partial(self._later, facts=facts), partial(self._came_to_light, facts=facts)
+        hits, stakes, priced = played(hits, len(network.layers), pricer, later, light)
         batches = Batches(self.running, estimates, lambda index, N: pricer.time_after(index, {"N": N}))
         hits = batches.settled(weighed(hits, stakes, priced, pricer))
         hits = batches.one_warning(joined(hits, applicable))
@@ -152,46 +154,10 @@ class _NetworkCheck:
             hits += [self._hit(flaw, index, facts) for flaw in found.flaws]
         return hits, applicable
 
-    def _played(self, hits: list[Hit], pricer: Pricer) -> tuple[list[Hit], dict[int, Stake], list[Priced | None]]:
-        """Each layer's game: the hits, with those that the fixes of others bring to light, their stakes, the prices."""
-        by_layer: dict[int, list[Hit]] = {}
-        for hit in hits:
-            if hit.indices:
-                by_layer.setdefault(hit.indices[0], []).append(hit)
-        priced: list[Priced | None] = []
-        stakes: dict[int, Stake] = {}
-        after: dict[int, list[Hit]] = {}  # by the id of the last hit that plays in the layer
-        gone: set[int] = set()
-        for index in range(len(self.network.layers)):
-            own = [hit for hit in by_layer.get(index, ()) if pricer.plays(index, hit.flaw)]
-            entry = pricer.priced(index, [hit.flaw for hit in own], self._later(index, pricer.facts))
-            priced.append(entry)
-            if entry is None or entry.outcome is None:
-                continue
-            stakes.update((id(hit), stake) for hit, stake in zip(own, entry.outcome.stakes, strict=True))
-            for player, stake in entry.outcome.unlocked:
-                # What its rule finds as the layer stands pays nothing, and gives way to what that becomes.
-                idle = [
-                    hit for hit in by_layer[index]
-                    if hit.rule is player.flaw.rule and not hit.sets_batch
-                    and not (id(hit) in stakes and stakes[id(hit)].advised)
-                ]  # fmt: skip
-                gone.update(map(id, idle))
-                hit = self._unlocked(player, index, pricer.facts, idle)
-                stakes[id(hit)] = stake
-                after.setdefault(id(own[-1]), []).append(hit)
-        if after:
-            hits = [each for hit in hits for each in ([] if id(hit) in gone else [hit]) + after.get(id(hit), [])]
-        return hits, stakes, priced
-
-    def _unlocked(self, player: Player, index: int, facts: TargetFacts, idle: Sequence[Hit]) -> Hit:
-        """The hit of a flaw that stands once others are mended."""
-        flaw = replace(player.flaw, set=player.changes)
-        if player.after:
-            once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended: "
-            flaw = replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
+    def _came_to_light(self, flaw: Flaw, index: int, idle: Sequence[Hit], facts: TargetFacts) -> Hit:
+        """The hit of a flaw that stands once others are mended; it goes by the name of one that gives way to it."""
         hit = self._hit(flaw, index, facts, keep=not idle)
-        return hit._replace(identities=idle[0].identities) if idle else hit
+        return hit._replace(identities=idle[0].identities if idle else hit.identities, came_to_light=True)
 
     def _later(self, index: int, facts: TargetFacts) -> Callable[[Flaw], bool] | None:
         """Whether a flaw that comes to light in this layer is not silenced; None where nothing is."""

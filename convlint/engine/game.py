@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import factorial
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw
+from convlint.engine.shapley import SAME, Stake, shares
 from convlint.report import Scalar
 
 Changes = Mapping[str, Scalar]
@@ -24,7 +24,6 @@ TimeAfter = Callable[[Changes], float | None]  # us; None: no such layer, or its
 
 MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
 MOST_PLAYERS = 8  # those that save most alone; of the 256 subsets of eight most set one field twice
-_SAME = 1e-9  # times that differ by less are equal
 
 
 class Player(NamedTuple):
@@ -43,20 +42,6 @@ class Player(NamedTuple):
     def unsafe(self) -> bool:
         """Whether its fix changes the network."""
         return self.flaw.case.fix is None or self.flaw.case.fix.safety != "safe"
-
-
-class Stake(NamedTuple):
-    """What one fix earns, in us: its share, and with which others it earns that; and what it changes alone."""
-
-    change_us: float | None = None  # negative: faster
-    advised: bool = False  # it is one of the fastest subset
-    lost_us: float = 0.0
-    pays_with: tuple[str, ...] = ()
-
-    @property
-    def alone_us(self) -> float:
-        """What it earns alone."""
-        return max(0.0, -(self.change_us or 0.0))
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -120,14 +105,20 @@ def settle(
         known.update(map(_identity, new))
         found += new
         joined = _distinct([*(player for player in joined if _identity(player) not in useless), *new])
-    shares = {id(player): share for player, share in zip(best, _shares(best, now_us, time_after), strict=True)}
+
+    def time_of(members: int) -> float | None:
+        changes = merged([player for i, player in enumerate(best) if members >> i & 1])
+        return None if changes is None else time_after(changes)
+
+    earned = shares([player.code for player in best], now_us, time_of)
+    stakes = {id(player): stake for player, stake in zip(best, earned, strict=True)}
     codes = {player.code for player in best}
     return Outcome(
         changes=merged(best) or {},
         after_us=after_us,
-        stakes=tuple(shares.get(id(player)) or Stake(_change(player, now_us, time_after)) for player in players),
+        stakes=tuple(stakes.get(id(player)) or Stake(_change(player, now_us, time_after)) for player in players),
         unlocked=tuple(
-            (player._replace(after=tuple(code for code in player.after if code in codes)), shares[id(player)])
+            (player._replace(after=tuple(code for code in player.after if code in codes)), stakes[id(player)])
             for player in best
             if all(player is not one for one in players)
         ),
@@ -193,10 +184,10 @@ def _fastest(players: Sequence[Player], now_us: float, time_after: TimeAfter) ->
     for subset in _subsets(players):  # smaller ones first, and by code within one size
         changes = merged(subset)
         time = None if changes is None else time_after(changes)
-        if time is None or time > least * (1 + _SAME):
+        if time is None or time > least * (1 + SAME):
             continue
         mine = len(subset), sum(player.unsafe for player in subset)
-        if time < least * (1 - _SAME) or mine < rank:
+        if time < least * (1 - SAME) or mine < rank:
             best, least, rank = subset, min(time, least), mine
     return best, least
 
@@ -255,27 +246,3 @@ def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     if changes.keys() <= {"C", "K"}:
         describe = "use " + ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
     return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={})
-
-
-def _shares(best: tuple[Player, ...], now_us: float, time_after: TimeAfter) -> list[Stake]:
-    """Shapley's shares over `best`: the mean of what a player adds, over all orders in which they could join."""
-    count = len(best)
-    times = [now_us] * (1 << count)
-    for members in range(1, 1 << count):
-        changes = merged([player for i, player in enumerate(best) if members >> i & 1])
-        own = None if changes is None else time_after(changes)
-        without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
-        times[members] = min(now_us if own is None else own, *without)
-    stakes = []
-    for i in range(count):
-        others = [members for members in range(1 << count) if not members >> i & 1]
-        adds = {members: times[members] - times[members | 1 << i] for members in others}
-        orders = {members: factorial(size := members.bit_count()) * factorial(count - size - 1) for members in others}
-        share = sum(adds[members] * orders[members] for members in others) / factorial(count)
-        pays_with: tuple[str, ...] = ()
-        if adds[0] < share / 2:
-            enough = [members for members in others if adds[members] >= share * (1 - _SAME)]
-            named = [tuple(best[j].code for j in range(count) if members >> j & 1) for members in enough]
-            pays_with = min(named, key=lambda codes: (len(codes), codes))
-        stakes.append(Stake(_change(best[i], now_us, time_after), True, share, pays_with))
-    return stakes

@@ -100,6 +100,7 @@ class Hit(NamedTuple):
     severity: Severity  # as far as it is decided
     identities: tuple[Identity, ...] = ()  # one for each index
     price: Price = UNPRICED
+    came_to_light: bool = False  # stands only once others are mended
 
     @property
     def rule(self) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price
@@ -14,6 +15,7 @@ _MANY = 4
 
 def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     """Hits in order; those that the rule's `join` puts together become one. `applicable`: layers, by code."""
+    later = Counter(hit.rule.info.code for hit in hits if hit.came_to_light)
     groups: dict[tuple[str, ...], list[Hit]] = {}
     keys: list[tuple[str, ...] | None] = []
     for hit in hits:
@@ -32,7 +34,8 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
             continue
         group, join = groups[key], hit.rule.join
         assert join is not None
-        shared = len(group) == applicable.get(key[0]) or len(group) > _MANY
+        every = later[key[0]] if hit.came_to_light else applicable.get(key[0])
+        shared = len(group) == every or len(group) > _MANY
         if len(group) == 1 or (join.share == "all" and not shared):
             result.append(hit)
         elif hit is group[0]:

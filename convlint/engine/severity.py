@@ -36,11 +36,14 @@ class Weight(NamedTuple):
 def stated(flaw: Flaw, layer: ConvLayer | None = None) -> Severity:
     """What the rule says of this case, before anything is known of its price.
 
-    A priced rule judges what runs: of a dtype that was only read from storage it cannot say more than info.
+    A priced rule judges what runs. Of a dtype that was only read from storage it can say no more than info, and neither
+    of another dtype for a module, around which autocast may stand.
     """
     severity = flaw.case.severity
-    assumed = layer is not None and not layer.dtype_stated and flaw.rule.loss != "none"
-    return "info" if assumed and severity == "warning" else severity
+    if layer is None or severity != "warning" or flaw.rule.loss == "none":
+        return severity
+    assumed = layer.dtype_source == "storage" or (layer.dtype_source == "module" and "dtype" in flaw.set)
+    return "info" if assumed else severity
 
 
 def decided(severity: Severity, weight: Weight | None) -> Severity:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from convlint.engine.changes import with_fix
-from convlint.engine.game import Stake
 from convlint.engine.hits import UNPRICED, Hit, Price
 from convlint.engine.pricing import Priced, Pricer
 from convlint.engine.severity import Weight, decided
+from convlint.engine.shapley import Stake
 from convlint.model.gemm import flops
 
 MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they enter no game

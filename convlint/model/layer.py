@@ -22,6 +22,7 @@ PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]
 Mode = Literal["training", "inference"]
+DtypeSource = Literal["stated", "module", "storage"]
 
 
 class Dtype(StrEnum):
@@ -92,7 +93,7 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     norm_follows: bool | None = None  # batch normalisation reads this layer's output and nothing else does
     first: bool = False  # its input is the network's: no dgrad
     head: bool = False  # no convolution after it: the task fixes K
-    dtype_stated: bool = True  # False: fp32 that was only read from storage, and may run as anything
+    dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, in "storage" as anything
     calls: int = 1  # how often one step runs it (shared modules)
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from convlint.errors import InputFault, shown
 from convlint.readers import MODULE, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.inputs import Input
-from convlint.readers.storage import of_storage
+from convlint.readers.storage import of_model
 from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
 from convlint.report import InputError
 
@@ -56,8 +56,9 @@ class Reading:
     def read(self, source: Input, options: ReadOptions) -> Outcome:
         """The network in `source`, or None, and everything that could not be read or resolved."""
         network, errors = self._read(source, options)
-        if network is not None and format_of_input(source) is not SPEC:
-            network = of_storage(network, options)
+        known = format_of_input(source)
+        if network is not None and known is not SPEC:
+            network = of_model(network, options, "module" if known is MODULE else "storage")
         if network is not None:
             try:
                 refuse_layers(len(network.layers))

@@ -386,7 +386,7 @@ def test_a_dtype_that_was_not_stated_warns_of_nothing_that_is_priced() -> None:
     network, _ = read_spec(f"version: 1\nlayers:\n{layer('a', dtype='fp32', C=510)}", "net.yaml")
     assert network is not None
     targets = [Target(label="t4", gpu=load_gpu("t4"))]
-    stored = replace(network, layers=tuple(replace(each, dtype_stated=False) for each in network.layers))
+    stored = replace(network, layers=tuple(replace(each, dtype_source="storage") for each in network.layers))
     stated, read = (check_network(each, BUILTIN, targets, "training") for each in (network, stored))
     assert advised(stated)
     assert not advised(read)

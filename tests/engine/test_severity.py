@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw
 from convlint.engine.severity import Weight, by_batch, decided, joins, overridden, stated
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, DtypeSource
 from convlint.report import Severity
 from convlint.rulebook.book import load_rulebook
 
@@ -95,7 +95,8 @@ def test_which_severities_join(share: Any, severity: Severity, said_together: bo
     assert joins(share, severity) is said_together
 
 
-STATED, ASSUMED = (ConvLayer(name="a", dtype_stated=stated) for stated in (True, False))
+SOURCES: tuple[DtypeSource, ...] = ("stated", "module", "storage")
+STATED, MODULE, ASSUMED = (ConvLayer(name="a", dtype_source=source) for source in SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,7 @@ STATED, ASSUMED = (ConvLayer(name="a", dtype_stated=stated) for stated in (True,
         ("warning", "none", ASSUMED, "warning"),  # no matter of time
         ("error", "fix", ASSUMED, "error"),
         ("info", "fix", ASSUMED, "info"),
+        ("warning", "fix", MODULE, "warning"),
     ],
 )  # fmt: skip
 def test_what_the_rule_states_comes_first(
@@ -116,6 +118,14 @@ def test_what_the_rule_states_comes_first(
 ) -> None:
     case = replace(RULE.cases[-1], severity=severity)
     assert stated(Flaw(rule=replace(RULE, loss=loss), case=case, places=(), message="m"), layer) == says
+
+
+@pytest.mark.parametrize(("source", "says"), [("stated", "warning"), ("module", "info"), ("storage", "info")])
+def test_another_dtype_for_a_module_is_info(source: DtypeSource, says: Severity) -> None:
+    """Autocast may stand around it, where nobody sees it."""
+    case = replace(RULE.cases[-1], severity="warning")
+    flaw = Flaw(rule=replace(RULE, loss="fix"), case=case, places=(), message="m", set={"dtype": "fp16"})
+    assert stated(flaw, ConvLayer(name="a", dtype_source=source)) == says
 
 
 @pytest.mark.parametrize("before", ["error", "warning", "info"])

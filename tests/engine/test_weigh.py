@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from convlint.engine import weigh
-from convlint.engine.game import Stake
 from convlint.engine.hits import Flaw, Hit, Price
 from convlint.engine.pricing import Priced
+from convlint.engine.shapley import Stake
 from convlint.engine.weigh import weighed
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location

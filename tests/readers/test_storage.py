@@ -17,18 +17,18 @@ from onnx_graphs import model, save, value, weight
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
-from convlint.readers.inputs import file_input
+from convlint.readers.inputs import decide, file_input
 from convlint.readers.reading import Reading
-from convlint.readers.storage import of_storage
+from convlint.readers.storage import of_model
 
 
 def stated(dtype: Dtype | None, inputs: dict[str, str]) -> bool:
     """Whether a layer of a model has a dtype that somebody stated."""
     layers = (ConvLayer(name="a", dtype=dtype), ConvLayer(name="b", dtype=Dtype.fp16))
-    network = of_storage(Network(path="m.onnx", layers=layers), ReadOptions(inputs=inputs))
+    network = of_model(Network(path="m.onnx", layers=layers), ReadOptions(inputs=inputs), "storage")
     assert [layer.dtype for layer in network.layers] == [dtype, Dtype.fp16]
-    assert network.layers[1].dtype_stated
-    return network.layers[0].dtype_stated
+    assert network.layers[1].dtype_source == "stated"
+    return network.layers[0].dtype_source == "stated"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def read(path: str | Path, **options: Any) -> list[tuple[Dtype | None, bool]]:
         network, errors = reading.read(file_input(str(path)), ReadOptions(**options))
     assert all("left without sizes" in error.message for error in errors)
     assert network is not None
-    return [(layer.dtype, layer.dtype_stated) for layer in network.layers]
+    return [(layer.dtype, layer.dtype_source == "stated") for layer in network.layers]
 
 
 def test_what_a_spec_says_is_stated(tmp_path: Path) -> None:
@@ -123,3 +123,26 @@ def test_what_rests_on_fp32_that_nobody_stated_is_info_and_saves_nothing(tmp_pat
     assert report["summary"]["time_after_us"] == report["summary"]["time_us"]
     told = convlint("check", path, "--isolated", "-o", "concise", "--gpu", "v100", "--input", "64x3x56x56:fp32")
     assert re.findall(r"warning (CL106) ", told.out) == ["CL106"]
+
+
+def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its layout and its widths are flaws whatever the dtype; that 16 bits are faster is for the training loop."""
+    (tmp_path / "fp32_net.py").write_text(
+        "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Conv2d(64, 250, 3), nn.Conv2d(250, 256, 3))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with Reading() as reading:
+        network, errors = reading.read(decide("fp32_net:net"), ReadOptions(inputs={"": "32x64x56x56"}))
+    assert network is not None
+    assert not errors
+    assert [(layer.dtype, layer.dtype_source) for layer in network.layers] == [(Dtype.fp32, "module")] * 2
+    options = ("--isolated", "-o", "json", "--gpu", "a100")
+    report = json.loads(convlint("check", "fp32_net:net", *options, "--input", "32x64x56x56").out)
+    found = {finding["code"]: (finding["severity"], finding["advised"]) for finding in report["findings"]}
+    assert found["CL401"] == ("warning", True)
+    assert found["CL106"] == ("info", False)
+    report = json.loads(convlint("check", "fp32_net:net", *options, "--input", "32x64x56x56:fp32").out)
+    found = {finding["code"]: (finding["severity"], finding["advised"]) for finding in report["findings"]}
+    assert found["CL106"] == ("warning", True)

@@ -1,0 +1,75 @@
+"""The games of all layers of a network: who plays in each, and what comes to light once others are mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from convlint.engine.game import Player
+from convlint.engine.hits import Flaw, Hit
+from convlint.engine.pricing import InForce, Priced, Pricer
+from convlint.engine.shapley import Stake
+
+# Of a flaw, the layer where it came to light, and the hits of its rule there that give way to it: its own hit.
+CameToLight = Callable[[Flaw, int, Sequence[Hit]], Hit]
+
+
+class Played(NamedTuple):
+    """The hits, with those that the fixes of others bring to light; their stakes, by a hit's id; each layer's game."""
+
+    hits: list[Hit]
+    stakes: dict[int, Stake]
+    priced: list[Priced | None]
+
+
+def played(
+    hits: list[Hit],
+    layers: int,
+    pricer: Pricer,
+    later: Callable[[int], InForce | None],
+    came_to_light: CameToLight,
+) -> Played:
+    """Plays the game of each of the network's `layers`; `later` says what would be in force there."""
+    by_layer: dict[int, list[Hit]] = {}
+    for hit in hits:
+        if hit.indices:
+            by_layer.setdefault(hit.indices[0], []).append(hit)
+    priced: list[Priced | None] = []
+    stakes: dict[int, Stake] = {}
+    after: dict[int, list[Hit]] = {}  # by the id of the last hit that plays in the layer
+    gone: set[int] = set()
+    for index in range(layers):
+        every = by_layer.get(index, [])
+        own = [hit for hit in every if pricer.plays(index, hit.flaw)]
+        entry = pricer.priced(index, [hit.flaw for hit in own], later(index))
+        priced.append(entry)
+        if entry is None or entry.outcome is None:
+            continue
+        stakes.update((id(hit), stake) for hit, stake in zip(own, entry.outcome.stakes, strict=True))
+        for player, stake in entry.outcome.unlocked:
+            idle = [hit for hit in every if _gives_way(hit, player, stakes)]
+            gone.update(map(id, idle))
+            hit = came_to_light(_once(player), index, idle)
+            stakes[id(hit)] = stake
+            after.setdefault(id(own[-1]), []).append(hit)
+    if after:
+        hits = [each for hit in hits for each in ([] if id(hit) in gone else [hit]) + after.get(id(hit), [])]
+    return Played(hits, stakes, priced)
+
+
+def _gives_way(hit: Hit, player: Player, stakes: dict[int, Stake]) -> bool:
+    """Whether it is the same rule's, and pays nothing as the layer stands."""
+    if hit.rule is not player.flaw.rule or hit.sets_batch:
+        return False
+    return id(hit) not in stakes or not stakes[id(hit)].advised
+
+
+def _once(player: Player) -> Flaw:
+    """The flaw, with what has to be mended before it shows."""
+    flaw = replace(player.flaw, set=player.changes)
+    if not player.after:
+        return flaw
+    once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended: "
+    return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
