@@ -8,6 +8,15 @@ import textwrap
 from collections.abc import Sequence
 
 from convlint.cli.streams.output import style_of, write
+from convlint.engine.severity import (
+    MOST_WIDENING,
+    WARNING_BATCH_GAIN,
+    WARNING_CAPACITY,
+    WARNING_CAPACITY_NETWORK,
+    WARNING_LAYER,
+    WARNING_RULE,
+    WARNING_SHARE,
+)
 from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import clean
@@ -89,10 +98,40 @@ def document(rule: Rule, width: int) -> str:
             lines.append(f"  fixed by {clean(_flow(item.data['fixed']))}")
         lines.append("")
     lines += ["Passes", f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
+    lines += ["Severity", *_wrap(_severity(rule), width, "  "), ""]
     if rule.yields_to:
         lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
     lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
     return "\n".join(lines)
+
+
+def _severity(rule: Rule) -> str:
+    """What decides it, in words: the rule, the price of its fix, or the time per image."""
+    if rule.info.severity == "error":
+        return "An error stands, whatever it costs; a fix that can be priced has its share of the time lost."
+    if rule.loss == "none":
+        return "It has no price: its findings have the severity that the rule states."
+    if all(case.severity == "info" for case in rule.cases):
+        return "Info, whatever it costs, and no part of what all advice saves."
+    if rule.loss == "wave":
+        return f"For another batch, a warning from {_percent(WARNING_BATCH_GAIN)} less time per image on; else info."
+    lost = (
+        f"a warning where its share of the time lost is {_percent(WARNING_SHARE)} of its layer's time or more, that of "
+        f"all advice on the layer {_percent(WARNING_LAYER)}, and that of all findings of this rule "
+        f"{_percent(WARNING_RULE)} of the network's"
+    )
+    if rule.loss == "fix":
+        return f"By price: {lost}; else info."
+    wider = (
+        f"{_percent(WARNING_CAPACITY)} of the layer's time and {_percent(WARNING_CAPACITY_NETWORK)} of the network's "
+        f"pay for tiles that it leaves empty, and a fix that widens by {_percent(MOST_WIDENING)} at most takes no longer"
+    )
+    return f"By price: {lost}; or where {wider}; else info."
+
+
+def _percent(share: float) -> str:
+    """`2 %`."""
+    return f"{100 * share:g} %"
 
 
 def _definitions(let: Value, width: int) -> list[str]:

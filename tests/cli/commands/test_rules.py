@@ -32,6 +32,21 @@ def test_the_documentation_of_a_rule(key: str) -> None:
     assert max(map(len, ran.out.splitlines())) <= 100
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("CL102", "By price: a warning where its share of the time lost is 2 % of its layer's time or more, that of all"),
+        ("CL203", "or where 10 % of the layer's time and 2 % of the network's pay for tiles that it leaves empty"),
+        ("CL204", "For another batch, a warning from 5 % less time per image on"),
+        ("CL501", "It has no price"),
+        ("CL101", "An error stands"),
+        ("CL105", "Info, whatever it costs"),
+    ],
+)
+def test_the_documentation_says_what_decides_the_severity(key: str, words: str) -> None:
+    assert words in " ".join(convlint("rule", key).out.split())
+
+
 def test_rules_of_ones_own(folder: Path) -> None:
     rules = folder / "rules"
     rules.mkdir()
