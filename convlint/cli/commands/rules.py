@@ -124,7 +124,7 @@ def _severity(rule: Rule) -> str:
         return f"By price: {lost}; else info."
     wider = (
         f"{_percent(WARNING_CAPACITY)} of the layer's time and {_percent(WARNING_CAPACITY_NETWORK)} of the network's "
-        f"pay for tiles that it leaves empty, and a fix that widens by {_percent(MOST_WIDENING)} at most takes no longer"
+        f"pay for tiles that it leaves empty, and a fix that widens {_percent(MOST_WIDENING)} at most takes no longer"
     )
     return f"By price: {lost}; or where {wider}; else info."
 

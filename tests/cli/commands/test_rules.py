@@ -35,7 +35,7 @@ def test_the_documentation_of_a_rule(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("CL102", "By price: a warning where its share of the time lost is 2 % of its layer's time or more, that of all"),
+        ("CL102", "By price: a warning where its share of the time lost is 2 % of its layer's time or more"),
         ("CL203", "or where 10 % of the layer's time and 2 % of the network's pay for tiles that it leaves empty"),
         ("CL204", "For another batch, a warning from 5 % less time per image on"),
         ("CL501", "It has no price"),
