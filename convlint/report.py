@@ -46,7 +46,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     by_layer: tuple[Mapping[str, Scalar], ...] = ()
     time_change_us: float | None = None
     states_effect: bool = False  # `describe` itself says what each alternative changes
-    pays_together: bool = False  # `time_change_us` is what it makes alone, and it is meant to be taken with others
+    alone: bool = False  # `time_change_us` is another difference than the share that it has beside other advice
+    advised: bool = True  # False: what it saves is no part of what all advice saves
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):

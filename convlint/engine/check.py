@@ -19,7 +19,7 @@ from convlint.engine.findings import Identities, finding_of, is_of_batch, locati
 from convlint.engine.fixes import fix_of, is_refuted
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
-from convlint.engine.play import played
+from convlint.engine.play import played, promised
 from convlint.engine.pricing import Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
@@ -52,13 +52,15 @@ def check_network(
     *,
     codes: Collection[str] | None = None,
     silences: Silences | None = None,
+    known: Silences | None = None,
 ) -> NetworkResult:
     """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
 
     Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
-    part of what the advice saves.
+    part of what the advice saves. What is `known` is priced and weighed with the others, so that new findings are no
+    less grave beside it; but it is not said, and what it saves is no longer promised.
     """
-    check = _NetworkCheck(network, rulebook, mode, codes, silences, several=len(targets) > 1)
+    check = _NetworkCheck(network, rulebook, mode, codes, silences, known, several=len(targets) > 1)
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
     labels = tuple(target.label for target in targets)
@@ -77,10 +79,10 @@ def check_network(
 class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
-        silences: Silences | None, *, several: bool,
+        silences: Silences | None, known: Silences | None, *, several: bool,
     ) -> None:  # fmt: skip
         self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
-        self.codes, self.silences = codes, silences
+        self.codes, self.silences, self.known = codes, silences, known
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
@@ -112,14 +114,14 @@ class _NetworkCheck:
         later, light = partial(self._later, facts=facts), partial(self._came_to_light, facts=facts)
         hits, stakes, priced = played(hits, len(network.layers), pricer, later, light)
         batches = Batches(self.running, estimates, lambda index, N: pricer.time_after(index, {"N": N}))
-        hits = batches.settled(weighed(hits, stakes, priced, pricer))
+        hits = new = self._new(batches.settled(weighed(hits, stakes, priced, pricer)), applicable, facts)
         hits = batches.one_warning(joined(hits, applicable))
         for hit in hits:
             fix = fix_of(hit, pricer, batches)
             if not is_refuted(hit, fix):
                 self.findings.append(self._finding(hit, fix, facts))
         self.estimates[target.label] = estimates
-        self.times[target.label] = [None if entry is None else entry.times for entry in priced]
+        self.times[target.label] = promised(priced, new)
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
         """What the rules on whole networks find."""
@@ -153,6 +155,19 @@ class _NetworkCheck:
                 applicable[code] = applicable.get(code, 0) + 1
             hits += [self._hit(flaw, index, facts) for flaw in found.flaws]
         return hits, applicable
+
+    def _new(self, hits: list[Hit], applicable: dict[str, int], facts: TargetFacts) -> list[Hit]:
+        """Those that are not known; what all layers share, all that are left share."""
+        known = self.known
+        if known is None:
+            return hits
+        new = []
+        for hit in hits:
+            if not known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0])):
+                new.append(hit)
+            elif hit.indices and not hit.came_to_light:
+                applicable[hit.rule.info.code] -= 1
+        return new
 
     def _came_to_light(self, flaw: Flaw, index: int, idle: Sequence[Hit], facts: TargetFacts) -> Hit:
         """The hit of a flaw that stands once others are mended; it goes by the name of one that gives way to it."""

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from convlint.engine.hits import Flaw, holds
+from convlint.engine.hits import Flaw, Found, holds
 from convlint.errors import RuleError
 from convlint.facts.layer import LayerFacts
 from convlint.model.layer import ConvLayer
@@ -39,7 +39,8 @@ class Evaluator:
 
     def evaluate(self, facts: LayerFacts, *, connected: bool) -> Evaluation:
         """All rules on one layer, the general ones silent where a specific one speaks."""
-        flaws: list[Flaw] = []
+        found: list[Found] = []
+        worded: list[Flaw | None] = []  # None: silenced by one that was found before
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
         for rule in self.rules:
@@ -51,7 +52,9 @@ class Evaluator:
                     continue
                 applicable.append(rule.info.code)
                 if not right:
-                    flaws.append(Flaw.of(rule, _case(rule, facts), facts))
+                    flaw = Found.of(rule, _case(rule, facts), facts)
+                    worded.append(None if any([_silences(one, flaw) for one in found]) else flaw.worded(facts))
+                    found.append(flaw)
             except UnknownValue:
                 code = rule.info.code
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
@@ -59,15 +62,16 @@ class Evaluator:
             except ExprError as error:
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        if len(flaws) > 1 and any(flaw.rule.yields_to for flaw in flaws):
-            flaws = [flaw for flaw in flaws if not any(_silences(other, flaw) for other in flaws)]
-        return Evaluation(flaws=tuple(flaws), skipped=tuple(skipped), applicable=tuple(applicable))
+        flaws = tuple(
+            flaw for flaw in worded if flaw is not None and not any([_silences(one, flaw) for one in found])
+        )
+        return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
 
 
 _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
-def _silences(specific: Flaw, general: Flaw) -> bool:
+def _silences(specific: Found, general: Found | Flaw) -> bool:
     """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
     if specific.rule.info.code not in general.rule.yields_to:
         return False

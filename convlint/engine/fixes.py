@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from convlint.engine.batches import Batches
 from convlint.engine.changes import with_fix
-from convlint.engine.hits import Hit
+from convlint.engine.hits import Hit, Price
 from convlint.engine.pricing import Pricer
 from convlint.model.gemm import flops
 from convlint.report import Fix, Scalar
 
+_ABOUT = 0.01  # of a share: differences below are none
 MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
 
 
@@ -21,14 +22,14 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
         return None
     first = hit.sets[0] if hit.sets else {}
     if hit.sets_batch:
-        sides = [int(changes["N"]) for changes in (hit.other, first) if "N" in changes]
+        sides = [int(changes["N"]) for changes in (first, hit.other) if "N" in changes]
         effects = [_per_image(hit, N, batches) for N in sides]
         shared, by_layer = first, (first,) * len(hit.indices)
     else:
         shared, by_layer = (first if all(changes == first for changes in hit.sets) else {}), hit.sets
         effects = []
         if spec.other and len(hit.indices) <= MOST_PRICED:
-            effects = [_effect(hit.indices, side, pricer) for side in (hit.other, shared) if side]
+            effects = [_effect(hit.indices, side, pricer) for side in (shared, hit.other) if side]
     return Fix(
         describe=f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe,
         safety=spec.safety,
@@ -36,7 +37,8 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
         by_layer=by_layer if hit.indices else (),
         time_change_us=hit.price.change_us,
         states_effect=bool(effects),
-        pays_together=bool(hit.price.pays_with),
+        alone=_is_alone(hit.price),
+        advised=hit.price.advised or hit.sets_batch,
     )
 
 
@@ -45,6 +47,13 @@ def is_refuted(hit: Hit, fix: Fix | None) -> bool:
     if hit.rule.loss == "none" or fix is None or fix.safety != "safe" or hit.severity != "info":
         return False
     return not hit.price.advised and fix.time_change_us is not None and fix.time_change_us > 0
+
+
+def _is_alone(price: Price) -> bool:
+    """Whether the fix alone makes another difference than its share beside the other advice."""
+    if not price.advised or price.change_us is None or price.lost_us is None:
+        return False
+    return abs(price.change_us + price.lost_us) > _ABOUT * price.lost_us
 
 
 def _per_image(hit: Hit, N: int, batches: Batches) -> str:

@@ -244,5 +244,6 @@ def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     spec = replace(fix, safety=safety, other=())
     describe = f"{flaw.describe}; then {then.describe}"
     if changes.keys() <= {"C", "K"}:
-        describe = "use " + ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
+        sizes = ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
+        describe = f"use {sizes} ({then.describe})"
     return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from convlint.engine.new_values import impossible, new_value
+from convlint.engine.new_values import impossible, is_size, new_value
 from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
 from convlint.model.location import Location
@@ -37,26 +37,46 @@ class Flaw(Struct, frozen=True, kw_only=True):
     @staticmethod
     def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
         """The flaw, its texts rendered while the values are at hand. Raises UnknownValue."""
-        new: dict[str, Scalar] = {}
+        return Found.of(rule, case, values).worded(values)
+
+
+class Found(NamedTuple):
+    """A flaw without words: where a specific one silences it, none are made."""
+
+    rule: Rule
+    case: Case
+    places: tuple[str, ...]
+    stated: dict[str, Scalar]  # what the fix sets, whatever the layer is
+    set: dict[str, Scalar]
+    other: dict[str, Scalar]
+
+    @staticmethod
+    def of(rule: Rule, case: Case, values: LayerFacts) -> Found:
+        """Raises UnknownValue."""
+        stated: dict[str, Scalar] = {}
         other: dict[str, Scalar] = {}
-        describe = ""
         if case.fix is not None:
-            new = _evaluated(case.fix.set, rule, values)
+            stated = _evaluated(case.fix.set, rule, values)
             other = {name: value for name, value in _evaluated(case.fix.other, rule, values).items() if value}
-            describe = case.fix.describe.render(values, new)
-        join = rule.join is not None and (rule.join.when is None or holds(rule.join.when, values))
-        new, other = _changes(new, values), _changes(other, values)
-        new, other = _possible(new, rule, values), _possible(other, rule, values)
+        new = _possible(_changes(stated, values), rule, values)
+        other = _possible(_changes(other, values), rule, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
+        places = tuple([name for name, expr in case.at if expr is None or expr.holds(values)])
+        return Found(rule, case, places, stated, new, other)
+
+    def worded(self, values: LayerFacts) -> Flaw:
+        """With its texts; `values` are those that it was found with."""
+        rule, case, fix = self.rule, self.case, self.case.fix
+        join = rule.join is not None and (rule.join.when is None or rule.join.when.holds(values))
         return Flaw(
             rule=rule,
             case=case,
-            places=tuple(name for name, expr in case.at if expr is None or holds(expr, values)),
+            places=self.places,
             message=case.message.render(values) + _assumed(rule, values),
-            describe=describe,
-            set=new,
-            other=other,
+            describe="" if fix is None else fix.describe.render(values, self.stated),
+            set=self.set,
+            other=self.other,
             join=join,
             join_message=rule.join.message.render(values, _STAND_INS) if join and rule.join else "",
         )
@@ -110,14 +130,17 @@ class Hit(NamedTuple):
     @property
     def sets_batch(self) -> bool:
         """Whether its fix is another batch, which is the whole network's, or would be if one were good."""
+        if self.flaw.set:
+            return len(self.flaw.set) == 1 and "N" in self.flaw.set
         spec = self.flaw.case.fix
-        named = set(self.flaw.set) or (set() if spec is None else {name for name, _ in spec.set})
-        return named == {"N"}
+        return spec is not None and {name for name, _ in spec.set} == {"N"}
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
     """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
     found = [(name, expr.evaluate(values)) for name, expr in pairs]
+    if all([is_size(name, value) for name, value in found]):
+        return dict(found)
     if any(_is_negative(name, value) for name, value in found) and _is_ours(rule):
         found = [(name, value) for name, value in found if not _is_negative(name, value)]
     changes = ((name, new_value(name, value)) for name, value in found)

@@ -22,9 +22,10 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         join = hit.rule.join
         key: tuple[str, ...] | None = None
         if join is not None and hit.flaw.join and joins(join.share, hit.severity):
-            # What one finding says must be true of all its layers: same severity, same words, same fix.
+            # What one finding says must be true of all its layers: same severity, same words, same fix, good or not.
             fix = () if join.share == "all" else (hit.flaw.describe,)
-            key = hit.rule.info.code, hit.severity, hit.flaw.join_message, *fix, *_batch(hit)
+            advised = "advised" if hit.price.advised else ""
+            key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
             groups.setdefault(key, []).append(hit)
         keys.append(key)
     result = []

@@ -14,6 +14,11 @@ _WORDS = {"dtype": tuple(dtype.value for dtype in Dtype), "layout": ("NCHW", "NH
 _MAX_SIZE = 2**31
 
 
+def is_size(name: str, value: Any) -> bool:
+    """Whether `new_value` has nothing to object to, nor to change: so it is with nearly every value of a fix."""
+    return type(value) is int and 0 <= value <= _MAX_SIZE and name not in _WORDS
+
+
 def new_value(name: str, value: Any) -> Scalar | None:
     """`value` for the field `name`, or None where it is larger than any layer's may be.
 
@@ -36,11 +41,13 @@ def new_value(name: str, value: Any) -> Scalar | None:
 
 
 _SHAPING = frozenset(("groups", "C", "K"))
+_HARMLESS = frozenset(("dtype", "layout", "N"))
+_CHANNELS = _HARMLESS | {"C", "K"}  # one group divides any of them, and they leave the output's size alone
 
 
 def impossible(changes: Mapping[str, Scalar], layer: ConvLayer) -> str | None:
     """Why no layer can be what `changes` make of one that can; None where nothing speaks against it."""
-    if changes.keys() <= {"dtype", "layout", "N"}:
+    if changes.keys() <= _HARMLESS or (layer.groups == 1 and changes.keys() <= _CHANNELS):
         return None
     after = with_fix(layer, changes)
     set_to = ", ".join(f"{name}={value}" for name, value in changes.items())

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from convlint.engine.game import Player
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.pricing import InForce, Priced, Pricer
-from convlint.engine.shapley import Stake
+from convlint.engine.shapley import SAME, Stake
+from convlint.report import LayerTimes
 
 # Of a flaw, the layer where it came to light, and the hits of its rule there that give way to it: its own hit.
 CameToLight = Callable[[Flaw, int, Sequence[Hit]], Hit]
@@ -59,6 +60,21 @@ def played(
     return Played(hits, stakes, priced)
 
 
+def promised(priced: Sequence[Priced | None], hits: Sequence[Hit]) -> list[LayerTimes | None]:
+    """The layers' times, with the advice taken that is among `hits`: some may be left unsaid."""
+    saved = [0.0] * len(priced)
+    for hit in hits:
+        for index in hit.indices:
+            saved[index] += hit.price.lost_us or 0.0
+    return [None if entry is None else _after(entry.times, less) for entry, less in zip(priced, saved, strict=True)]
+
+
+def _after(times: LayerTimes, saved_us: float) -> LayerTimes:
+    after_us = times.time_us - saved_us
+    unsaid = after_us > times.after_us * (1 + SAME)  # else all of it is said, and sums of shares are rounded
+    return replace(times, after_us=after_us) if unsaid else times
+
+
 def _gives_way(hit: Hit, player: Player, stakes: dict[int, Stake]) -> bool:
     """Whether it is the same rule's, and pays nothing as the layer stands."""
     if hit.rule is not player.flaw.rule or hit.sets_batch:
@@ -71,5 +87,5 @@ def _once(player: Player) -> Flaw:
     flaw = replace(player.flaw, set=player.changes)
     if not player.after:
         return flaw
-    once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended: "
+    once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended, "
     return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)

@@ -48,6 +48,7 @@ class Board:
         clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
+        self._peaks: dict[Dtype, float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
 
     def units(self, compute: Dtype, tensorrt: bool) -> tuple[Unit | None, Unit | None]:
@@ -58,6 +59,14 @@ class Board:
             tensor = self._build(compute, True, tensorrt)
             simt = _SIMT_TYPE.get(compute, compute) if tensor else compute
             found = self._units[key] = tensor, self._build(simt, False, tensorrt)
+        return found
+
+    def peak(self, compute: Dtype) -> float:
+        """FLOP/s on paper of the best unit for a compute dtype; every dtype that has a time has a unit."""
+        found = self._peaks.get(compute)
+        if found is None:
+            tensor = tensor_peak(self.gpu, compute, fp16_accumulate=False)
+            found = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
         return found
 
     def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> Unit | None:

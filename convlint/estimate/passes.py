@@ -9,7 +9,7 @@ from msgspec import Struct
 from convlint.estimate.basis import BASES, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.kernels import Priced, is_quantized, tile_efficiency, without_quantization, without_waves
-from convlint.estimate.precision import compute_dtype, cuda_core_peak, tensor_peak
+from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
 from convlint.estimate.results import Bound, LayerEstimate, PassEstimate
@@ -172,12 +172,6 @@ def _passes(problem: Problem, board: Board, situation: Situation, op: Op) -> _Pa
     return found
 
 
-def _peak(board: Board, compute: Dtype) -> float:
-    """FLOP/s; every dtype that has a time has a unit."""
-    gpu = board.gpu
-    return tensor_peak(gpu, compute, fp16_accumulate=False) or cuda_core_peak(gpu, compute) or board.fp32_peak
-
-
 def _tiling(priced: Priced, board: Board) -> Tiling:
     choice = priced.choice
     tiles, direct = choice.tiles, choice.lowering.algorithm == "direct"
@@ -205,10 +199,12 @@ def _describe(
     else:
         bound = "memory"
     lost_to_tiles = lost_to_waves = 0.0
-    if is_quantized(priced):
-        kernel_us = join(choice.compute_us, choice.memory_us)
+    unquantized = priced.time_us
+    if is_quantized(priced):  # as `without_quantization` has it
+        kernel_us, filled_us = join(choice.compute_us, choice.memory_us), without_waves(priced, board)
         lost_to_tiles = kernel_us - join(choice.compute_us * efficiency, choice.memory_us)
-        lost_to_waves = kernel_us - join(without_waves(priced, board), choice.memory_us)
+        lost_to_waves = kernel_us - join(filled_us, choice.memory_us)
+        unquantized = priced.time_us - kernel_us + join(filled_us * efficiency, choice.memory_us)
     resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
     if direct:
         resident_warps = board.gpu.max_warps_per_sm
@@ -231,7 +227,7 @@ def _describe(
         wave_efficiency=dealt.wave_efficiency,
         time_us=priced.time_us,
         tflops=flops / priced.time_us * 1e-6,
-        peak_share=flops / priced.time_us * 1e6 / _peak(board, situation.compute),
+        peak_share=flops / priced.time_us * 1e6 / board.peak(situation.compute),
         bound_by=bound,
         lost_to_tiles_us=max(0.0, lost_to_tiles),
         lost_to_waves_us=max(0.0, lost_to_waves),
@@ -239,5 +235,5 @@ def _describe(
         overhead_us=priced.overhead_us,
         transposes_us=priced.copies.transposes_us,
         padding_us=priced.copies.padding_us,
-        unquantized_us=without_quantization(priced, board),
+        unquantized_us=unquantized,
     )

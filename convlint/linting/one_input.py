@@ -104,13 +104,15 @@ def judged(
     if silencing is None:
         return check_network(network, rulebook, targets, mode)
     silencer = Silencer(network, rulebook, silencing)
-    silences = None if silencer.is_idle else silencer.silences
-    result = check_network(network, rulebook, targets, mode, codes=silencing.codes, silences=silences)
-    if silencer.is_unsure(result.labels):  # a flaw that shows once an old one is mended is no less an old one
-        bare = check_network(
-            network, rulebook, targets, mode, codes=silencing.codes, silences=silencer.silences_for_good
-        )
-        silencer.recall(bare.findings)
+    result = check_network(
+        network,
+        rulebook,
+        targets,
+        mode,
+        codes=silencing.codes,
+        silences=None if silencer.is_idle else silencer.silences,
+        known=None if silencer.knows_nothing else silencer.is_known,
+    )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
     return replace(result, findings=findings, suppressed=silencer.suppressed)
 

@@ -17,7 +17,7 @@ from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input
-from convlint.report import Finding, InputError, LayerReport, LayerTimes, Report, Suppressed
+from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
 from convlint.verdict.select import chosen, counts, verdict
@@ -156,12 +156,9 @@ def conclude(
 
 
 def _unadvised(entry: LayerReport) -> LayerReport:
-    """The layer as it is where no advice is in force."""
+    """The layer as it is where all advice is known: as good as before, and nothing is promised."""
     times = {
-        label: None
-        if estimate is None
-        else LayerTimes(time_us=estimate.time_us, after_us=estimate.time_us, ideal_us=estimate.unquantized_us)
-        for label, estimate in entry.estimates.items()
+        label: None if each is None else replace(each, after_us=each.time_us) for label, each in entry.times.items()
     }
     return replace(entry, times=times)
 

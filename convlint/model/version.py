@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
@@ -25,11 +25,11 @@ class Version:
         self.text, self.numbers = text, tuple(numbers)
 
     def __eq__(self, other: object) -> bool:
-        that = Version(other) if isinstance(other, str) else other
+        that = _read(other) if isinstance(other, str) else other
         return isinstance(that, Version) and self.numbers == that.numbers
 
     def __lt__(self, other: object) -> bool:
-        that = Version(other) if isinstance(other, str) else other
+        that = _read(other) if isinstance(other, str) else other
         return self.numbers < that.numbers if isinstance(that, Version) else NotImplemented
 
     def __hash__(self) -> int:
@@ -40,3 +40,9 @@ class Version:
 
     def __repr__(self) -> str:
         return f"Version({self.text!r})"
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> Version:
+    """What a rule compares with, at every layer the same few."""
+    return Version(text)

@@ -63,6 +63,8 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     if not counts:
         return []
     several = len(gpus) > 1
+    if len({total.mode for total in report.totals}) > 1:  # a step and a forward pass have no sum
+        losses = {}
     heads = {gpu: _shown(f"lost, {gpu}", glyphs) if several else "lost" for gpu in gpus} if losses else {}
     sizes = {gpu: max(9, columns(head)) for gpu, head in heads.items()}
     room = width - 25 - sum(size + 2 for size in sizes.values())

@@ -30,7 +30,7 @@ _OF_LAYERS = frozenset((
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
 ))  # fmt: skip
-_NOTHING_US = 0.005  # would be written as 0
+_NOTHING_US, _NOTHING_PERCENT = 0.005, 0.005  # would be written as 0
 _NOTHING = "nothing"
 
 
@@ -111,8 +111,11 @@ def verdict(total: Total) -> str:
         return ""
     now = f"{duration(times.time_us)} of convolutions per {step(total.mode)}, grade {times.grade}"
     if times.time_us - times.after_us < _NOTHING_US:
-        return f"{now}; no advice shortens it"
-    return f"{now}; {duration(times.after_us)} with all of it"
+        return f"{now}; no fix is advised"
+    after = duration(times.after_us)
+    if after == duration(times.time_us):
+        return f"{now}; {duration(times.time_us - times.after_us)} less with all of it"
+    return f"{now}; {after} with all of it"
 
 
 def step(mode: Mode) -> str:
@@ -124,6 +127,8 @@ def costs_nothing(finding: Finding) -> bool:
     """An info whose price is known and rounds to nothing: true, but nobody would act on it here."""
     if finding.severity != "info" or finding.lost_us is None:
         return False
+    if finding.advised and finding.lost_percent is not None and finding.lost_percent < _NOTHING_PERCENT:
+        return True
     return not any(map(_is_something, (finding.lost_us, finding.lost_alone_us, finding.lost_capacity_us)))
 
 
@@ -172,10 +177,12 @@ def change(fix: Fix) -> str:
     """What the fix does to the time: `210 us faster`, `alone 3 us slower`; empty where that is unknown."""
     if fix.time_change_us is None or fix.states_effect:
         return ""
-    alone = "alone " if fix.pays_together else ""
+    alone = "alone " if fix.alone else ""
     if abs(fix.time_change_us) < _NOTHING_US:
         return f"{alone}no change in time"
-    return f"{alone}{duration(abs(fix.time_change_us))} {'faster' if fix.time_change_us < 0 else 'slower'}"
+    if fix.time_change_us > 0:
+        return f"{alone}{duration(fix.time_change_us)} slower"
+    return f"{alone}{duration(-fix.time_change_us)} faster" + ("" if fix.advised else ", but not advised")
 
 
 def advice(fix: Fix) -> str:
@@ -230,10 +237,13 @@ def shape(layer: ConvLayer, times: str, arrow: str) -> str:
     parts.append(size)
     kind = [] if layer.dtype is None else [layer.dtype.value]
     if layer.layout != "auto":
-        kind.append(layer.layout)
+        kind.append(_AXES.get(layer.dims, {}).get(layer.layout, layer.layout))
     if kind:
         parts.append(" ".join(kind))
     return ", ".join(parts)
+
+
+_AXES = {1: {"NCHW": "NCW", "NHWC": "NWC"}, 3: {"NCHW": "NCDHW", "NHWC": "NDHWC"}}  # layouts by dimensions
 
 
 def _known(size: int | None) -> str:

@@ -78,17 +78,6 @@ class Known(Struct, frozen=True, kw_only=True):
             return True
         return finding.layer is not None and any(entry.kind in self.joined for entry in Entry.of(finding))
 
-    def has_more(self, found: Iterable[Finding], codes: Collection[str], gpus: Collection[str]) -> bool:
-        """Whether a rule or GPU of these has an entry that none of `found`, each of one layer, stands for."""
-        seen = baseline_of(found)
-        kinds = {entry.kind for entry in seen.values()}
-        labels = {None, *map(clean, gpus)}
-        return any(
-            entry.code in codes and entry.gpu in labels
-            for key, entry in self.entries.items()
-            if key not in seen and not (entry.joined and entry.kind in kinds)
-        )
-
 
 NOTHING_KNOWN = Known()
 

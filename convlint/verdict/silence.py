@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from convlint.model.network import Network
 from convlint.report import Finding, Skipped, Suppressed
@@ -26,14 +24,15 @@ class Silencing(Struct, frozen=True, kw_only=True):
 
 
 class Silencer:
-    """Judges the findings of one network, one layer at a time, before they are priced and joined."""
+    """Judges the findings of one network, one layer at a time, before they are joined."""
 
     def __init__(self, network: Network, rulebook: Rulebook, silencing: Silencing) -> None:
         self._rulebook, self._silencing = rulebook, silencing
         self._comments = Comments(network, rulebook, silencing.codes, silencing.today)
         self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(network.path)]
         self._suppressed: dict[str, Suppressed] = {}
-        self.is_idle = not (self._comments or self._exemptions or silencing.known)
+        self.is_idle = not (self._comments or self._exemptions)
+        self.knows_nothing = not silencing.known
 
     @property
     def suppressed(self) -> tuple[Suppressed, ...]:
@@ -41,26 +40,12 @@ class Silencer:
         return tuple(self._suppressed.values())
 
     def silences(self, finding: Finding) -> bool:
-        """Whether one of them silences `finding`; which and why is kept."""
-        return self._kept(self._by_comment(finding) or self._by_config(finding) or self._by_baseline(finding))
-
-    def silences_for_good(self, finding: Finding) -> bool:
-        """Whether a comment or the config does."""
+        """Whether a comment or the config silences `finding`, before it has a price; which and why is kept."""
         return self._kept(self._by_comment(finding) or self._by_config(finding))
 
-    def is_unsure(self, labels: Collection[str]) -> bool:
-        """Whether what the baseline silences may hide what it brings to light: old findings, and uses of comments."""
-        if not any(entry.by == "baseline" for entry in self._suppressed.values()):
-            return False
-        codes = {rule.info.code for rule in self._rulebook.of_networks} & self._silencing.codes
-        found = [entry.finding for entry in self._suppressed.values()]
-        return self._comments.has_unused or self._silencing.known.has_more(found, codes, labels)
-
-    def recall(self, findings: Iterable[Finding]) -> None:
-        """Keeps those that the baseline holds of what there is without it."""
-        for finding in findings:
-            for each in _of_each_layer(finding):
-                self._kept(self._by_baseline(each))
+    def is_known(self, finding: Finding) -> bool:
+        """Whether the baseline holds `finding`, once it is weighed; that is kept."""
+        return self._kept(self._by_baseline(finding))
 
     def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
         """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
@@ -85,11 +70,3 @@ class Silencer:
 
     def _by_baseline(self, finding: Finding) -> Suppressed | None:
         return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None
-
-
-def _of_each_layer(finding: Finding) -> Iterator[Finding]:
-    """What a finding says of each layer that it joins; itself where it joins none."""
-    if not finding.layers:
-        yield finding
-    for layer, identity in zip(finding.layers, finding.identities, strict=True):
-        yield replace(finding, layer=layer, layers=(), identity=identity, identities=())

@@ -60,11 +60,6 @@ class Comments:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    @property
-    def has_unused(self) -> bool:
-        """Whether one has silenced nothing so far, and could."""
-        return any(entry.codes and not (entry.used or entry.expired) for entry in self._entries)
-
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
         applying = self._index.applying(finding) if self._entries else []

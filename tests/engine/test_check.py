@@ -157,11 +157,12 @@ def test_a_fix_that_earns_its_share_with_another_names_it() -> None:
     assert odd.lost_alone_us < odd.lost_us / 2
     assert odd.fix is not None
     assert odd.fix.time_change_us == pytest.approx(-odd.lost_alone_us)
-    assert odd.fix.pays_together
+    assert odd.fix.alone
     transposed = found["CL401"]
     assert transposed.pays_with == ()
     assert transposed.fix is not None
-    assert not transposed.fix.pays_together
+    assert transposed.fix.alone  # as every fix that makes another difference alone than its share
+    assert transposed.fix.time_change_us != pytest.approx(-(transposed.lost_us or 0.0), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ WITHOUT_TF32 = "runtime: { tf32: false }\n"
 def test_what_a_fix_brings_to_light_is_said_with_what_must_be_mended_first(tmp_path: Path) -> None:
     result = checked(rulebook(tmp_path, TF32, VECTORS), FP32, top=WITHOUT_TF32)
     first, then = sorted(result.findings, key=lambda finding: finding.rule.code)
-    assert (first.message, then.message) == ("fp32", "once XY000 is mended: C=510")
+    assert (first.message, then.message) == ("fp32", "once XY000 is mended, C=510")
     assert (then.layer, then.location.line, then.advised) == ("a", 4, True)
     own = times(result)["a100"]
     assert (first.lost_us or 0.0) + (then.lost_us or 0.0) == pytest.approx(own.time_us - own.after_us)
@@ -322,7 +323,7 @@ def test_several_that_must_be_mended_first_are_named(tmp_path: Path) -> None:
     layout = {"check": 'layout == "NHWC"', "loss": "fix", "fix": "{ describe: d, set: { layout: \"'NHWC'\" } }"}
     vectors = VECTORS | {"when": 'layout == "NHWC" and compute_dtype == "tf32"'}
     result = checked(rulebook(tmp_path, TF32, layout, vectors), FP32.replace("NHWC", "NCHW"), top=WITHOUT_TF32)
-    assert "once XY000 and XY001 are mended: C=510" in [finding.message for finding in result.findings]
+    assert "once XY000 and XY001 are mended, C=510" in [finding.message for finding in result.findings]
 
 
 def test_a_fix_taken_further_is_one_finding(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_what_is_joined_keeps_each_layers_fix_and_identity() -> None:
         ),
         ([Price(lost_us=2.0, alone_us=1.0), UNPRICED], UNPRICED),  # of one it is not known
         ([Price(lost_us=2.0, capacity_us=1.0), Price(lost_us=1.0)], Price(lost_us=3.0)),
-        ([Price(advised=True), Price()], Price(advised=True)),
+        ([Price(advised=True), Price(advised=True)], Price(advised=True)),
         ([Price(), Price()], Price()),
         (
             [Price(pays_with=("CL401",)), Price(pays_with=("CL104", "CL401")), Price()],
@@ -78,6 +78,14 @@ def test_what_is_joined_keeps_each_layers_fix_and_identity() -> None:
 def test_what_is_joined_costs_what_its_layers_cost(prices: list[Price], whole: Price) -> None:
     (one,) = joined([hit(index, price=price) for index, price in enumerate(prices)], {})
     assert one.price == whole
+
+
+def test_what_is_advised_is_not_joined_with_what_is_not() -> None:
+    """A fix that one layer gains from may cost another one time."""
+    prices = [Price(advised=True, lost_us=2.0), Price(lost_us=0.0, change_us=7.0), Price(advised=True, lost_us=1.0)]
+    good, bad = joined([hit(index, price=price) for index, price in enumerate(prices)], {})
+    assert (good.indices, good.price.lost_us, good.price.advised) == ((0, 2), 3.0, True)
+    assert (bad.indices, bad.price.change_us, bad.price.advised) == ((1,), 7.0, False)
 
 
 def test_another_batch_is_one_change_for_all_layers() -> None:

@@ -1,4 +1,4 @@
-"""What comes to light once other flaws are mended: how it is said, and what gives way to it."""
+"""What comes to light once other flaws are mended, how it is said, and what gives way to it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_what_comes_to_light_says_what_has_to_be_mended_first() -> None:
     result = found(f"  - {{ name: a, {SIZES}, dtype: fp32, layout: NCHW }}\n", gpus="v100")
     advised = {finding.rule.code: finding.message for finding in result.findings if finding.advised}
     assert set(advised) == {"CL106", "CL102", "CL401"}
-    assert advised["CL102"] == "once CL106 is mended: C=57 and K=57 should be multiples of 8 for fp16"
-    assert advised["CL401"].startswith("once CL106 is mended: NCHW")
+    assert advised["CL102"] == "once CL106 is mended, C=57 and K=57 should be multiples of 8 for fp16"
+    assert advised["CL401"].startswith("once CL106 is mended, NCHW")
 
 
 def test_a_finding_gives_way_to_what_it_becomes() -> None:
@@ -38,5 +38,5 @@ def test_layers_that_share_what_comes_to_light_share_its_finding() -> None:
     (finding,) = [f for f in found(layers, gpus="v100").findings if f.rule.code == "CL401"]
     assert finding.layers == ("l0", "l1", "l2")
     assert (
-        finding.message == "once CL106 is mended: NCHW in 3 layers: the library transposes tensors for the Tensor Cores"
+        finding.message == "once CL106 is mended, NCHW in 3 layers: the library transposes tensors for the Tensor Cores"
     )

@@ -111,7 +111,7 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
 
 def test_the_modes_of_one_run_are_never_added_up() -> None:
     training = "3.25 ms of convolutions per training step, grade {}; 2.99 ms with all of it"
-    inference = "610 us of convolutions per forward pass, grade {}; no advice shortens it"
+    inference = "610 us of convolutions per forward pass, grade {}; no fix is advised"
     text = reporter("text")(priced_report(), Style())
     assert f"\n  {training.format('C')}\n  {inference.format('A')}\n" in text
     markdown = reporter("markdown")(priced_report(), Style())

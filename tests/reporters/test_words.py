@@ -130,11 +130,11 @@ PASS = layer_times(12_300.0, 12_300.0, 12_000.0)
         (total("a100", STEP), "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
         (
             total("a100", layer_times(45_700.0, 45_699.0, 10_000.0)),
-            "45.7 ms of convolutions per training step, grade F; 45.7 ms with all of it",
+            "45.7 ms of convolutions per training step, grade F; 1 us less with all of it",
         ),
         (
             total("a100", PASS, "inference"),
-            "12.3 ms of convolutions per forward pass, grade A; no advice shortens it",
+            "12.3 ms of convolutions per forward pass, grade A; no fix is advised",
         ),
         (total("a100", None), ""),
     ],
@@ -148,7 +148,7 @@ def test_each_mode_and_each_target_has_its_own_verdict() -> None:
     report = full_report(total=both[0], totals=both)
     assert list(verdicts(report)) == [
         (both[0], "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
-        (both[1], "12.3 ms of convolutions per forward pass, grade A; no advice shortens it"),
+        (both[1], "12.3 ms of convolutions per forward pass, grade A; no fix is advised"),
     ]
     unknown = (both[0], total("a100", None, "inference"))
     assert [text for _, text in verdicts(replace(report, totals=unknown))] == [
@@ -182,7 +182,7 @@ def test_change(time_change_us: float | None, text: str) -> None:
     [(-7.0, "alone 7 us faster"), (31.3, "alone 31.3 us slower"), (0.0, "alone no change in time"), (None, "")],
 )
 def test_a_fix_that_is_taken_with_others_says_what_it_changes_alone(time_change_us: float | None, text: str) -> None:
-    fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, pays_together=True)
+    fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, alone=True)
     assert change(fix) == text
 
 

@@ -26,9 +26,19 @@ def named(expected: object) -> object:
         ("framework: pytorch, cudnn_benchmark: true", SILENT),
         ("framework: pytorch, fixed_input_size: false", SILENT),
         ("framework: pytorch, deterministic: true", SILENT),
-        ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true", (DETERMINISTIC,)),
-        ("framework: pytorch", ("runtime.cudnn_benchmark", FIXED, DETERMINISTIC)),
-        ("cudnn_benchmark: false, fixed_input_size: true, deterministic: false", (FRAMEWORK,)),
+        # PyTorch is not deterministic unless told, and nobody else has cudnn_benchmark, which may be set anywhere
+        ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true", "warning"),
+        ("cudnn_benchmark: false, fixed_input_size: true, deterministic: false", "warning"),
+        ("cudnn_benchmark: false, fixed_input_size: true", "warning"),
+        ("cudnn_benchmark: false, fixed_input_size: true, deterministic: true", SILENT),
+        ("framework: pytorch", ("runtime.cudnn_benchmark", FIXED)),
+        ("framework: pytorch, fixed_input_size: true", ("runtime.cudnn_benchmark",)),
+        ("fixed_input_size: true, deterministic: false", (FRAMEWORK,)),
+        # settings of two frameworks name none
+        (
+            "cudnn_benchmark: false, tf_cudnn_use_autotune: 1, fixed_input_size: true, deterministic: false",
+            (FRAMEWORK,),
+        ),
         *((f"framework: {name}", SILENT) for name in ("tensorflow", "jax", "tensorrt", "onnxruntime", "mxnet")),
     ],
 )
@@ -47,6 +57,32 @@ def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("runtime", "assumed"),
+    [
+        ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false", ""),
+        (
+            "framework: pytorch, cudnn_benchmark: false, fixed_input_size: true",
+            " (deterministic is not given: pytorch's default is off)",
+        ),
+        (
+            "cudnn_benchmark: false, fixed_input_size: true, deterministic: false",
+            " (cudnn_benchmark is a setting of pytorch)",
+        ),
+        (
+            "cudnn_benchmark: false, fixed_input_size: true",
+            " (cudnn_benchmark is a setting of pytorch; deterministic is not given: pytorch's default is off)",
+        ),
+    ],
+)
+def test_enable_autotune_says_what_it_assumes(runtime: str, assumed: str) -> None:
+    (finding,) = findings("CL501", LAYER, runtime=runtime)
+    assert finding.message == (
+        "every input has the same size, but cuDNN's algorithms are chosen by heuristics: cudnn_benchmark is off"
+        + assumed
+    )
+
+
+@pytest.mark.parametrize(
     ("runtime", "expected"),
     [
         ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: false", "warning"),
@@ -57,7 +93,12 @@ def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
         ("framework: onnxruntime, cudnn_conv_algo_search: EXHAUSTIVE, fixed_input_size: false", "warning"),
         ("framework: onnxruntime, cudnn_conv_algo_search: HEURISTIC, fixed_input_size: false", SILENT),
         ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT, fixed_input_size: false", SILENT),
-        ("framework: onnxruntime, fixed_input_size: false", ("runtime.cudnn_conv_algo_search",)),
+        # what these do unless told
+        ("framework: onnxruntime, fixed_input_size: false", "warning"),
+        ("framework: tensorflow, fixed_input_size: false", "warning"),
+        ("framework: mxnet, fixed_input_size: false", "warning"),
+        *((f"framework: {name}, fixed_input_size: true", SILENT) for name in ("onnxruntime", "tensorflow", "mxnet")),
+        *((f"framework: {name}", (FIXED,)) for name in ("onnxruntime", "tensorflow", "mxnet")),
         ("framework: tensorflow, tf_cudnn_use_autotune: true, fixed_input_size: false", "warning"),
         ("framework: tensorflow, tf_cudnn_use_autotune: false, fixed_input_size: false", SILENT),
         ("framework: mxnet, mxnet_cudnn_autotune_default: 2, fixed_input_size: false", "warning"),
@@ -65,7 +106,8 @@ def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
         ("framework: jax, fixed_input_size: false", SILENT),
         ("framework: tensorrt, fixed_input_size: false", SILENT),
         ("fixed_input_size: true", SILENT),
-        ("cudnn_benchmark: true, fixed_input_size: false", (FRAMEWORK,)),
+        ("cudnn_benchmark: true, fixed_input_size: false", "warning"),
+        ("fixed_input_size: false", (FRAMEWORK,)),
     ],
 )
 def test_autotune_varying_input(runtime: str, expected: object) -> None:
@@ -73,17 +115,66 @@ def test_autotune_varying_input(runtime: str, expected: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("runtime", "message", "new"),
+    [
+        (
+            "framework: onnxruntime",
+            "the EXHAUSTIVE search of algorithms starts again for each new shape"
+            " (cudnn_conv_algo_search is not given: onnxruntime's default is EXHAUSTIVE)",
+            {"runtime.cudnn_conv_algo_search": "HEURISTIC"},
+        ),
+        (
+            "cudnn_conv_algo_search: EXHAUSTIVE",
+            "the EXHAUSTIVE search of algorithms starts again for each new shape"
+            " (cudnn_conv_algo_search is a setting of onnxruntime)",
+            {"runtime.cudnn_conv_algo_search": "HEURISTIC"},
+        ),
+        (
+            "framework: tensorflow",
+            "TF_CUDNN_USE_AUTOTUNE times every algorithm again for each new shape"
+            " (tf_cudnn_use_autotune is not given: tensorflow's default is on)",
+            {"runtime.tf_cudnn_use_autotune": False},
+        ),
+        (
+            "framework: mxnet",
+            "MXNET_CUDNN_AUTOTUNE_DEFAULT times every algorithm again for each new shape"
+            " (mxnet_cudnn_autotune_default is not given: mxnet's default is 1)",
+            {},
+        ),
+        (
+            "cudnn_benchmark: true",
+            "cudnn_benchmark times every algorithm again for each new shape (cudnn_benchmark is a setting of pytorch)",
+            {"runtime.cudnn_benchmark": False},
+        ),
+    ],
+)
+def test_autotune_varying_input_says_what_it_assumes(runtime: str, message: str, new: dict[str, object]) -> None:
+    (finding,) = findings("CL502", LAYER, runtime=f"{runtime}, fixed_input_size: false")
+    assert finding.message == f"the input size varies, and {message}"
+    assert finding.fix is not None
+    assert finding.fix.set == new
+
+
+@pytest.mark.parametrize(
     ("runtime", "expected"),
     [
-        ("framework: pytorch, deterministic: true, cudnn_benchmark: true", "info"),
+        # whoever states both asks for two things at once; who leaves one at its default may know what it costs
+        ("framework: pytorch, deterministic: true, cudnn_benchmark: true", "warning"),
+        ("deterministic: true, cudnn_benchmark: true", "warning"),
         ("framework: pytorch, deterministic: true, cudnn_benchmark: false", SILENT),
         ("framework: pytorch, deterministic: false", SILENT),
         ("framework: pytorch, cudnn_benchmark: false", SILENT),
-        ("framework: pytorch, cudnn_benchmark: true", (DETERMINISTIC,)),
+        ("framework: pytorch, cudnn_benchmark: true", SILENT),
         ("framework: pytorch, deterministic: true", ("runtime.cudnn_benchmark",)),
-        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 4", "info"),
+        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 4", "warning"),
+        ("framework: jax, deterministic: true", "info"),
+        ("framework: jax, xla_gpu_autotune_level: 4", SILENT),
+        ("framework: jax", SILENT),
         ("framework: jax, deterministic: true, xla_gpu_autotune_level: 0", SILENT),
-        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: true", "info"),
+        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: true", "warning"),
+        ("framework: tensorflow, deterministic: true", "info"),
+        ("framework: tensorflow, tf_cudnn_use_autotune: true", SILENT),
+        ("framework: tensorflow", SILENT),
         ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: false", SILENT),
         ("framework: tensorrt, deterministic: true", SILENT),
         ("deterministic: false", SILENT),
@@ -121,18 +212,35 @@ def test_autotune_disabled(runtime: str, expected: object) -> None:
     assert named(outcome("CL504", LAYER, runtime=runtime)) == named(expected)
 
 
+@pytest.mark.parametrize("given", ["", ", fixed_input_size: true", ", fixed_input_size: true, deterministic: false"])
+@pytest.mark.parametrize("framework", ["tensorflow", "mxnet", "jax", "onnxruntime"])
+def test_frameworks_that_tune_by_default_do_where_nothing_is_said(framework: str, given: str) -> None:
+    assert outcome("CL504", LAYER, runtime=f"framework: {framework}{given}") == SILENT
+
+
+def test_autotune_disabled_asks_for_the_framework_and_for_nobodys_setting() -> None:
+    assert outcome("CL504", LAYER, runtime="fixed_input_size: true, deterministic: false") == (FRAMEWORK,)
+
+
 @pytest.mark.parametrize(
-    ("framework", "setting"),
+    ("setting", "assumed"),
     [
-        ("tensorflow", "runtime.tf_cudnn_use_autotune"),
-        ("mxnet", "runtime.mxnet_cudnn_autotune_default"),
-        ("jax", "runtime.xla_gpu_autotune_level"),
-        ("onnxruntime", "runtime.cudnn_conv_algo_search"),
+        (
+            "tf_cudnn_use_autotune: 0",
+            "tf_cudnn_use_autotune is a setting of tensorflow; deterministic is not given: tensorflow's default is off",
+        ),
+        (
+            "framework: jax, xla_gpu_autotune_level: 0",
+            "deterministic is not given: jax's default is off",
+        ),
+        ("mxnet_cudnn_autotune_default: 0", "mxnet_cudnn_autotune_default is a setting of mxnet"),
+        ("cudnn_conv_algo_search: DEFAULT", "cudnn_conv_algo_search is a setting of onnxruntime"),
     ],
 )
-def test_autotune_disabled_asks_for_the_setting_of_this_framework_alone(framework: str, setting: str) -> None:
-    needs = outcome("CL504", LAYER, runtime=f"framework: {framework}, fixed_input_size: true, deterministic: false")
-    assert needs == (setting,)
+def test_autotune_disabled_says_what_it_assumes(setting: str, assumed: str) -> None:
+    (finding,) = findings("CL504", LAYER, runtime=setting)
+    assert finding.severity == "warning"
+    assert finding.message.endswith(f" ({assumed})")
 
 
 @pytest.mark.parametrize(
@@ -208,3 +316,16 @@ BN = ", { name: bn, op: batchnorm }"
 )  # fmt: skip
 def test_bias_before_norm(layers: str, mode: str, expected: object) -> None:
     assert outcome("CL506", layers, mode=mode) == expected
+
+
+def test_bias_before_norm_is_said_once_for_all_layers() -> None:
+    layers = [
+        f"{{ name: {name}, C: 8, H: 8, W: 8, K: 8, bias: {bias} }}, {{ name: bn_{name}, op: batchnorm }}"
+        for name, bias in (("a", "true"), ("b", "true"), ("c", "false"), ("d", "true"))
+    ]
+    (finding,) = findings("CL506", ", ".join(layers))
+    assert finding.layers == ("a", "b", "d")
+    assert finding.severity == "info"
+    assert finding.message == "the bias of 3 layers is cancelled by the batch normalisation that reads them: a, b, d"
+    assert finding.fix is not None
+    assert finding.fix.set == {"bias": False}

@@ -123,26 +123,68 @@ def test_twice_the_registers_hold_twice_the_warps() -> None:
 
 
 SMALL = {"N": 1, "C": 64, "H": 7, "K": 64, "R": 1}
+KEPLER = ("k10", "gtx-680", "k20", "k20x", "k40", "k80")
+
+
+def fed(name: str, source: str, K: int = 64, R: int = 1) -> str:
+    """A layer that reads another, whose map is its own."""
+    return f"{{ name: {name}, input: {source}, K: {K}, R: {R}, S: {R}, padding: {R // 2}, dtype: fp32 }}"
+
+
+def fork(N: int = 1, K: int = 64, R: int = 1) -> str:
+    """Two branches from one layer to another; K and R are the right one's."""
+    stem = f"{{ name: stem, N: {N}, C: 64, H: 7, W: 7, K: 64, R: 1, S: 1, dtype: fp32 }}"
+    both = "{ name: both, op: concat, inputs: [left, right] }"
+    return ", ".join([stem, fed("left", "stem"), fed("right", "stem", K, R), both, fed("last", "both")])
+
+
+CHAIN = ", ".join([layer(**SMALL, name="a"), fed("b", "a"), fed("c", "b")])
 
 
 @pytest.mark.parametrize(
     ("gpu", "expected"),
     [
-        *((gpu, "info") for gpu in ("k10", "gtx-680", "k20", "k20x", "k40", "k80")),
+        *((gpu, "info") for gpu in KEPLER),
+        # a single multiprocessor, or no Kepler
         *((gpu, SILENT) for gpu in ("gk20a", "m40", "p100", "a100")),
     ],
 )
 def test_concurrent_kernels(gpu: str, expected: str) -> None:
-    assert outcome("CL705", layer(**SMALL), gpu=gpu) == expected
-    assert outcome("CL705", layer(N=64), gpu=gpu) == SILENT
+    assert outcome("CL705", fork(), gpu=gpu) == expected
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("gpu", KEPLER)
+@pytest.mark.parametrize(
+    "layers",
+    [
+        pytest.param(CHAIN, id="chain"),
+        pytest.param(layer(**SMALL), id="one layer"),
+        pytest.param(f"{layer(**SMALL, name='a')}, {layer(**SMALL, name='b')}", id="not connected"),
+        pytest.param(fork(N=256), id="branches that fill the GPU"),
+        pytest.param(
+            f"{CHAIN}, {{ name: sum, op: add, inputs: [a, c] }}, {fed('d', 'sum')}", id="a shortcut without a layer"
+        ),
+    ],
+)  # fmt: skip
+def test_layers_that_wait_for_one_another_share_no_gpu(layers: str, gpu: str, mode: str) -> None:
+    assert outcome("CL705", layers, gpu=gpu, mode=mode) == SILENT
 
 
 @pytest.mark.parametrize(("gpu", "kernels", "hyper_q"), [("k10", 16, False), ("k20", 32, True), ("k80", 32, True)])
 def test_concurrent_kernels_says_what_this_chip_can_do(gpu: str, kernels: int, hyper_q: bool) -> None:
-    layers = ", ".join([layer(**SMALL, name="a"), layer(name="big", N=64), layer(**SMALL, name="b")])
-    (finding,) = findings("CL705", layers, gpu=gpu)
-    assert finding.layers == ("a", "b")
-    assert f"up to {kernels} kernels" in finding.message
+    (finding,) = findings("CL705", fork(), gpu=gpu)
+    assert finding.layers == ("left", "right")
+    sms = load_gpu(gpu).sms
+    assert finding.message == (
+        f"2 layers on branches have fewer tiles than {gpu} has SMX ({sms}),"
+        f" while it runs up to {kernels} kernels at once: left, right"
+    )
+    (alone,) = findings("CL705", fork(K=4096, R=3), gpu=gpu)
+    assert alone.layer == "left"
+    assert alone.message == (
+        f"fprop has 1 tile for {sms} SMX, and does not depend on right; {gpu} runs up to {kernels} kernels at once"
+    )
     assert finding.fix is not None
     assert ("CUDA_DEVICE_MAX_CONNECTIONS" in finding.fix.describe) == hyper_q
     assert ("MPS" in finding.fix.describe) == hyper_q
