@@ -147,11 +147,12 @@ class LayerTimes(Struct, frozen=True, kw_only=True):
 
 
 class LayerReport(Struct, frozen=True, kw_only=True):
-    """One layer, its estimate and its times on each target (None where time cannot be predicted)."""
+    """One layer in its mode, its estimate and its times on each target (None where time cannot be predicted)."""
 
     layer: ConvLayer
     estimates: Mapping[str, LayerEstimate | None] = field(default_factory=dict)
     times: Mapping[str, LayerTimes | None] = field(default_factory=dict)
+    mode: Mode = "training"
 
 
 class Total(Struct, frozen=True, kw_only=True):

@@ -222,7 +222,7 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if len(hit.identities) > 1 or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, hit.location.path, None, gpu)
-        return finding_of(hit, gpu, identity, fix, facts.network_us)
+        return finding_of(hit, gpu, identity, fix, facts.network_us, said=True)
 
     def layer_reports(self, labels: Sequence[str]) -> list[LayerReport]:
         """Each layer with its estimate and its times on every target."""
@@ -231,6 +231,7 @@ class _NetworkCheck:
                 layer=layer,
                 estimates={label: self.estimates[label][index] for label in labels},
                 times={label: self.times[label][index] for label in labels},
+                mode=self.mode,
             )
             for index, layer in enumerate(self.network.layers)
         ]

@@ -37,8 +37,11 @@ class Evaluator:
         # A rule that prints a layer's own name sets equal layers apart.
         self.reads_names = any(rule.scope == "layer" and "name" in rule.names_in_messages() for rule in rules)
 
-    def evaluate(self, facts: LayerFacts, *, connected: bool) -> Evaluation:
-        """All rules on one layer, the general ones silent where a specific one speaks."""
+    def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
+        """All rules on one layer, the general ones silent where a specific one speaks.
+
+        Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
+        """
         found: list[Found] = []
         worded: list[Flaw | None] = []  # None: silenced by one that was found before
         skipped: list[tuple[str, tuple[str, ...]]] = []
@@ -60,11 +63,11 @@ class Evaluator:
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
                 skipped.append((code, facts.needs(names)))
             except ExprError as error:
+                if not exists:
+                    continue
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        flaws = tuple(
-            flaw for flaw in worded if flaw is not None and not any([_silences(one, flaw) for one in found])
-        )
+        flaws = tuple(flaw for flaw in worded if flaw is not None and not any([_silences(one, flaw) for one in found]))
         return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
 
 

@@ -45,12 +45,21 @@ def is_of_batch(hit: Hit) -> bool:
 
 
 def finding_of(
-    hit: Hit, gpu: str | None, identity: Identity, fix: Fix | None = None, network_us: float | None = None
+    hit: Hit,
+    gpu: str | None,
+    identity: Identity,
+    fix: Fix | None = None,
+    network_us: float | None = None,
+    *,
+    said: bool = False,
 ) -> Finding:
-    """What the report says of a hit; `network_us` is the time of all layers, where it is known."""
+    """What the report says of a hit; `network_us` is the time of all layers, where it is known.
+
+    Unless it is `said`, but only asked about, it is of its layer.
+    """
     price = hit.price
     lost_us = price.lost_us
-    of_layer = len(hit.names) == 1 and not is_of_batch(hit)
+    of_layer = len(hit.names) == 1 and not (said and is_of_batch(hit))
     return Finding(
         rule=hit.rule.info,
         severity=hit.severity,

@@ -23,7 +23,7 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         key: tuple[str, ...] | None = None
         if join is not None and hit.flaw.join and joins(join.share, hit.severity):
             # What one finding says must be true of all its layers: same severity, same words, same fix, good or not.
-            fix = () if join.share == "all" else (hit.flaw.describe,)
+            fix = () if join.share == "all" and not hit.came_to_light else (hit.flaw.describe,)
             advised = "advised" if hit.price.advised else ""
             key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
             groups.setdefault(key, []).append(hit)
@@ -35,8 +35,8 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
             continue
         group, join = groups[key], hit.rule.join
         assert join is not None
-        every = later[key[0]] if hit.came_to_light else applicable.get(key[0])
-        shared = len(group) == every or len(group) > _MANY
+        came = all(each.came_to_light for each in group)
+        shared = len(group) == (later[key[0]] if came else applicable.get(key[0])) or len(group) > _MANY
         if len(group) == 1 or (join.share == "all" and not shared):
             result.append(hit)
         elif hit is group[0]:

@@ -26,7 +26,7 @@ InForce = Callable[[Flaw], bool]
 MOST_TAKEN = 1 / 8  # of the channels
 CUT_GAIN = 2.0  # times the work that a fix takes away: what it must save to be more than a smaller network
 _CHANNELS = frozenset(("C", "K"))
-_MOST_KEPT = 64  # times of one layer after changes; memory must not grow with the network
+_MOST_KEPT = 1024  # times of one layer after changes; memory must not grow with the network
 
 
 class Priced(Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ class Pricer:
         estimate = estimate_layer(running, facts.gpu, facts.runtime, facts.mode)
         if estimate is None:
             return Check((), frozenset())
-        found = self._evaluator.evaluate(LayerFacts(facts, layer, None, (), estimate), connected=False)
+        found = self._evaluator.evaluate(LayerFacts(facts, layer, None, (), estimate), connected=False, exists=False)
         codes = frozenset(flaw.rule.info.code for flaw in found.flaws if set(flaw.set) != {"N"})
         return Check([flaw for flaw in found.flaws if self.plays(index, flaw)], codes)
 

@@ -17,7 +17,7 @@ from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import Gemm, gemm, tensor_elements
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Op, Pass
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 
 
 class Tiling(Struct, frozen=True, gc=False):
@@ -127,7 +127,7 @@ def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
 
 def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
-    framework = runtime.framework
+    framework = framework_of(runtime)
     native = framework is None or framework == "pytorch"
     searched = runtime.cudnn_benchmark is not False
     return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, searched, native)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import OWNERS, Runtime, framework_of
 
 # setting: (value, where it is documented)
 _PYTORCH: Mapping[str, tuple[Any, str]] = {
@@ -31,22 +31,6 @@ _ONNXRUNTIME: Mapping[str, tuple[Any, str]] = {
 DEFAULTS: Mapping[str, Mapping[str, tuple[Any, str]]] = {
     "pytorch": _PYTORCH, "tensorflow": _TENSORFLOW, "jax": _JAX, "mxnet": _MXNET, "onnxruntime": _ONNXRUNTIME,
 }  # fmt: skip
-# settings that one framework alone has: where one of them is given, so is the framework
-OWNERS: Mapping[str, str] = {
-    "cudnn_benchmark": "pytorch",
-    "tf_cudnn_use_autotune": "tensorflow",
-    "cudnn_conv_algo_search": "onnxruntime",
-    "mxnet_cudnn_autotune_default": "mxnet",
-    "xla_gpu_autotune_level": "jax",
-}
-
-
-def framework_of(runtime: Runtime) -> str | None:
-    """The framework that is given, or the one whose settings are."""
-    if runtime.framework is not None:
-        return runtime.framework
-    owners = {owner for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None}
-    return owners.pop() if len(owners) == 1 else None
 
 
 def setting_of(runtime: Runtime, name: str) -> Any:

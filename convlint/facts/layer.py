@@ -8,7 +8,6 @@ from typing import Any
 
 from convlint.estimate import LayerEstimate
 from convlint.facts.arriving import arriving
-from convlint.facts.defaults import framework_of
 from convlint.facts.fields import NAMES, values_of
 from convlint.facts.predicted import full_waves, of_pass, worst_tiles, worst_waves
 from convlint.facts.table import OF_LAYERS, QUANTITIES
@@ -16,6 +15,7 @@ from convlint.facts.target import TargetFacts
 from convlint.facts.unknown import UNKNOWN, UnknownValue
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.network import Edge
+from convlint.model.runtime import framework_of
 
 # What stands before a dot in the vocabulary, and what several quantities share.
 _OBJECTS: Mapping[str, Callable[[LayerFacts], Any]] = {

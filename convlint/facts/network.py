@@ -14,6 +14,7 @@ from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 
 _MOST_NAMED = 5
+_MOST_ASKED = 200  # layers that may stand on branches beside one: networks of stages have the nearest first
 
 
 class Whole:
@@ -32,7 +33,7 @@ class Whole:
         self.is_predicted = bool(self.priced) and len(self.priced) == len(layers) and self.time_us > 0
 
     @cached_property
-    def _lines(self) -> tuple[list[int], list[int]]:
+    def _lineage(self) -> tuple[list[int], list[int]]:
         """For each layer the bits of those that it depends on, and of those that depend on it."""
         before, after = [0] * len(self.layers), [0] * len(self.layers)
         for edge in sorted(self.edges, key=lambda edge: edge.consumer):
@@ -47,15 +48,36 @@ class Whole:
     def _places(self) -> dict[int, int]:
         return {id(layer): index for index, layer in enumerate(self.layers)}
 
+    @cached_property
+    def _parts(self) -> list[int]:
+        """For each layer the bits of those that edges connect it with, however far."""
+        leader = list(range(len(self.layers)))
+
+        def of(index: int) -> int:
+            while leader[index] != index:
+                leader[index] = leader[leader[index]]
+                index = leader[index]
+            return index
+
+        for edge in self.edges:
+            for producer in edge.producers:
+                leader[of(producer)] = of(edge.consumer)
+        bits = [0] * len(self.layers)
+        for index in range(len(self.layers)):
+            bits[of(index)] |= 1 << index
+        return [bits[of(index)] for index in range(len(self.layers))]
+
     def beside(self, layer: ConvLayer, most: int) -> list[str]:
         """Layers on other branches, `most` at most: neither depends on the other, and what both read or feed is one."""
         index = self._places.get(id(layer))
         if index is None or not self.edges:
             return []
-        before, after = self._lines
+        before, after = self._lineage
         found: list[str] = []
-        others = (1 << len(self.layers)) - 1 & ~(before[index] | after[index] | 1 << index)
-        while others and len(found) < most:
+        others = self._parts[index] & ~(before[index] | after[index] | 1 << index)
+        for _ in range(_MOST_ASKED):
+            if not others or len(found) == most:
+                break
             number = (others & -others).bit_length() - 1
             others &= others - 1
             if before[index] & before[number] or after[index] & after[number]:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from convlint.facts.defaults import framework_of
 from convlint.facts.quantity import Quantity, Table, known, text, truth
 from convlint.facts.unknown import UNKNOWN
 from convlint.gpus.gpu import Gpu
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 from convlint.model.version import Version
 
 if TYPE_CHECKING:

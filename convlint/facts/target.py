@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from convlint.estimate import LayerEstimate, compute_dtype
-from convlint.facts.defaults import DEFAULTS, OWNERS, framework_of, setting_of
+from convlint.facts.defaults import DEFAULTS, setting_of
 from convlint.facts.network import NETWORK, Whole
 from convlint.facts.quantity import Quantity, Table, Type, View, known, number, text, truth
 from convlint.facts.support import SUPPORT, Libraries
@@ -15,7 +15,7 @@ from convlint.facts.unknown import UnknownValue
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Edge
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import OWNERS, Runtime, framework_of
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts

@@ -33,3 +33,21 @@ class Runtime(Struct, frozen=True, kw_only=True):
     gpu_clock: str | None = None
     pinned_memory: bool | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
+
+
+# settings that one framework alone has: where one of them is given, so is the framework
+OWNERS: Mapping[str, str] = {
+    "cudnn_benchmark": "pytorch",
+    "tf_cudnn_use_autotune": "tensorflow",
+    "cudnn_conv_algo_search": "onnxruntime",
+    "mxnet_cudnn_autotune_default": "mxnet",
+    "xla_gpu_autotune_level": "jax",
+}
+
+
+def framework_of(runtime: Runtime) -> str | None:
+    """The framework that is given, or the one whose settings are."""
+    if runtime.framework is not None:
+        return runtime.framework
+    owners = {owner for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None}
+    return owners.pop() if len(owners) == 1 else None

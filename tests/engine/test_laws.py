@@ -171,3 +171,47 @@ def test_laws_hold_on_ten_thousand_layers(chunk: int) -> None:
             check_laws(seed)
         except AssertionError as error:
             raise AssertionError(f"layer {seed}: {case(seed)}") from error
+
+
+def network_of(seed: int) -> tuple[Case, tuple[ConvLayer, ...]]:
+    """Two to six layers that stand alone, some of them alike, on one GPU."""
+    rng = random.Random(f"network {seed}")
+    one = case(seed)
+    kinds = [replace(case(seed + 7919 * (number + 1)).layer, name="a") for number in range(rng.randint(1, 3))]
+    layers = [one.layer, *rng.choices([one.layer, *kinds], k=rng.randint(1, 5))]
+    return one, tuple(replace(layer, name=f"l{number}") for number, layer in enumerate(layers))
+
+
+def checked(one: Case, layers: tuple[ConvLayer, ...]) -> NetworkResult:
+    network = Network(path="net.yaml", layers=layers, runtime=one.runtime)
+    return check_network(network, BUILTIN, [Target(label=one.gpu.id, gpu=one.gpu)], one.mode)
+
+
+@pytest.mark.parametrize("chunk", range(3))
+def test_joined_findings_promise_what_their_layers_reach(chunk: int) -> None:
+    """Each layer's shares are in one finding alone, and what that sets in each of its layers is meant for it."""
+    for seed in range(60 * chunk, 60 * (chunk + 1)):
+        one, layers = network_of(seed)
+        result = checked(one, layers)
+        times = [entry.times[one.gpu.id] for entry in result.layers]
+        known = [each for each in times if each is not None]
+        saved = sum(each.time_us - each.after_us for each in known)
+        assert sum(f.lost_us or 0.0 for f in result.findings) == pytest.approx(saved, rel=SAME, abs=1e-6), seed
+        changes: dict[str, dict[str, object]] = {layer.name: {} for layer in layers}
+        for finding in result.findings:
+            assert finding.fix is not None or not finding.advised
+            if finding.advised and finding.fix is not None:
+                names = finding.layers or (finding.layer or "",)
+                for name, own in zip(names, finding.fix.by_layer, strict=True):
+                    assert not any(changes[name].get(key, value) != value for key, value in own.items()), seed
+                    changes[name].update(own)
+        for layer, each in zip(layers, times, strict=True):
+            if each is not None:
+                own = changes[layer.name]
+                mended = one._replace(
+                    layer=with_fix(layer, own),  # type: ignore[arg-type]
+                    runtime=with_settings(one.runtime, own),  # type: ignore[arg-type]
+                )
+                after = times_of(mended.checked())
+                assert after is not None
+                assert after.time_us == pytest.approx(each.after_us, rel=SAME), seed

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from convlint.cli.commands.estimate_totals import modes_of
 from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, Mode, Pass
+from convlint.model.layer import PASSES, Pass
 from convlint.report import LayerReport, Report
 from convlint.sweep.sweep import unknown_time
 
@@ -27,22 +26,23 @@ def render(report: Report) -> str:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
-    modes = modes_of(report)
     for entry in report.layers:
         layer = entry.layer
         identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
         for label, estimate in entry.estimates.items():
-            for which in passes_run(entry, modes[layer.path]):
+            for which in passes_run(entry):
                 rows.writerow([*identity, clean(label), which, layer.calls, *_cells(entry, which, estimate, label)])
     return text.getvalue()
 
 
-def passes_run(entry: LayerReport, mode: Mode) -> tuple[Pass, ...]:
+def passes_run(entry: LayerReport) -> tuple[Pass, ...]:
     """The passes of one layer: those estimated; where nothing is, fprop, in training wgrad, and dgrad unless first."""
     for estimate in entry.estimates.values():
         if estimate is not None:
             return tuple(which for which in PASSES if which in estimate.passes)
-    return ("fprop",) if mode == "inference" else tuple(p for p in PASSES if p != "dgrad" or not entry.layer.first)
+    return (
+        ("fprop",) if entry.mode == "inference" else tuple(p for p in PASSES if p != "dgrad" or not entry.layer.first)
+    )
 
 
 def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, label: str) -> list[object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.cli.commands.estimate_csv import passes_run
-from convlint.cli.commands.estimate_totals import clock, closing_lines, figures, modes_of, totals_of
+from convlint.cli.commands.estimate_totals import clock, closing_lines, figures, totals_of
 from convlint.estimate import PassEstimate
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.gemm import gemm
@@ -60,7 +60,7 @@ class _Page:
         self.glyphs = UNICODE if style.unicode else ASCII
         self.width = min(max(style.width, _NARROW), _WIDE)
         self.lines: list[str] = []
-        self.totals, self._modes = totals_of(report), modes_of(report)
+        self.totals = totals_of(report)
         self._several_files = len({entry.layer.path for entry in report.layers}) > 1
         self._path: str | None = None
 
@@ -99,7 +99,7 @@ class _Page:
     def _pass_rows(self, entry: LayerReport, label: str) -> list[list[str]]:
         estimate = entry.estimates.get(label)
         rows = []
-        for which in passes_run(entry, self._modes[entry.layer.path]):
+        for which in passes_run(entry):
             one = estimate.passes.get(which) if estimate is not None else None
             cells = [cell(one) if one is not None else "-" for _, cell in _COLUMNS]
             rows.append([_pass_name(which, one), product(entry.layer, which, self.glyphs.times), *cells])
@@ -113,9 +113,7 @@ class _Page:
     def side_by_side(self) -> None:
         """Several GPUs, in bands that fit: of each layer time, grade and share, of each pass time, TFLOPS and bound."""
         block = 25
-        passes = [
-            (entry, which) for entry in self.report.layers for which in passes_run(entry, self._modes[entry.layer.path])
-        ]
+        passes = [(entry, which) for entry in self.report.layers for which in passes_run(entry)]
         left = max(len(product(entry.layer, which, self.glyphs.times)) + 9 for entry, which in passes)
         left = max(left, 18)
         count = max(1, (self.width - left) // (block + 2))
@@ -142,7 +140,7 @@ class _Page:
             verdicts = [self._verdict(entry, label, block - 18) for label in targets]
             pad = " " * (left - columns(name))
             self.lines.append(self.paint("strong", name) + pad + "".join(f"  {text}" for text in verdicts))
-            for which in passes_run(entry, self._modes[entry.layer.path]):
+            for which in passes_run(entry):
                 cells = f"  {which:<5}  {product(entry.layer, which, self.glyphs.times)}".ljust(left)
                 for label in targets:
                     estimate = entry.estimates.get(label)
@@ -190,7 +188,7 @@ class _Page:
         estimate, times = entry.estimates.get(label), entry.times.get(label)
         if estimate is None or times is None:
             return f"{'-':>8} - {'-':>6} {' ' * room}"
-        total = self.totals[label, self._modes[entry.layer.path]]
+        total = self.totals[label, entry.mode]
         share = 100 * estimate.time_us / total.time_us if total.time_us else 0.0
         percent = f"{share:.{0 if share >= 99.5 else 1}f} %"
         drawn = bar(estimate.time_us / total.longest_us, room, ascii_=self.glyphs.line.isascii())

@@ -71,30 +71,12 @@ def figures(value: float) -> str:
 Totals = Mapping[tuple[str, Mode], Total]  # by GPU and mode
 
 
-def modes_of(report: Report) -> dict[str, Mode]:
-    """Of each file, the mode that its layers were estimated in: training has a wgrad.
-
-    A file of which no time is known is of a mode whose total is not known.
-    """
-    modes: dict[str, Mode] = {}
-    for entry in report.layers:
-        for estimate in entry.estimates.values():
-            if estimate is not None:
-                modes[entry.layer.path] = "training" if "wgrad" in estimate.passes else "inference"
-    unknown = {total.mode for total in report.totals if total.times is None}
-    other = next(iter(unknown)) if len(unknown) == 1 else report.mode
-    return {entry.layer.path: modes.get(entry.layer.path, other) for entry in report.layers}
-
-
 def totals_of(report: Report) -> Totals:
     """The sums for each GPU and mode of which there are layers."""
-    modes = modes_of(report)
     return {
-        (label, mode): _total_of(
-            report, [entry for entry in report.layers if modes[entry.layer.path] == mode], label, mode
-        )
+        (label, mode): _total_of(report, [entry for entry in report.layers if entry.mode == mode], label, mode)
         for label in report.targets
-        for mode in dict.fromkeys(modes.values())
+        for mode in dict.fromkeys(entry.mode for entry in report.layers)
     }
 
 
