@@ -26,10 +26,11 @@ def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, 
         return []
     found = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
-        # Libraries keep to the fused kernel for small batches, also where the other one is faster.
-        if which == "wgrad" or problem.R != 3 or problem.N >= LEAST_BATCH_NOT_FUSED:
+        # Libraries keep to the fused kernel for small batches, also where the other one is faster; Kepler has none.
+        fused = family.fused_winograd and which != "wgrad" and problem.R == 3
+        if not fused or problem.N >= LEAST_BATCH_NOT_FUSED:
             found.append(_winograd(problem, which, family, l2_bytes))
-        if problem.R == 3 and which != "wgrad":
+        if fused:
             found.append(_fused_winograd(problem, which, family))
     if searched and 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
         found.append(_fft(problem, which, family))

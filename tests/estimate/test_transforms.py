@@ -101,3 +101,15 @@ def test_fft_is_found_by_a_search(benchmark, algorithm):
     layer = conv(N=64, C=256, K=256, H=28, W=28, R=9, S=9, layout="NCHW", dtype=Dtype.fp32)
     runtime = Runtime(tf32=False, framework="pytorch", cudnn_benchmark=benchmark)
     assert estimate_pass(layer, "fprop", load_gpu("v100"), runtime).algorithm == algorithm
+
+
+def test_a_smaller_batch_takes_no_longer_where_there_is_no_fused_kernel():
+    """Kepler: below twelve images the kernel with a workspace is not given up for implicit GEMM."""
+    k80 = load_gpu("k80")
+    times = [
+        estimate_layer(conv(N=N, C=320, K=320, H=64, W=64, dtype=Dtype.fp32, layout="NCHW"), k80, Runtime(), "training")
+        for N in (4, 8, 12, 16)
+    ]
+    assert all(times)
+    each = [estimate.time_us for estimate in times if estimate is not None]
+    assert each == sorted(each)
