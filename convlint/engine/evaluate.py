@@ -56,7 +56,7 @@ class Evaluator:
                 applicable.append(rule.info.code)
                 if not right:
                     flaw = Found.of(rule, _case(rule, facts), facts)
-                    worded.append(None if any([_silences(one, flaw) for one in found]) else flaw.worded(facts))
+                    worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
                     found.append(flaw)
             except UnknownValue:
                 code = rule.info.code
@@ -67,11 +67,15 @@ class Evaluator:
                     continue
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        flaws = tuple(flaw for flaw in worded if flaw is not None and not any([_silences(one, flaw) for one in found]))
+        flaws = tuple([flaw for flaw in worded if flaw is not None and not _is_silenced(flaw, found)])
         return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
 
 
 _SIZES = frozenset(("N", "C", "K", "groups"))
+
+
+def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
+    return bool(flaw.rule.yields_to) and any(_silences(other, flaw) for other in found)
 
 
 def _silences(specific: Found, general: Found | Flaw) -> bool:

@@ -139,7 +139,7 @@ class Hit(NamedTuple):
 def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
     """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
     found = [(name, expr.evaluate(values)) for name, expr in pairs]
-    if all([is_size(name, value) for name, value in found]):
+    if all(is_size(name, value) for name, value in found):
         return dict(found)
     if any(_is_negative(name, value) for name, value in found) and _is_ours(rule):
         found = [(name, value) for name, value in found if not _is_negative(name, value)]

@@ -37,11 +37,11 @@ def shares(codes: Sequence[str], now_us: float, time_of: Callable[[int], float |
         without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
         times[members] = min(now_us if own is None else own, *without)
     stakes = []
+    orders = [factorial(size) * factorial(count - size - 1) for size in range(count)]  # by the size of a set
     for i in range(count):
         others = [members for members in range(1 << count) if not members >> i & 1]
         adds = {members: times[members] - times[members | 1 << i] for members in others}
-        orders = {members: factorial(size := members.bit_count()) * factorial(count - size - 1) for members in others}
-        share = sum(adds[members] * orders[members] for members in others) / factorial(count)
+        share = sum([adds[members] * orders[members.bit_count()] for members in others]) / factorial(count)
         pays_with: tuple[str, ...] = ()
         if adds[0] < share / 2:
             enough = [members for members in others if adds[members] >= share * (1 - SAME)]

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.precision import cuda_core_peak, tensor_peak
-from convlint.estimate.search import Program, programs
+from convlint.estimate.search import Program, Searches, programs
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
+from convlint.model.runtime import Runtime
 
 _GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")
 _CLOCK_HZ = 1.5e9  # of boards that state none
@@ -27,6 +28,7 @@ class Unit(NamedTuple):
     peak: float  # FLOP/s at the clock under load
     best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
     tables: dict[str, tuple[Program, ...]]  # by Lowering.table
+    searched: Searches  # the last ones among those tables
 
 
 class Board:
@@ -48,6 +50,7 @@ class Board:
         clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
+        self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
         self._peaks: dict[Dtype, float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
 
@@ -110,7 +113,7 @@ class Board:
         }  # fmt: skip
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
         best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
-        return Unit(tensor, family, peak, best, tables)
+        return Unit(tensor, family, peak, best, tables, {})
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

@@ -78,6 +78,7 @@ def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us:
             bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
             us_per_byte=board.us_per_byte,
             below_us=below_us - fixed,
+            known=unit.searched,
         )
         if choice is None:
             continue

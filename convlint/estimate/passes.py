@@ -41,7 +41,7 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     problem = problem_of(layer)
     if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
         return None
-    return _passes(problem, board_of(gpu), _situation(problem, gpu, runtime), layer.op).describe(layer, which)
+    return _passes(problem, board_of(gpu), _situation(problem, board_of(gpu), runtime), layer.op).describe(layer, which)
 
 
 def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int) -> Tiling | None:
@@ -51,7 +51,7 @@ def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int)
         return None
     turned = TURNED[which] if layer.op == "conv_transpose" else which
     board = board_of(gpu)
-    priced = cheapest(with_batch(problem, N), turned, board, _situation(problem, gpu, runtime))
+    priced = cheapest(with_batch(problem, N), turned, board, _situation(problem, board, runtime))
     return None if priced is None else _tiling(priced, board)
 
 
@@ -64,7 +64,8 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     problem = problem_of(layer)
     if problem is None:
         return None
-    board, situation = board_of(gpu), _situation(problem, gpu, runtime)
+    board = board_of(gpu)
+    situation = _situation(problem, board, runtime)
     kind, capability, rests_on = kind_of(problem), gpu.compute_capability, 0
     tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
     runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
@@ -108,7 +109,7 @@ def _sum(
     if problem is None:
         return None
     board, total = board_of(gpu), 0.0
-    known = _passes(problem, board, _situation(problem, gpu, runtime), layer.op)
+    known = _passes(problem, board, _situation(problem, board, runtime), layer.op)
     for which in PASSES:
         if not _runs(which, layer, mode):
             continue
@@ -125,12 +126,20 @@ def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
     return mode != "inference" and layer.dtype != Dtype.int8 and not (which == "dgrad" and layer.first)
 
 
-def _situation(problem: Problem, gpu: Gpu, runtime: Runtime) -> Situation:
+def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
+    """That of a dtype is kept until another runtime comes: one run has hardly two."""
+    known = board.situations.get(problem.dtype)
+    if known is not None and known[0] is runtime:
+        situation: Situation = known[1]
+        return situation
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
     framework = framework_of(runtime)
     native = framework is None or framework == "pytorch"
     searched = runtime.cudnn_benchmark is not False
-    return Situation(compute_dtype(problem.dtype, gpu, runtime), framework == "tensorrt", pads, searched, native)
+    compute = compute_dtype(problem.dtype, board.gpu, runtime)
+    situation = Situation(compute, framework == "tensorrt", pads, searched, native)
+    board.situations[problem.dtype] = runtime, situation
+    return situation
 
 
 class _Passes:
