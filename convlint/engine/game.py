@@ -7,41 +7,18 @@ Shapley's shares: never negative, and together exactly the time saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw
-from convlint.engine.shapley import SAME, Stake, shares
-from convlint.report import Scalar
-
-Changes = Mapping[str, Scalar]
-Key = tuple[tuple[str, Scalar], ...]
-TimeAfter = Callable[[Changes], float | None]  # us; None: no such layer, or its time is not predictable
+from convlint.engine.players import Changes, Key, Player, TimeAfter, fastest, key_of, merged
+from convlint.engine.shapley import Stake, shares
 
 MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
 MOST_PLAYERS = 8  # those that save most alone; of the 256 subsets of eight most set one field twice
-
-
-class Player(NamedTuple):
-    """A fix that may be applied; `after` are the codes whose mending brought its flaw to light."""
-
-    flaw: Flaw
-    changes: Changes
-    after: tuple[str, ...] = ()
-
-    @property
-    def code(self) -> str:
-        """The rule's."""
-        return self.flaw.rule.info.code
-
-    @property
-    def unsafe(self) -> bool:
-        """Whether its fix changes the network."""
-        return self.flaw.case.fix is None or self.flaw.case.fix.safety != "safe"
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -51,18 +28,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     after_us: float
     stakes: tuple[Stake, ...]  # of the players that began the game, in their order
     unlocked: tuple[tuple[Player, Stake], ...]  # of that subset, those that came to light on the way
-
-
-def merged(players: Sequence[Player]) -> Changes | None:
-    """All their changes; None where two set one field to different values."""
-    if len(players) == 1:
-        return players[0].changes
-    changes: dict[str, Scalar] = {}
-    for player in players:
-        for name, value in player.changes.items():
-            if changes.setdefault(name, value) != value:
-                return None
-    return changes
 
 
 class Check(NamedTuple):
@@ -91,7 +56,7 @@ def settle(
     rounds = 0
     while True:
         joined = _most_saving(joined, now_us, time_after)
-        best, after_us = _fastest(joined, now_us, time_after)
+        best, after_us = fastest(joined, now_us, time_after)
         new: list[Player] = []
         if rounds < MOST_ROUNDS:
             for applied in _applications(best, _newest_first(found, joined)):
@@ -147,11 +112,6 @@ def _identity(player: Player) -> tuple[str, Key]:
     return player.code, key_of(player.changes)
 
 
-def key_of(changes: Changes) -> Key:
-    """The same for equal changes."""
-    return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
-
-
 def _distinct(players: Sequence[Player]) -> list[Player]:
     """One of those that change the same: a safe one, then the first by code."""
     found: dict[Key, Player] = {}
@@ -170,26 +130,6 @@ def _most_saving(players: list[Player], now_us: float, time_after: TimeAfter) ->
         return players
     players = sorted(players, key=lambda player: _change(player, now_us, time_after) or 0.0)[:MOST_PLAYERS]
     return sorted(players, key=lambda player: (player.code, key_of(player.changes)))
-
-
-def _subsets(players: Sequence[Player]) -> Iterator[tuple[Player, ...]]:
-    for size in range(1, len(players) + 1):
-        yield from combinations(players, size)
-
-
-def _fastest(players: Sequence[Player], now_us: float, time_after: TimeAfter) -> tuple[tuple[Player, ...], float]:
-    """The subset that leaves the least time; of equals the smallest, then that with more safe fixes, then by code."""
-    best: tuple[Player, ...] = ()
-    least, rank = now_us, (0, 0)
-    for subset in _subsets(players):  # smaller ones first, and by code within one size
-        changes = merged(subset)
-        time = None if changes is None else time_after(changes)
-        if time is None or time > least * (1 + SAME):
-            continue
-        mine = len(subset), sum(player.unsafe for player in subset)
-        if time < least * (1 - SAME) or mine < rank:
-            best, least, rank = subset, min(time, least), mine
-    return best, least
 
 
 def _newest_first(found: Sequence[Player], joined: Sequence[Player]) -> list[Player]:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.game import Player
 from convlint.engine.hits import Flaw, Hit
+from convlint.engine.players import Player
 from convlint.engine.pricing import InForce, Priced, Pricer
 from convlint.engine.shapley import SAME, Stake
 from convlint.report import LayerTimes

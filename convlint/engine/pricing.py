@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.evaluate import Evaluator, layer_identity
-from convlint.engine.game import Changes, Check, Outcome, Player, key_of, settle
+from convlint.engine.game import Check, Outcome, settle
 from convlint.engine.hits import Flaw
+from convlint.engine.players import Changes, Player, key_of
 from convlint.engine.severity import MOST_WIDENING, stated
 from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
 from convlint.facts.layer import LayerFacts

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from convlint.engine.game import MOST_PLAYERS, MOST_ROUNDS, Changes, Check, Outcome, Player, merged, settle
+from convlint.engine.game import MOST_PLAYERS, MOST_ROUNDS, Check, Outcome, settle
 from convlint.engine.hits import Flaw
+from convlint.engine.players import Changes, Player, merged
 from convlint.engine.shapley import Stake
 from convlint.report import Scalar
 from convlint.rulebook.book import load_rulebook
