@@ -28,20 +28,24 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
             key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
             groups.setdefault(key, []).append(hit)
         keys.append(key)
+    together = {key for key, group in groups.items() if _is_joined(group, later[key[0]], applicable.get(key[0]))}
     result = []
     for hit, key in zip(hits, keys, strict=True):
-        if key is None:
+        if key is None or key not in together:
             result.append(hit)
-            continue
-        group, join = groups[key], hit.rule.join
-        assert join is not None
-        came = all(each.came_to_light for each in group)
-        shared = len(group) == (later[key[0]] if came else applicable.get(key[0])) or len(group) > _MANY
-        if len(group) == 1 or (join.share == "all" and not shared):
-            result.append(hit)
-        elif hit is group[0]:
-            result.append(_join(group))
+        elif hit is groups[key][0]:
+            result.append(_join(groups[key]))
     return result
+
+
+def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool:
+    """Whether it is said once: where all layers have to share it, that is all to which it applies, or many."""
+    join = group[0].rule.join
+    if len(group) == 1 or join is None:
+        return False
+    if join.share != "all" or len(group) > _MANY:
+        return True
+    return len(group) == (later if all(hit.came_to_light for hit in group) else applicable)
 
 
 def _batch(hit: Hit) -> tuple[str, ...]:
