@@ -10,7 +10,7 @@ from typing import Any
 from convlint.files.safe import clean, clean_path
 from convlint.report import Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice
+from convlint.reporters.words import advice, lost
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "critical", "warning": "major", "info": "minor"}
 _NOT_READ = "blocker"  # nothing in the file was checked
@@ -31,11 +31,12 @@ def render(report: Report, style: Style) -> str:
     for finding in report.findings:
         layer = f"{clean(finding.layer)}: " if finding.layer is not None else ""
         gpu = f" on {clean(finding.gpu)}" if several and finding.gpu is not None else ""
+        price = f" - lost: {cost}" if (cost := lost(finding)) else ""
         fix = f" - {advice(finding.fix)}" if finding.fix is not None else ""
         rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
         own = finding.fingerprint or f"{finding.rule.code}\0{finding.layer}"
         fingerprint = _unique(seen, own, finding.location.path, finding.gpu or "")
-        description = f"{layer}{clean(finding.message)}{gpu}{fix}"
+        description = f"{layer}{clean(finding.message)}{gpu}{price}{fix}"
         severity = _SEVERITIES[finding.severity]
         issues.append(_issue(description, rule, fingerprint, severity, finding.location.path, finding.location.line))
     lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode) for issue in issues)

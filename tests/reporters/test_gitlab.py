@@ -26,3 +26,10 @@ def test_gitlab_severities_and_places() -> None:
     issues = json.loads(rendered("gitlab", full_report(findings=(one, *full_report().findings[3:]))))
     assert [issue["severity"] for issue in issues] == ["blocker", "major", "critical", "major", "minor"]
     assert issues[1]["location"] == {"path": "m.onnx", "lines": {"begin": 1}}
+
+
+def test_gitlab_says_what_is_lost() -> None:
+    one = finding(ALIGNMENT, "m", Location(path="a.yaml"), "x", lost_us=48.0, lost_percent=2.5, pays_with=("CL401",))
+    (issue,) = json.loads(rendered("gitlab", full_report(findings=(one,), errors=())))
+    assert issue["description"].startswith("x: m - lost: 48 us, 2.5 % of the convolutions")
+    assert "CL401" in issue["description"]
