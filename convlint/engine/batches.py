@@ -20,7 +20,7 @@ _SAMPLE = 100  # of a network with more: every n-th of them, from the longest to
 
 
 class BatchPlan(NamedTuple):
-    """The batches that are worth it, the nearest first, one on each side at most; and the time of an image, in us."""
+    """The batches worth it, one on each side at most, that to take first; and the time of an image, in us."""
 
     batches: tuple[int, ...]
     now_us: float
@@ -119,7 +119,8 @@ class Batches:
             N = min(tried, key=lambda N: self.us_per_image(now, N), default=now)
             if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
-        best.sort(key=lambda N: abs(N - now))
+        # The nearer one first, but for one that gains too little to be warned of beside one that does not.
+        best.sort(key=lambda N: (by_batch("warning", present, self.us_per_image(now, N)) == "info", abs(N - now)))
         return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))
 
     def us_per_image(self, now: int, N: int) -> float:

@@ -246,6 +246,8 @@ def test_a_plan() -> None:
     assert network.plan(60, [50, 66]) == BatchPlan((64, 50), 100.0, 80.0)  # the nearer first
     assert network.plan(60, [66]) == BatchPlan((64,), 100.0, 80.0)
     assert network.plan(60, []) == BatchPlan((), 100.0, 100.0)  # nobody asks
+    # the nearer one gains too little to be warned of, the other one does not
+    assert batches({50: 98.0, 72: 90.0}).plan(60, [50, 72]) == BatchPlan((72, 50), 100.0, 90.0)
 
 
 @pytest.mark.parametrize(
