@@ -32,7 +32,7 @@ _COMPILERS = (
     *(
         f"../facts/{name}.py"
         for name in (
-            "arriving", "fields", "layer", "network", "predicted", "quantity", "shapes", "sizes", "support", "table",
+            "arriving", "defaults", "fields", "layer", "network", "predicted", "quantity", "shapes", "sizes", "support", "table",
             "taps", "target", "tile_sides", "unknown",
         )
     ),
