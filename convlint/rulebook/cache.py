@@ -25,17 +25,10 @@ from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.rule import Case, FixSpec, Fragments, Join, Message, Rule, Template
 
-# what the compiled form depends on beside the rule files
+# what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
 _COMPILERS = (
     "../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "functions.py",
     "vocabulary.py", "compiled.py", "decision.py",
-    *(
-        f"../facts/{name}.py"
-        for name in (
-            "arriving", "defaults", "fields", "layer", "network", "predicted", "quantity", "shapes", "sizes", "support", "table",
-            "taps", "target", "tile_sides", "unknown",
-        )
-    ),
 )  # fmt: skip
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
@@ -112,9 +105,14 @@ def _read_all(read_rule: Callable[[str], Rule], paths: Sequence[str]) -> list[Ru
 
 
 def _key(paths: Sequence[str]) -> str:
+    return repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*_compilers(), *paths)]))
+
+
+def _compilers() -> list[str]:
     here = os.path.dirname(__file__)
-    code = [os.path.join(here, name) for name in _COMPILERS]
-    return repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*code, *paths)]))
+    facts = os.path.join(here, "..", "facts")
+    quantities = sorted(name for name in os.listdir(facts) if name.endswith(".py"))
+    return [os.path.join(here, name) for name in _COMPILERS] + [os.path.join(facts, name) for name in quantities]
 
 
 def _checksum(data: bytes) -> bytes:

@@ -350,6 +350,6 @@ def test_the_cache_looks_at_every_module_that_a_rule_is_compiled_with() -> None:
     rooms = (folder, folder.parent / "facts")
     needed = {Path(path) for path in ran.stdout.split() if Path(path).parent in rooms} - {Path(rule_cache.__file__)}
     needed = {path for path in needed if path.name not in ("__init__.py", "unknown.py")}
-    watched = {(folder / name).resolve() for name in rule_cache._COMPILERS}
+    watched = {Path(path).resolve() for path in rule_cache._compilers()}
     assert all(path.exists() for path in watched)
     assert needed <= watched
