@@ -103,8 +103,56 @@ from transformers import ResNetConfig, ResNetModel
 def build():
     return ResNetModel(ResNetConfig())
 """
+RESNETS = """
+import torch
+from torch import nn
+
+
+def norm(C, K, R, stride=1, groups=1):
+    return nn.Sequential(nn.Conv2d(C, K, R, stride, R // 2, groups=groups, bias=False), nn.BatchNorm2d(K))
+
+
+class Block(nn.Module):
+    def __init__(self, C, width, stride):
+        super().__init__()
+        self.a, self.b, self.c = norm(C, width, 1), norm(width, width, 3, stride), norm(width, 4 * width, 1)
+        self.side = norm(C, 4 * width, 1, stride) if stride > 1 or C != 4 * width else nn.Identity()
+
+    def forward(self, x):
+        return torch.relu(self.c(torch.relu(self.b(torch.relu(self.a(x))))) + self.side(x))
+
+
+class ResNet(nn.Module):
+    def __init__(self, depths=(3, 4, 6, 3), width=64):
+        super().__init__()
+        layers, C = [norm(3, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], width
+        for stage, depth in enumerate(depths):
+            for i in range(depth):
+                layers.append(Block(C, width << stage, 2 if stage and not i else 1))
+                C = 4 * width << stage
+        self.body, self.head = nn.Sequential(*layers), nn.Linear(C, 1000)
+
+    def forward(self, x):
+        return self.head(self.body(x).mean((2, 3)))
+"""
+RESNETS_ALONE = """
+import sys
+import torch
+from resnets import ResNet
+with torch.device("meta"):
+    for width in map(int, sys.argv[1:]):
+        ResNet(width=width).eval()(torch.empty(64, 3, 224, 224))
+"""
 HEADER_ALONE = """
 import json, sys
 with open(sys.argv[1], "rb") as file:
     json.loads(file.read(int.from_bytes(file.read(8), "little")))
 """
+
+
+def model_entry(name: str, width: int) -> str:
+    """One model of a project's config, each with other layers."""
+    return (
+        f'[[tool.convlint.models]]\nname = "{name}"\nmodel = "resnets:ResNet(width={width})"\n'
+        'inputs = "64x3x224x224:fp16"\n\n'
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from os.path import join
-from typing import Literal
 
 from convlint.errors import UsageError, suggestion
 from convlint.linting.paths import lint_paths
 from convlint.linting.plan import Options
+from convlint.model.layer import MODES, Mode
 from convlint.readers import ReadOptions
 from convlint.report import Report
 from convlint.verdict.baseline import read_baseline
@@ -21,7 +21,7 @@ def lint(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]],
     *,
     gpu: Words = (),
-    mode: Literal["training", "inference"] | None = None,
+    mode: Mode | None = None,
     select: Words = (),
     ignore: Words = (),
     extend_select: Words = (),
@@ -40,10 +40,8 @@ def lint(
     What cannot be read is in `report.errors`. Raises convlint.errors.UsageError for options, configs, baselines and
     rules that are wrong.
     """
-    if mode not in (None, "training", "inference"):
-        raise UsageError(
-            f"mode: {mode!r} is not one of training, inference{suggestion(str(mode), ('training', 'inference'))}"
-        )
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"mode: {mode!r} is not one of {', '.join(MODES)}{suggestion(str(mode), MODES)}")
     options = Options(
         gpus=_words(gpu),
         mode=mode,

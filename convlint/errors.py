@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 
 class ConvlintError(Exception):
@@ -28,6 +29,14 @@ class InputFault(ConvlintError):
     def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
         self.message, self.line, self.column = message, line, column
         super().__init__(message)
+
+
+class AskedWrong(InputFault):
+    """An input that is asked for in a way that cannot be right: by its `model` reference, or by its `inputs`."""
+
+    def __init__(self, message: str, *, about: Literal["model", "inputs"]) -> None:
+        super().__init__(message)
+        self.about = about
 
 
 def defect(error: BaseException) -> str:

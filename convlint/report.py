@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from convlint.model.layer import ConvLayer, Mode
-from convlint.model.location import Location
+from convlint.model.location import CodeEdit, Location, TextEdit
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
@@ -37,7 +37,8 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
     share it; `by_layer` has what each of them gets, in their order. `time_change_us` is the plain difference that it
-    makes per step (negative: faster), None where time cannot be predicted.
+    makes per step (negative: faster), None where time cannot be predicted. `edits` make it alone, where somebody asked
+    for them: "unsafe" ones change the network or its weights.
     """
 
     describe: str
@@ -48,6 +49,10 @@ class Fix(Struct, frozen=True, kw_only=True):
     states_effect: bool = False  # `describe` itself says what each alternative changes
     alone: bool = False  # `time_change_us` is another difference than the share that it has beside other advice
     advised: bool = True  # False: what it saves is no part of what all advice saves
+    edits: tuple[TextEdit, ...] = ()
+    edits_safety: Literal["safe", "unsafe"] | None = None
+    code_edits: tuple[CodeEdit, ...] = ()  # of the user's code, to be made together
+    no_edit: str = ""  # the line of the code that would have to change, and why it is not edited
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):
@@ -123,6 +128,7 @@ class InputError(Struct, frozen=True, kw_only=True):
     line: int | None = None
     column: int | None = None
     internal: bool = False  # a defect of convlint itself: exit code 4
+    asked_wrong: str = ""  # "model" or "inputs": what of an entry in the config cannot be right (exit code 2)
 
 
 # Ideal over predicted time, least value of each letter; below the last it is F.
@@ -153,6 +159,7 @@ class LayerReport(Struct, frozen=True, kw_only=True):
     estimates: Mapping[str, LayerEstimate | None] = field(default_factory=dict)
     times: Mapping[str, LayerTimes | None] = field(default_factory=dict)
     mode: Mode = "training"
+    lacking: Mapping[str, str] = field(default_factory=dict)  # target -> what the framework lacks to run it there
 
 
 class Total(Struct, frozen=True, kw_only=True):
@@ -183,6 +190,33 @@ class Total(Struct, frozen=True, kw_only=True):
         return None if self.times is None else self.times.time_us - self.times.after_us
 
 
+class NetworkReport(Struct, frozen=True, kw_only=True):
+    """What all convolutions of one input come to on one target; None is unknown, times in us, memory in bytes.
+
+    `flops` are those of one forward pass at N=`batch`, two for a multiply-accumulate. `memory` says what is kept at the
+    fullest moment of a step, by kind: empty where `memory_needs` names what has to be known for it. At most
+    `largest_batch` fits into `capacity_bytes`. Where `host_us` is more than `gpu_us`, the GPU waits for its host.
+    """
+
+    path: str
+    gpu: str
+    mode: Mode
+    batch: int | None = None
+    parameters: int | None = None
+    flops: int | None = None
+    memory: Mapping[str, int] = field(default_factory=dict)
+    memory_needs: tuple[str, ...] = ()
+    capacity_bytes: int | None = None
+    largest_batch: int | None = None
+    host_us: float | None = None
+    gpu_us: float | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the GPU waits for its host."""
+        return self.host_us is not None and self.gpu_us is not None and self.gpu_us < self.host_us
+
+
 class Report(Struct, frozen=True, kw_only=True):
     """Everything one run found. `total` is that of each input of this mode on its first target.
 
@@ -202,6 +236,9 @@ class Report(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # path -> lines, for showing the place
     total: Total | None = None
     totals: tuple[Total, ...] = ()  # one for each target and mode
+    networks: tuple[NetworkReport, ...] = ()  # one for each input and target
+    fixable: int = 0  # findings that --fix would mend, and
+    fixable_unsafe: int = 0  # how many more with --unsafe-fixes
 
     @property
     def complete(self) -> bool:

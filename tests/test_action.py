@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from checkout import ROOT, clean_environment, copy_checkout
+from readme_examples import readme_yaml
 from specs import BAD, GOOD
+from torch_project import torch_project
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,13 @@ class Runner:
         self.temp = folder / "temp"
         self.temp.mkdir()
         self.environment = {**clean_environment(folder), "RUNNER_TEMP": str(self.temp)}
+
+    def elsewhere(self, temp: Path) -> Runner:
+        """The same machine with another temporary folder, in which nothing is installed."""
+        other = Runner.__new__(Runner)
+        other.folder, other.action, other.temp = self.folder, self.action, temp
+        other.environment = {**self.environment, "RUNNER_TEMP": str(temp)}
+        return other
 
     def step(self, name: str, workspace: Path, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Ran:
         """One step's script under the shell that GitHub runs it with."""
@@ -120,12 +129,56 @@ def test_findings_are_annotations(runner: Runner, workspace: Path) -> None:
     assert "::warning file=bad.yaml,line=5," in runner.step("Check", workspace, {}, {}).out
 
 
-@pytest.mark.parametrize("name", ["paths", "gpu", "fail-on", "args"])
+def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
+    """As README's example has it, with the Python of an environment that has torch."""
+    steps = readme_yaml("# .github/workflows/convlint.yml", "models:")["jobs"]["convlint"]["steps"]
+    inputs = {**steps[-1]["with"], "python": sys.executable}
+    runner = Runner(tmp_path)
+    workspace = tmp_path / "job" / "work"
+    workspace.mkdir(parents=True)
+    torch_project(workspace)
+    installed = runner.step("Install convlint", workspace, inputs, {})
+    assert installed.code == 0, installed.out
+    for wanted, code in ((inputs, "1"), ({**inputs, "models": "net", "fail-on": "error"}, "0")):
+        ran = runner.step("Check", workspace, wanted, {})
+        assert ran.outputs["exit-code"] == code, ran.out
+        assert "::warning file=mynet/net.py,line=7,endLine=7,col=35," in ran.out
+    isolated = runner.step("Check", workspace, {"gpu": "a100"}, {})
+    assert isolated.outputs["exit-code"] == "3"
+    assert "[[tool.convlint.models]]" in isolated.out
+
+
+@pytest.mark.parametrize("models", ["true", "net other"])
+def test_models_need_the_projects_python(runner: Runner, workspace: Path, models: str) -> None:
+    ran = runner.elsewhere(workspace.parent / "t").step("Install convlint", workspace, {"models": models}, {})
+    assert ran.code == 1
+    assert "::error title=convlint::models need python" in ran.out
+
+
+def test_extras_come_with_what_they_need(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    workspace = tmp_path / "job" / "work"
+    workspace.mkdir(parents=True)
+    installed = runner.step("Install convlint", workspace, {"extras": " onnx\n"}, {})
+    assert installed.code == 0, installed.out
+    python = next((runner.temp / "convlint").glob("*/python"))
+    subprocess.run([str(python), "-I", "-c", "import onnx"], check=True)
+
+
+@pytest.mark.parametrize("extras", ["onnx; touch owned", "../x", "onnx]"])
+def test_extras_are_words(runner: Runner, workspace: Path, extras: str) -> None:
+    ran = runner.elsewhere(workspace.parent / "t").step("Install convlint", workspace, {"extras": extras}, {})
+    assert ran.code == 1
+    assert "::error title=convlint::extras are words such as onnx" in ran.out
+    assert not (workspace / "owned").exists()
+
+
+@pytest.mark.parametrize("name", ["paths", "gpu", "fail-on", "args", "models"])
 def test_inputs_are_never_run(runner: Runner, workspace: Path, name: str) -> None:
     hostile = "$(touch${IFS}owned) `touch owned` ; touch owned #\n|touch owned\n* ' \""
     ran = runner.step("Check", workspace, {name: hostile}, {})
     assert ran.code == 0
-    assert ran.outputs["exit-code"] in ("2", "3")
+    assert ran.outputs["exit-code"] in ("2", "3"), ran.out
     assert not (workspace / "owned").exists()
 
 
@@ -163,8 +216,7 @@ def test_a_checkout_cannot_stand_in_for_what_the_steps_run(runner: Runner, tmp_p
     for name in ("venv", "pip", "convlint", "yaml", "typer", "rich", "json", "re", "sitecustomize", "usercustomize"):
         (workspace / f"{name}.py").write_text("open('owned', 'w').close()\nraise SystemExit(0)\n")
     (workspace / "bad.yaml").write_text(BAD)
-    fresh = Runner.__new__(Runner)
-    fresh.action, fresh.environment = runner.action, {**runner.environment, "RUNNER_TEMP": str(tmp_path / "temp")}
+    fresh = runner.elsewhere(tmp_path / "temp")
     (tmp_path / "temp").mkdir()
     assert fresh.step("Install convlint", workspace, {}, {}).code == 0
     assert fresh.step("Check", workspace, {}, {}).outputs["exit-code"] == "1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import ROOT, clean_environment, commit_all, copy_checkout
+from readme_examples import readme_yaml
 from specs import BAD, GOOD
+from torch_project import torch_project
 
 pytestmark = pytest.mark.slow
 
@@ -17,14 +20,14 @@ pytestmark = pytest.mark.slow
 class Project:
     """A repository with the hook in its config."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hooks: list[dict[str, str]] | None = None) -> None:
         self.environment = clean_environment(folder)
-        hooks = folder / "convlint"
-        copy_checkout(hooks)
-        revision = commit_all(hooks, self.environment)
+        source = folder / "convlint"
+        copy_checkout(source)
+        revision = commit_all(source, self.environment)
         self.folder = folder / "project"
         self.folder.mkdir()
-        config = {"repos": [{"repo": str(hooks), "rev": revision, "hooks": [{"id": "convlint"}]}]}
+        config = {"repos": [{"repo": str(source), "rev": revision, "hooks": hooks or [{"id": "convlint"}]}]}
         (self.folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
         commit_all(self.folder, self.environment)
 
@@ -89,6 +92,24 @@ def test_the_config_of_the_project_holds(project: Project) -> None:
         assert project.run(bad_yaml=BAD).returncode == 0
     finally:
         (project.folder / "convlint.toml").unlink()
+
+
+def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
+    """As README's example has it, in an environment where convlint and torch are installed."""
+    example = readme_yaml("# .pre-commit-config.yaml", "convlint-models")
+    project = Project(tmp_path, hooks=example["repos"][0]["hooks"])
+    project.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    torch_project(project.folder)
+    subprocess.run(["git", "add", "--all"], cwd=project.folder, env=project.environment, check=True)
+    ran = project.run()
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "mynet/net.py:7:35: warning CL102 channel-alignment: K=60 should be a multiple of 8 for fp16" in ran.stdout
+    text = (project.folder / "mynet" / "net.py").read_text()
+    (project.folder / "mynet" / "net.py").write_text(text.replace("60", "64"))
+    ran = project.run()
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "convlint (models)" in ran.stdout
+    assert ran.stdout.count("Passed") == 2
 
 
 def test_the_hook_file_is_valid() -> None:

@@ -189,7 +189,6 @@ SAMPLES: dict[str, Sample] = {
         },
         reasons={
             ("conv1", "CL103", "warning"): STEM,
-            (None, "CL204", "warning"): "128 x 13 x 13 rows leave the last wave of the late modules half empty",
         },
     ),
     "figure4": Sample(
@@ -360,7 +359,9 @@ def test_no_size_rule_speaks_of_depthwise_layers_or_of_1x1_maps(name: str, exemp
     assert len(SIZE_RULES) > 10
     for finding in report.findings:
         if finding.rule.code in SIZE_RULES:
-            assert not {finding.layer, *finding.layers} & spared, finding.message
+            # a finding on one layer may name others that change with its channels
+            spoken_of = {finding.layer} if finding.layer is not None else {*finding.layers}
+            assert not spoken_of & spared, finding.message
     joined = next(finding for finding in report.findings if finding.rule.code == "CL602")
     assert len(joined.layers) == sum(layer.depthwise for layer in layers)
 
@@ -412,7 +413,7 @@ def test_one_image_at_a_time_gets_batch_advice_once_with_its_price() -> None:
     assert "per step +" in found[0]["fix"]["describe"]
 
 
-@pytest.mark.parametrize("name", ["deeplabv3", "dcgan_generator", "yolo_head", "squeezenet", "unet"])
+@pytest.mark.parametrize("name", ["deeplabv3", "dcgan_generator", "yolo_head", "unet"])
 def test_batch_advice_is_near_and_pays(name: str) -> None:
     _, report = sample(name)
     (found,) = [item for item in report["findings"] if item["code"] == "CL204"]
@@ -474,11 +475,18 @@ def test_tf32_on_turing_is_fp32(resnet50: Any) -> None:
 
 
 def test_int8_needs_turing(resnet50: Any) -> None:
-    _, report = resnet50("v100", "dtype: int8, layout: NHWC", "--mode", "inference")
+    inference = "--mode", "inference"
+    _, report = resnet50(
+        "v100", "dtype: int8, layout: NHWC", *inference, framework="tensorrt", framework_version='"8.6"'
+    )
     assert above_info(report) == {(None, "CL107", "warning")}
-    code, report = resnet50("t4", "dtype: int8, layout: NHWC", "--mode", "inference")
+    code, report = resnet50(
+        "t4", "dtype: int8, layout: NHWC", *inference, framework="tensorrt", framework_version='"8.6"'
+    )
     assert above_info(report) == set()
     assert code == 0
+    _, report = resnet50("t4", "dtype: int8, layout: NHWC", *inference)
+    assert above_info(report) == {(None, "CL802", "error")}  # PyTorch has none
 
 
 def test_an_unknown_layout_gets_no_layout_finding(resnet50: Any) -> None:

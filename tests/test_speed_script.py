@@ -26,12 +26,17 @@ LINES = {
     "flawed": (
         ("check, 50 distinct, flawed layers", ["yamllint"], True),
         ("check, 300 distinct, flawed layers", [], True),
+        ("--fix (as --diff), 300 distinct, flawed layers : check", [], True),
     ),
     "models": (
         ("check ResNet-50 as ONNX", ["onnx"], True),
         ("read ResNet-50 as ONNX in a child", ["onnx"], True),
         ("check a transformers ResNet", ["torch", "transformers"], True),
         ("check a safetensors header", [], True),
+    ),
+    "project": (
+        ("check --models, a ResNet-50", ["torch"], True),
+        ("check --models, 10 ResNets", ["torch"], True),
     ),
     "estimates": (
         ("three passes of a layer", [], False),

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "check:check",
     "layer": "layer:layer",
     "estimate": "estimate:estimate",
+    "plan": "plan:plan",
     "sweep": "estimate:sweep",
     "rule": "project:rule",
     "gpus": "project:gpus",

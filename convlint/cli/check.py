@@ -8,28 +8,37 @@ import typer
 
 from convlint.cli.options import (
     FAIL_ON,
-    MODES,
     Batch,
     Color,
     ConfigFile,
+    DtypeOption,
     ExtendSelect,
     FailOnOption,
     Gpu,
     Ignore,
     Inputs,
     Isolated,
+    Layout,
     MinLoss,
+    ModelNames,
+    Models,
     ModeOption,
     ModuleTimeout,
     Output,
     Quiet,
     Rules,
+    RuntimeOption,
     Select,
+    TraceOption,
+    gpu_names,
+    model_names,
     one_of,
     presentation,
     read_options,
+    running,
     split,
 )
+from convlint.model.layer import MODES
 
 
 def check(
@@ -41,6 +50,8 @@ def check(
             show_default=False,
         ),
     ] = None,
+    models: Models = False,
+    model: ModelNames = None,
     gpu: Gpu = None,
     mode: ModeOption = None,
     select: Select = None,
@@ -53,6 +64,10 @@ def check(
     batch: Batch = None,
     inputs: Inputs = None,
     module_timeout: ModuleTimeout = None,
+    trace: TraceOption = None,
+    runtime: RuntimeOption = None,
+    dtype: DtypeOption = None,
+    layout: Layout = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
     specs_only: Annotated[
@@ -64,6 +79,17 @@ def check(
     files_only: Annotated[
         bool,
         typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
+    ] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can be mended without changing the network, in its file.")
+    ] = False,
+    unsafe_fixes: Annotated[
+        bool,
+        typer.Option("--unsafe-fixes", help="Fixes that change the network or its weights too."),
+    ] = False,
+    diff: Annotated[
+        bool,
+        typer.Option("--diff", help="Print what --fix would change and write nothing; exit code 1 if it would."),
     ] = False,
     baseline: Annotated[
         str | None,
@@ -90,7 +116,7 @@ def check(
     from convlint.linting.plan import Options
 
     options = Options(
-        gpus=tuple(gpu or ()),
+        gpus=gpu_names(gpu),
         mode=one_of("--mode", mode, MODES),
         select=split(select),
         ignore=split(ignore),
@@ -98,14 +124,20 @@ def check(
         fail_on=one_of("--fail-on", fail_on, FAIL_ON),
         min_loss=min_loss,
         rules=tuple(rules or ()),
-        reading=read_options(batch, inputs, module_timeout),
+        reading=read_options(batch, inputs, module_timeout, trace),
+        running=running(runtime, dtype, layout),
         config=config,
         isolated=isolated,
         jobs=jobs,
         allow_empty=allow_empty,
         specs_only=specs_only,
+        models=model_names(models, model),
+        mends=fix or diff,
+        unsafe_fixes=unsafe_fixes,
         modules=not files_only,
     )
+    if diff:
+        command.refuse_beside_diff(output=output, write_baseline=write_baseline, prune_baseline=prune_baseline)
     shown = presentation(output, color, quiet=quiet)
     files = command.BaselineFiles(read=baseline, write=write_baseline, prune=prune_baseline)
-    raise typer.Exit(command.check(paths or [], options, shown, files))
+    raise typer.Exit(command.check(paths or [], options, shown, files, diff=diff))

@@ -7,28 +7,37 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from convlint.cli.options import (
-    MODES,
     Batch,
     Color,
     DtypeOption,
     Inputs,
     Layout,
+    ModelNames,
+    Models,
     ModeOption,
     ModuleTimeout,
+    OneModel,
     Op,
     OutputPadding,
     Pad,
     RuntimeOption,
+    TraceOption,
     color_of,
+    gpu_names,
     listed,
+    model_names,
     one_of,
     read_options,
+    running,
     size_option,
 )
 from convlint.errors import UsageError
+from convlint.model.layer import MODES
 
 if TYPE_CHECKING:
     from convlint.linting.one_input import Job
+    from convlint.linting.running import Running
+    from convlint.readers import ReadOptions
 
 FORMATS = ("text", "json", "csv")  # of estimate
 IMAGES = ("svg", "png")
@@ -40,14 +49,12 @@ Gpu = Annotated[
 ]
 
 
-def _job(
-    gpu: list[str] | None, mode: str | None, batch: int | None, inputs: list[str] | None, timeout: float | None
-) -> Job:
+def _job(gpu: list[str] | None, mode: str | None, reading: ReadOptions, asked: Running | None = None) -> Job:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
     from convlint.linting.one_input import Job
+    from convlint.linting.running import Running
 
-    chosen = one_of("--mode", mode, MODES)
-    return Job(gpus=tuple(gpu or ()), mode=chosen, reading=read_options(batch, inputs, timeout))
+    return Job(gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), reading=reading, asked=asked or Running())
 
 
 def estimate(
@@ -57,11 +64,17 @@ def estimate(
             metavar="PATH…", help="Specs, models, package.module:name, or - for standard input.", show_default=False
         ),
     ] = None,
+    models: Models = False,
+    model: ModelNames = None,
     gpu: Gpu = None,
     mode: ModeOption = None,
     batch: Batch = None,
     inputs: Inputs = None,
     module_timeout: ModuleTimeout = None,
+    trace: TraceOption = None,
+    runtime: RuntimeOption = None,
+    dtype: DtypeOption = None,
+    layout: Layout = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,11 +87,13 @@ def estimate(
     from convlint.cli.commands import estimate as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    job, when = _job(gpu, mode, batch, inputs, module_timeout), color_of(color)
-    if not paths:
+    job = _job(gpu, mode, read_options(batch, inputs, module_timeout, trace), running(runtime, dtype, layout))
+    when = color_of(color)
+    chosen = model_names(models, model)
+    if not paths and chosen is None:
         raise UsageError("nothing to estimate: give a spec, a model or -")
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=when)
-    raise typer.Exit(command.run(paths, job, shown))
+    raise typer.Exit(command.run(paths or (), chosen, job, shown))
 
 
 _RANGE = "INT|RANGE"
@@ -93,8 +108,10 @@ def sweep(
             show_default=False,
         ),
     ] = None,
+    model: OneModel = None,
     layer: Annotated[
-        str | None, typer.Option("--layer", metavar="NAME", help="Which layer of PATH.", show_default=False)
+        str | None,
+        typer.Option("--layer", metavar="NAME", help="Which layer of PATH or of the model.", show_default=False),
     ] = None,
     figure: Annotated[
         int | None,
@@ -166,11 +183,14 @@ def sweep(
 ) -> None:
     """Vary one parameter of a layer: START:STOP[:STEP], both ends included, or a list such as 1,2,4,8.
 
-    The layer comes from flags, from PATH, or from a figure of NVIDIA's guide.
+    The layer comes from flags, from PATH, from a model of the config, or from a figure of NVIDIA's guide.
     """
     from convlint.cli.commands import sweep as command
     from convlint.cli.layer import LayerFlags
     from convlint.cli.streams.outputs import parse_outputs
+    from convlint.errors import UsageError
+    from convlint.linting.models import models_here
+    from convlint.readers.inputs import decide
     from convlint.sweep.sweep import METRICS
 
     flags = LayerFlags(
@@ -178,11 +198,14 @@ def sweep(
         stride=stride, pad=pad, dilation=dilation, groups=groups, op=op, output_padding=output_padding,
         dtype=dtype, layout=layout, runtime=tuple(runtime or ()),
     ).given()  # fmt: skip
-    job, when = _job(gpu, mode, None, inputs, module_timeout), color_of(color)
+    job, when = _job(gpu, mode, read_options(None, inputs, module_timeout)), color_of(color)
     shown = command.Shown(
         metric=one_of("--metric", metric, METRICS),
         outputs=parse_outputs(output or (), SWEEP_FORMATS, files_only=IMAGES),
         plot=plot,
         color=when,
     )
-    raise typer.Exit(command.run(flags, path, layer, figure, job, shown))
+    if path is not None and model is not None:
+        raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
+    source = decide(path) if path is not None else next(iter(models_here(None if model is None else [model])), None)
+    raise typer.Exit(command.run(flags, source, layer, figure, job, shown))

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from convlint.cli.options import (
     FAIL_ON,
-    MODES,
     Color,
     ConfigFile,
     DtypeOption,
@@ -29,12 +28,13 @@ from convlint.cli.options import (
     Rules,
     RuntimeOption,
     Select,
+    gpu_names,
     one_of,
     presentation,
     size_option,
     split,
 )
-from convlint.errors import UsageError
+from convlint.model.layer import MODES
 
 
 def layer(
@@ -77,7 +77,7 @@ def layer(
     from convlint.linting.plan import Options
 
     options = Options(
-        gpus=tuple(gpu or ()),
+        gpus=gpu_names(gpu),
         mode=one_of("--mode", mode, MODES),
         select=split(select),
         ignore=split(ignore),
@@ -127,9 +127,6 @@ class LayerFlags(Struct, frozen=True, kw_only=True):
         flags: dict[str, str] = {name: text for name, text in texts.items() if text is not None}
         if "D" in flags or "T" in flags:
             flags["dims"] = "3"
-        for setting in self.runtime:
-            key, found, value = setting.partition("=")
-            if not found:
-                raise UsageError(f"--runtime: {setting!r} is not KEY=VALUE")
-            flags[f"runtime.{key}"] = value
-        return flags
+        from convlint.linting.running import pairs_of
+
+        return flags | {f"runtime.{key}": text for key, text in pairs_of(self.runtime).items()}

@@ -13,12 +13,12 @@ from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
     from convlint.cli.streams.outputs import ColorWhen, Presentation
-    from convlint.model.layer import Mode
+    from convlint.linting.running import Running
     from convlint.readers import ReadOptions
     from convlint.verdict.select import FailOn
 
 _T = TypeVar("_T", bound=str)
-MODES: tuple[Mode, ...] = ("training", "inference")
+TRACES = ("eval", "train")
 FAIL_ON: tuple[FailOn, ...] = ("error", "warning", "info", "never")
 COLORS: tuple[ColorWhen, ...] = ("auto", "always", "never")
 
@@ -128,6 +128,17 @@ ModuleTimeout = Annotated[
         show_default=False,
     ),
 ]
+Models = Annotated[bool, typer.Option("--models", help="All models of the config; runs the project's code.")]
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="NAME", help="A model of the config; repeatable.", show_default=False),
+]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trace", help="The mode in which a module is followed: eval (default) or train.", show_default=False
+    ),
+]
 # of one layer
 Pad = Annotated[
     str | None,
@@ -136,11 +147,16 @@ Pad = Annotated[
     ),
 ]
 Op = Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)]
+OneModel = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="A model of the config, rather than PATH.", show_default=False),
+]
 OutputPadding = Annotated[
     str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
 ]
 DtypeOption = Annotated[
-    str | None, typer.Option("--dtype", help="fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False)
+    str | None,
+    typer.Option("--dtype", help="What layers are computed in: fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False),
 ]
 Layout = Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)]
 RuntimeOption = Annotated[
@@ -189,12 +205,32 @@ def one_of(option: str, value: str | None, known: Sequence[_T]) -> _T | None:
     raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
 
 
-def read_options(batch: int | None, inputs: list[str] | None, module_timeout: float | None) -> ReadOptions:
-    """What the command line says about reading."""
+def model_names(every: bool, names: list[str] | None) -> tuple[str, ...] | None:
+    """Which models of the config: () for all of them, None for none."""
+    return () if every else tuple(dict.fromkeys(names)) if names else None
+
+
+def running(runtime: list[str] | None, dtype: str | None, layout: str | None) -> Running:
+    """How every input runs. Raises UsageError."""
+    from convlint.linting.running import from_options
+
+    return from_options(runtime or (), dtype, layout)
+
+
+def gpu_names(values: list[str] | None) -> tuple[str, ...]:
+    """`--gpu a100,h100 --gpu t4` -> all three."""
+    return tuple(name for value in values or () for part in value.split(",") if (name := part.strip()))
+
+
+def read_options(
+    batch: int | None, inputs: list[str] | None, module_timeout: float | None, trace: str | None = None
+) -> ReadOptions:
+    """What the command line says about reading. Raises UsageError."""
     from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
 
     seconds = MODULE_TIMEOUT_S if module_timeout is None else module_timeout
-    return ReadOptions(batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds)
+    trains = one_of("--trace", trace, TRACES) == "train"
+    return ReadOptions(batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds, trains=trains)
 
 
 def named_inputs(values: list[str] | None) -> dict[str, str]:

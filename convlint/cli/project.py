@@ -9,7 +9,6 @@ import typer
 from convlint.cli.completion import gpus_and_aliases, rule_keys
 from convlint.cli.options import (
     FAIL_ON,
-    MODES,
     Batch,
     Color,
     ConfigFile,
@@ -27,6 +26,7 @@ from convlint.cli.options import (
     one_of,
     read_options,
 )
+from convlint.model.layer import MODES
 
 
 def rule(
@@ -113,9 +113,16 @@ def schema(
 
 def export(
     path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="A model: a file, package.module:name, or - for a spec on standard input."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="A model: a file, package.module:name, or - for a spec on standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="A model of the config.", show_default=False)
+    ] = None,
     batch: Batch = None,
     inputs: Inputs = None,
     module_timeout: ModuleTimeout = None,
@@ -129,4 +136,4 @@ def export(
     """Write what a reader sees in a model as a YAML spec, to edit and check again."""
     from convlint.cli.commands import export as command
 
-    raise typer.Exit(command.run(path, read_options(batch, inputs, module_timeout), file))
+    raise typer.Exit(command.run(path, model, read_options(batch, inputs, module_timeout), file))

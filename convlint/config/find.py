@@ -15,9 +15,11 @@ from convlint.errors import UsageError, suggestion
 from convlint.files.settings_file import MAX_BYTES, is_there, read_settings
 
 if TYPE_CHECKING:
-    from convlint.config.keys import FileIgnore, LayerIgnore, Word
+    from convlint.config.ignores import FileIgnore, LayerIgnore
+    from convlint.config.models import ModelEntry
     from convlint.config.path_patterns import PathPattern
     from convlint.config.toml_source import Spot, TomlSource
+    from convlint.config.values import Word
     from convlint.model.layer import Mode
     from convlint.report import Severity
     from convlint.verdict.select import FailOn
@@ -38,6 +40,10 @@ class Config(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()  # those that were read: the config and what it extends
     target: tuple[Word, ...] = ()
     mode: Mode | None = None
+    runtime: Mapping[str, tuple[Any, Spot]] = field(default_factory=dict)  # as written, and where
+    dtype: Word | None = None
+    layout: Word | None = None
+    models: tuple[ModelEntry, ...] = ()
     select: tuple[Word, ...] | None = None
     ignore: tuple[Word, ...] = ()
     extend_select: tuple[Word, ...] = ()
@@ -144,8 +150,9 @@ def shown_path(path: str) -> str:
 
 def _from_source(source: TomlSource, folder: str, children: tuple[TomlSource, ...]) -> Config:
     """The settings in `source`, which lies in `folder`; `children` extend it."""
-    from convlint.config.keys import KEYS, read_value, text_of, unknown_key
+    from convlint.config.keys import KEYS, read_value
     from convlint.config.toml_source import Spot
+    from convlint.config.values import text_of, unknown_key
 
     shared = os.path.basename(source.path) == SHARED_FILE
     top = Spot(source, ("tool", "convlint") if shared else ())

@@ -7,22 +7,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from convlint.config.ignores import file_ignores, layer_ignores
+from convlint.config.models import models_of, settings_of
 from convlint.config.toml_source import Spot
-from convlint.errors import shown, suggestion
+from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
+from convlint.model.layer import MODES, Mode
 from convlint.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from convlint.config.path_patterns import PathPattern
+    from convlint.verdict.select import FailOn
 
 Kind = Literal[
-    "text", "texts", "mode", "fail-on", "percent", "folders", "patterns", "severities", "file-ignores", "layer-ignores"
+    "text",
+    "texts",
+    "mode",
+    "fail-on",
+    "percent",
+    "folders",
+    "patterns",
+    "severities",
+    "file-ignores",
+    "layer-ignores",
+    "word",
+    "runtime",
+    "models",
 ]
-MODES = ("training", "inference")
-FAIL_ON = (*SEVERITIES, "never")
-MOST_TEXT = 500
+FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 
 
 class KeyInfo:
@@ -40,6 +53,12 @@ KEYS: Mapping[str, KeyInfo] = {
     ),
     "target": KeyInfo("texts", "GPUs to check for where an input names none itself."),
     "mode": KeyInfo("mode", "training (all three passes) or inference (only fprop), where an input does not say."),
+    "runtime": KeyInfo(
+        "runtime", "Settings of the runtime, as in a spec, for every input that does not say otherwise."
+    ),
+    "dtype": KeyInfo("word", "What layers are computed in, where an input does not say."),
+    "layout": KeyInfo("word", "NCHW, NHWC or auto, where an input does not say."),
+    "models": KeyInfo("models", "Models of the project, which --models and --model check: their code runs then."),
     "select": KeyInfo("texts", "Only these rules: codes, names, prefixes such as CL1, or ALL."),
     "ignore": KeyInfo("texts", "Not these rules."),
     "extend-select": KeyInfo("texts", "These rules beside the default ones."),
@@ -56,39 +75,6 @@ KEYS: Mapping[str, KeyInfo] = {
         "layer-ignores", "Rules to silence in the layers that a pattern matches, with a reason."
     ),
 }
-# keys of one entry of per-layer-ignores, with their meaning; all but the last are required
-LAYER_IGNORE_KEYS: Mapping[str, str] = {
-    "layers": "Pattern for names of layers, such as stem or backbone.*.",
-    "rules": "Codes or names of the rules to silence.",
-    "reason": "Why; it stays visible in the JSON and SARIF reports.",
-    "expires": "Last day on which this holds, as a date: 2026-12-31.",
-}  # fmt: skip
-
-
-class Word:
-    """A rule or GPU that the config names, and where."""
-
-    __slots__ = ("at", "text")
-
-    def __init__(self, text: str, at: Spot) -> None:
-        self.text, self.at = text, at
-
-
-class FileIgnore(NamedTuple):
-    """Rules that files matching `pattern` are not held to."""
-
-    pattern: PathPattern
-    rules: tuple[Word, ...]
-
-
-class LayerIgnore(NamedTuple):
-    """Rules that layers whose name matches `layers` are not held to, until the end of `expires`."""
-
-    layers: str
-    rules: tuple[Word, ...]
-    reason: str
-    expires: date | None
-    at: Spot
 
 
 def read_value(kind: Kind, value: Any, at: Spot, folder: str) -> Any:
@@ -96,129 +82,53 @@ def read_value(kind: Kind, value: Any, at: Spot, folder: str) -> Any:
     return _READERS[kind](value, at, folder)
 
 
-def unknown_key(key: str, known: Mapping[str, object], at: Spot) -> None:
-    """Raises UsageError, with a suggestion, where `key` is not known."""
-    if key not in known:
-        near = suggestion(key.replace("_", "-"), known)
-        at.fail(f"unknown key {shown(key)!r}{near or '; known are ' + ', '.join(known)}")
+def _word(value: Any, at: Spot, _folder: str) -> Word:
+    return Word(text_of(value, at).strip(), at)
 
 
-def text_of(value: Any, at: Spot, _folder: str = "") -> str:
-    """Text that is not empty and not endless."""
-    if not isinstance(value, str):
-        at.fail(f"must be text, not {_kind(value)}")
-    if not value.strip() or len(value) > MOST_TEXT:
-        at.fail(f"must be 1 to {MOST_TEXT} characters long")
-    return value
+def _mode(value: Any, at: Spot, _folder: str) -> Mode:
+    return choice_of(value, at, MODES)
 
 
-def _texts(value: Any, at: Spot, _folder: str) -> tuple[Word, ...]:
-    if isinstance(value, str):
-        return (Word(text_of(value, at).strip(), at),)
-    if not isinstance(value, list):
-        at.fail(f"must be a list of texts, not {_kind(value)}")
-    return tuple(Word(text_of(item, at.below(i)).strip(), at.below(i)) for i, item in enumerate(value))
-
-
-def _choice(known: tuple[str, ...]) -> Callable[[Any, Spot, str], str]:
-    def read(value: Any, at: Spot, _folder: str) -> str:
-        text = text_of(value, at)
-        if text not in known:
-            at.fail(f"{shown(text)!r} is not one of {', '.join(known)}{suggestion(text, known)}")
-        return text
-
-    return read
+def _fail_on(value: Any, at: Spot, _folder: str) -> FailOn:
+    return choice_of(value, at, FAIL_ON)
 
 
 def _percent(value: Any, at: Spot, _folder: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        at.fail(f"must be a number, not {_kind(value)}")
+        at.fail(f"must be a number, not {kind_of(value)}")
     if not 0 <= value <= 100:
         at.fail("must be from 0 to 100")
     return float(value)
 
 
 def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
-    return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in _texts(value, at, folder))
+    return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in texts_of(value, at, folder))
 
 
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
     from convlint.config.path_patterns import PathPattern
 
-    return tuple(PathPattern(folder, _pattern(word.text, word.at)) for word in _texts(value, at, folder))
+    return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at, folder))
 
 
-def _pattern(text: str, at: Spot) -> str:
-    from convlint.files.globs import refusal
-
-    reason = refusal(text)
-    if reason is not None:
-        at.fail(reason)
-    return text
-
-
-def _severities(value: Any, at: Spot, folder: str) -> tuple[tuple[Word, Severity], ...]:
-    read = _choice(SEVERITIES)
-    entries = _table(value, at).items()
-    return tuple((Word(key, at.below(key)), read(item, at.below(key), folder)) for key, item in entries)  # type: ignore[misc]
-
-
-def _file_ignores(value: Any, at: Spot, folder: str) -> tuple[FileIgnore, ...]:
-    from convlint.config.path_patterns import PathPattern
-
-    return tuple(
-        FileIgnore(
-            pattern=PathPattern(folder, _pattern(text_of(key, at.below(key)), at.below(key))),
-            rules=_texts(item, at.below(key), folder),
-        )
-        for key, item in _table(value, at).items()
-    )
-
-
-def _layer_ignores(value: Any, at: Spot, folder: str) -> tuple[LayerIgnore, ...]:
-    if not isinstance(value, list):
-        at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {_kind(value)}")
-    return tuple(_layer_ignore(_table(item, at.below(i)), at.below(i), folder) for i, item in enumerate(value))
-
-
-def _layer_ignore(table: Mapping[str, Any], at: Spot, folder: str) -> LayerIgnore:
-    for key in table:
-        unknown_key(key, LAYER_IGNORE_KEYS, at.below(key))
-    for key in list(LAYER_IGNORE_KEYS)[:-1]:
-        if key not in table:
-            at.fail(f"{key} is missing")
-    expires = table.get("expires")
-    if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
-        at.below("expires").fail("must be a date without quotes, such as 2026-12-31")
-    return LayerIgnore(
-        layers=_pattern(text_of(table["layers"], at.below("layers")), at.below("layers")),
-        rules=_texts(table["rules"], at.below("rules"), folder),
-        reason=text_of(table["reason"], at.below("reason")).strip(),
-        expires=expires,
-        at=at,
-    )
-
-
-def _table(value: Any, at: Spot) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        at.fail(f"must be a table, not {_kind(value)}")
-    return value
-
-
-def _kind(value: Any) -> str:
-    names = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "a table"}
-    return names.get(type(value), "a date or time")
+def _severities(value: Any, at: Spot, _folder: str) -> tuple[tuple[Word, Severity], ...]:
+    entries = table_of(value, at).items()
+    return tuple((Word(key, at.below(key)), choice_of(item, at.below(key), SEVERITIES)) for key, item in entries)
 
 
 _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "text": text_of,
-    "texts": _texts,
-    "mode": _choice(MODES),
-    "fail-on": _choice(FAIL_ON),
+    "texts": texts_of,
+    "mode": _mode,
+    "word": _word,
+    "runtime": settings_of,
+    "models": models_of,
+    "fail-on": _fail_on,
     "percent": _percent,
     "folders": _folders,
     "patterns": _patterns,
     "severities": _severities,
-    "file-ignores": _file_ignores,
-    "layer-ignores": _layer_ignores,
+    "file-ignores": file_ignores,
+    "layer-ignores": layer_ignores,
 }

@@ -28,15 +28,22 @@ class BatchPlan(NamedTuple):
 
 
 class Batches:
-    """The network's time per image as a function of N; `time_us(index, N)` predicts one layer."""
+    """The network's time per image as a function of N.
+
+    `time_us(index, N)` predicts one layer; `fits(now, N)` says whether there is memory for layers of `now` at N. Where
+    the GPU `waits` for its host, only more than one image is advised: tiles and waves are not what an image waits for.
+    """
 
     def __init__(
         self,
         layers: Sequence[ConvLayer],
         estimates: Sequence[LayerEstimate | None],
         time_us: Callable[[int, int], float | None],
+        fits: Callable[[int, int], bool] | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
-        self.layers, self.estimates, self.time_us = layers, estimates, time_us
+        self.layers, self.estimates, self.time_us, self.fits, self.waits = layers, estimates, time_us, fits, waits
         self._network_us: dict[tuple[int, int], float] = {}
         self._samples: dict[int, Sequence[tuple[int, float]]] = {}
 
@@ -107,6 +114,9 @@ class Batches:
 
         A network has one batch: what matters is the time per image of all layers that share it.
         """
+        if self.waits and now > 1:
+            present = self.us_per_image(now, now)
+            return BatchPlan((), present, present)
         most = 2 * now if now > 1 else max(wanted, default=1)  # more is another way to work; but one image is none
         below = [N for N in wanted if now / 2 <= N < now]
         above = [N for N in wanted if now < N <= most]
@@ -116,6 +126,7 @@ class Batches:
         best = []
         for side in (below, above):
             tried = sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True)
+            tried = [N for N in tried if self.fits is None or self.fits(now, N)]
             N = min(tried, key=lambda N: self.us_per_image(now, N), default=now)
             if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)

@@ -11,7 +11,9 @@ from convlint.model.runtime import Runtime
 from convlint.report import Scalar
 
 _FIELDS = frozenset(ConvLayer.__struct_fields__)
-_SHAPELESS = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the output's size alone
+_SHAPELESS = frozenset(
+    ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input")
+)  # leave the output's size alone
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 

@@ -14,23 +14,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.batches import Batches
-from convlint.engine.evaluate import Evaluation, Evaluator, layer_identity
-from convlint.engine.findings import Identities, finding_of, is_of_batch, location_of
+from convlint.engine.coupling import Coupling, Spokesmen
+from convlint.engine.evaluate import Evaluation, Evaluator
+from convlint.engine.findings import Identities, finding_of, home_of, is_of_batch, location_of
 from convlint.engine.fixes import fix_of, is_refuted
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
+from convlint.engine.joint import settled_jointly
+from convlint.engine.networks import estimated, layer_reports, network_report
 from convlint.engine.play import played, promised
 from convlint.engine.pricing import Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
 from convlint.engine.weigh import weighed
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts, framework_picks_layout
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Mode
+from convlint.model.layer import ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, Identity, LayerReport, LayerTimes, Skipped
+from convlint.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -63,15 +66,17 @@ def check_network(
     check = _NetworkCheck(network, rulebook, mode, codes, silences, known, several=len(targets) > 1)
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
-    labels = tuple(target.label for target in targets)
     skipped = {(skip.code, skip.layer): skip for skip in check.skipped}.values()
     return NetworkResult(
         path=network.path,
-        labels=labels,
+        labels=tuple(target.label for target in targets),
         mode=mode,
-        layers=tuple(check.layer_reports(labels)),
+        layers=layer_reports(
+            network, mode, {target.label: target.gpu for target in targets}, check.estimates, check.times
+        ),
         findings=tuple(check.findings),
         skipped=tuple(skip for skip in skipped if codes is None or skip.code in codes),
+        networks=tuple(check.networks),
         source_lines=network.source_lines,
     )
 
@@ -87,9 +92,12 @@ class _NetworkCheck:
         self.skipped: list[Skipped] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
         self.times: dict[str, list[LayerTimes | None]] = {}
+        self.networks: list[NetworkReport] = []
         self.edges = {edge.consumer: edge for edge in network.edges}
         self.identities = Identities()
-        self.own: dict[tuple[int, str], Identity] = {}  # by layer and rule, on the target at hand
+        self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
+        self.coupling = Coupling(network)
+        self.spokesmen = Spokesmen()  # on the target at hand
         picks = framework_picks_layout(network.runtime)
         # What the framework lays out itself is estimated so, whatever layout the user's tensors have.
         self.running = tuple(replace(layer, layout="auto") if picks else layer for layer in network.layers)
@@ -97,29 +105,34 @@ class _NetworkCheck:
     def run(self, target: Target, *, first: bool) -> None:
         """Checks the network on one target; rules that no GPU changes are checked on the first alone."""
         network = self.network
-        facts = TargetFacts(target.label, target.gpu, network.runtime, self.mode)
-        estimates = tuple(estimate_layer(layer, target.gpu, network.runtime, self.mode) for layer in self.running)
-        facts.add_network(network.layers, network.edges, estimates)
+        facts = TargetFacts(target.label, target.gpu, network.runtime, self.mode, mode_stated=bool(network.mode))
+        on_host = estimated(network, self.running, target.gpu, self.mode)
+        estimates = on_host.estimates
+        held = facts.add_network(network.layers, network.edges, estimates, self.running, on_host)
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
         hits = []
-        self.own = {(hit.indices[0], hit.rule.info.code): hit.identities[0] for hit in found if hit.indices}
+        self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in found if hit.indices}
+        self.spokesmen = Spokesmen()
         for hit in found:
             if self._in_force(hit, facts):
                 hits.append(hit)
             elif hit.indices:  # what all layers share, all that are left share
                 applicable[hit.rule.info.code] -= 1
-        pricer = Pricer(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
+        of_networks, apart = self.rulebook.of_networks, (self.coupling.split, self.coupling.alike)
+        pricer = Pricer(network.layers, self.running, estimates, facts, of_networks, self.codes, on_host, *apart)
         later, light = partial(self._later, facts=facts), partial(self._came_to_light, facts=facts)
-        hits, stakes, priced = played(hits, len(network.layers), pricer, later, light)
-        batches = Batches(self.running, estimates, lambda index, N: pricer.time_after(index, {"N": N}))
+        played_alone = played(hits, len(network.layers), pricer, later, light)
+        hits, stakes, priced = settled_jointly(played_alone, self.coupling, pricer)
+        batches = Batches(self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound)
         hits = new = self._new(batches.settled(weighed(hits, stakes, priced, pricer)), applicable, facts)
         hits = batches.one_warning(joined(hits, applicable))
         for hit in hits:
             fix = fix_of(hit, pricer, batches)
             if not is_refuted(hit, fix):
                 self.findings.append(self._finding(hit, fix, facts))
+        self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host))
         self.estimates[target.label] = estimates
         self.times[target.label] = promised(priced, new)
 
@@ -136,25 +149,30 @@ class _NetworkCheck:
     ) -> tuple[list[Hit], dict[str, int]]:
         """(what the rules on layers find, how many layers each applies to); equal layers are evaluated once."""
         evaluator = Evaluator(rules)
-        layers = self.network.layers
         hits: list[Hit] = []
         applicable: dict[str, int] = {}
         known: dict[object, Evaluation] = {}
-        for index, layer in enumerate(layers):
+        for index, layer in enumerate(self.network.layers):
             edge = self.edges.get(index)
             key = None if edge is not None or evaluator.reads_names else layer_identity(layer)
             found = known.get(key) if key is not None else None
             if found is None:
-                producers = tuple(layers[i] for i in edge.producers) if edge else ()
-                values = LayerFacts(facts, layer, edge, producers, estimates[index])
-                found = evaluator.evaluate(values, connected=edge is not None)
+                found = evaluator.evaluate(self._facts(index, facts, estimates[index]), connected=edge is not None)
                 if key is not None:
                     known[key] = found
             self._skip(found, layer.name)
             for code in found.applicable:
                 applicable[code] = applicable.get(code, 0) + 1
-            hits += [self._hit(flaw, index, facts) for flaw in found.flaws]
+            values = partial(self._facts, index, facts, estimates[index])
+            sides = (side for flaw in found.flaws for side in self.coupling.split(index, flaw, values))
+            hits += [self._hit(flaw, index, facts) for flaw in sides]
         return hits, applicable
+
+    def _facts(self, index: int, facts: TargetFacts, estimate: LayerEstimate | None) -> LayerFacts:
+        """What rules can ask of one layer."""
+        layers, edge = self.network.layers, self.edges.get(index)
+        producers = tuple(layers[i] for i in edge.producers) if edge else ()
+        return LayerFacts(facts, layers[index], edge, producers, estimate)
 
     def _new(self, hits: list[Hit], applicable: dict[str, int], facts: TargetFacts) -> list[Hit]:
         """Those that are not known; what all layers share, all that are left share."""
@@ -171,7 +189,7 @@ class _NetworkCheck:
 
     def _came_to_light(self, flaw: Flaw, index: int, idle: Sequence[Hit], facts: TargetFacts) -> Hit:
         """The hit of a flaw that stands once others are mended; it goes by the name of one that gives way to it."""
-        hit = self._hit(flaw, index, facts, keep=not idle)
+        hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=not idle)
         return hit._replace(identities=idle[0].identities if idle else hit.identities, came_to_light=True)
 
     def _later(self, index: int, facts: TargetFacts) -> Callable[[Flaw], bool] | None:
@@ -181,7 +199,7 @@ class _NetworkCheck:
 
         def wanted(flaw: Flaw) -> bool:
             hit = self._hit(flaw, index, facts, keep=False)
-            own = self.own.get((index, flaw.rule.info.code))  # what its rule finds now: silenced with it
+            own = self.own.get((index, flaw.key))  # what its rule finds now: silenced with it
             return self._in_force(hit if own is None else hit._replace(identities=(own,)), facts)
 
         return wanted
@@ -190,9 +208,12 @@ class _NetworkCheck:
         """Whether the user wants to hear of it."""
         if self.codes is not None and hit.rule.info.code not in self.codes:
             return False
-        if self.silences is None:
+        silences = self.silences
+        if silences is None:
             return True
-        return not self.silences(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
+        return self.spokesmen.in_force(
+            hit, lambda: not silences(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
+        )
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
@@ -212,7 +233,7 @@ class _NetworkCheck:
             sets=(flaw.set,),
             other=flaw.other,
             severity=stated(flaw, layer),
-            identities=(self.identities.next(flaw.rule.info.code, location.path, name, gpu, keep=keep),),
+            identities=(self.identities.next(flaw.rule.info.code, home_of(location), name, gpu, keep=keep),),
         )
 
     def _finding(self, hit: Hit, fix: Fix | None, facts: TargetFacts) -> Finding:
@@ -220,21 +241,9 @@ class _NetworkCheck:
         if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
             fix = replace(fix, time_change_us=None)
         identity = hit.identities[0]
-        if len(hit.identities) > 1 or is_of_batch(hit):
-            identity = self.identities.next(hit.rule.info.code, hit.location.path, None, gpu)
+        if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
+            identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
         return finding_of(hit, gpu, identity, fix, facts.network_us, said=True)
-
-    def layer_reports(self, labels: Sequence[str]) -> list[LayerReport]:
-        """Each layer with its estimate and its times on every target."""
-        return [
-            LayerReport(
-                layer=layer,
-                estimates={label: self.estimates[label][index] for label in labels},
-                times={label: self.times[label][index] for label in labels},
-                mode=self.mode,
-            )
-            for index, layer in enumerate(self.network.layers)
-        ]
 
 
 def _gpu(rule: Rule, facts: TargetFacts) -> str | None:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from msgspec import Struct
 
 from convlint.engine.hits import Flaw, Found, holds
 from convlint.errors import RuleError
 from convlint.facts.layer import LayerFacts
-from convlint.model.layer import ConvLayer
 from convlint.rulebook.expr import ExprError, UnknownValue
 from convlint.rulebook.rule import Case, Rule
-
-# Everything of a layer that a rule can read, but not where it stands.
-layer_identity = attrgetter(
-    *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "node"))
-)
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):

@@ -33,10 +33,23 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
         if own or not any(name.startswith("runtime") or name in ("target", "mode") for name in places):
             return layer.locate(*own)
     for name in places:
+        if name == "N":  # that of the network stands at its first layer that has one
+            first = next((each for each in network.layers if "N" in each.spans), None)
+            if first is not None:
+                return first.locate("N")
         span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)
         if span is not None:
-            return Location(path=network.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
+            path = network.settings_path or network.path
+            model = network.path if network.settings_path is not None else ""
+            return Location(
+                path=path, line=span[0], column=span[1], end_line=span[2], end_column=span[3], model=model
+            )  # fmt: skip
     return Location(path=network.path) if layer is None else layer.locate()
+
+
+def home_of(location: Location) -> str:
+    """What a finding's identity has as its path: the file, and of a model of the config its name too."""
+    return f"{location.model}: {location.path}" if location.model else location.path
 
 
 def is_of_batch(hit: Hit) -> bool:
@@ -59,14 +72,14 @@ def finding_of(
     """
     price = hit.price
     lost_us = price.lost_us
-    of_layer = len(hit.names) == 1 and not (said and is_of_batch(hit))
+    of_layer = (len(hit.names) == 1 or bool(hit.follows)) and not (said and is_of_batch(hit))
     return Finding(
         rule=hit.rule.info,
         severity=hit.severity,
         message=hit.message,
         location=hit.location,
         layer=hit.names[0] if of_layer else None,
-        layers=() if of_layer else hit.names,
+        layers=() if len(hit.names) == 1 and of_layer else hit.names,
         gpu=gpu,
         advised=price.advised,
         lost_us=lost_us,
@@ -76,5 +89,5 @@ def finding_of(
         pays_with=price.pays_with,
         fix=fix,
         identity=identity,
-        identities=() if of_layer or not hit.names else hit.identities,
+        identities=() if (len(hit.names) == 1 and of_layer) or not hit.names else hit.identities,
     )

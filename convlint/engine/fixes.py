@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from convlint.engine.batches import Batches
 from convlint.engine.changes import with_fix
 from convlint.engine.hits import Hit, Price
+from convlint.engine.players import Changes
 from convlint.engine.pricing import Pricer
 from convlint.model.gemm import flops
-from convlint.report import Fix, Scalar
+from convlint.report import Fix
 
 _ABOUT = 0.01  # of a share: differences below are none
 MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
@@ -28,10 +29,14 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
     else:
         shared, by_layer = (first if all(changes == first for changes in hit.sets) else {}), hit.sets
         effects = []
-        if spec.other and len(hit.indices) <= MOST_PRICED:
-            effects = [_effect(hit.indices, side, pricer) for side in (shared, hit.other) if side]
+        if hit.follows:
+            shared = first
+        if spec.other and shared and len(hit.indices) <= MOST_PRICED:
+            ways = ((shared, by_layer), (hit.other, hit.others or (hit.other,) * len(hit.indices)))
+            effects = [_effect(said, zip(hit.indices, sets, strict=True), pricer) for said, sets in ways if said]
+    describe = f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe
     return Fix(
-        describe=f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe,
+        describe=f"{describe}; {hit.follows}" if hit.follows else describe,
         safety=spec.safety,
         set=dict(shared),
         by_layer=by_layer if hit.indices else (),
@@ -63,12 +68,12 @@ def _per_image(hit: Hit, N: int, batches: Batches) -> str:
     return f"N={N} (time per image {100 * (ratio - 1):+.0f} %, per step {100 * (ratio * N / now - 1):+.0f} %)"
 
 
-def _effect(indices: tuple[int, ...], changes: Mapping[str, Scalar], pricer: Pricer) -> str:
+def _effect(said: Changes, by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> str:
     """As K=64 (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
-    text = ", ".join(f"{name.removeprefix('runtime.')}={value}" for name, value in changes.items())
+    text = ", ".join(f"{name.removeprefix('runtime.')}={value}" for name, value in said.items())
     time_before = time_after = 0.0
     work_before = work_after = 0
-    for index in indices:
+    for index, changes in by_layer:
         layer, before, after = pricer.running[index], pricer.estimates[index], pricer.time_after(index, changes)
         if before is None or after is None:
             return text

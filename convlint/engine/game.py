@@ -34,7 +34,7 @@ class Check(NamedTuple):
     """What a layer shows once it is changed: the flaws whose fixes may play, and every rule that still finds one."""
 
     flaws: Sequence[Flaw]
-    codes: frozenset[str]
+    standing: frozenset[tuple[str, str]]  # rule and side
 
 
 def settle(
@@ -64,7 +64,7 @@ def settle(
                 more = [_found_after(flaw, applied) for flaw in flaws]
                 new += [player for player in more if _identity(player) not in known]
         rounds += 1
-        useless = set() if new else _useless(best, _checked(best, seen, again).codes if best else (), cuts)
+        useless = set() if new else _useless(best, _checked(best, seen, again).standing if best else (), cuts)
         if not new and not useless:
             break
         known.update(map(_identity, new))
@@ -91,12 +91,12 @@ def settle(
 
 
 def _useless(
-    best: tuple[Player, ...], standing: Collection[str], cuts: Callable[[Changes, Changes], bool]
+    best: tuple[Player, ...], standing: Collection[tuple[str, str]], cuts: Callable[[Changes, Changes], bool]
 ) -> set[tuple[str, Key]]:
     """Those of the best whose flaws stand all the same, and those that only take work away."""
     whole = merged(best) or {}
     without = {id(player): merged([one for one in best if one is not player]) or {} for player in best}
-    return {_identity(player) for player in best if player.code in standing or cuts(without[id(player)], whole)}
+    return {_identity(player) for player in best if player.flaw.key in standing or cuts(without[id(player)], whole)}
 
 
 def _checked(applied: tuple[Player, ...], seen: dict[Key, Check], again: Callable[[Changes], Check]) -> Check:
@@ -167,8 +167,7 @@ def _found_after(flaw: Flaw, applied: tuple[Player, ...]) -> Player:
     stands in the layer as it is remains that one.
     """
     changes = dict(flaw.set)
-    code = flaw.rule.info.code
-    again = [p for p in applied if p.code == code or merged((p, Player(flaw, flaw.set))) is None]
+    again = [p for p in applied if p.flaw.key == flaw.key or merged((p, Player(flaw, flaw.set))) is None]
     for player in again:
         changes = {**player.changes, **changes}
     if not again:
@@ -186,4 +185,5 @@ def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     if changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
         describe = f"use {sizes} ({then.describe})"
-    return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={})
+    width = max(flaw.width, then.width)
+    return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={}, width=width)

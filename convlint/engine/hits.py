@@ -33,6 +33,16 @@ class Flaw(Struct, frozen=True, kw_only=True):
     other: Mapping[str, Scalar] = field(default_factory=dict)
     join: bool = False
     join_message: str = ""
+    side: str = ""  # C or K, where that is a number which other layers share:
+    group: int | None = None  # the group of channels that would have to change,
+    part: int = 0  # which part of the axis that is, and
+    width: int = 0  # how wide it should be
+    composed: bool = False  # C is the sum of such numbers, and none of them can be told to be the one at fault
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The rule's code, and the side: what tells a layer's flaws apart."""
+        return self.rule.info.code, self.side
 
     @staticmethod
     def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
@@ -121,6 +131,10 @@ class Hit(NamedTuple):
     identities: tuple[Identity, ...] = ()  # one for each index
     price: Price = UNPRICED
     came_to_light: bool = False  # stands only once others are mended
+    follows: str = ""  # of channels that several layers share: what changes with them, in words
+    others: tuple[Mapping[str, Scalar], ...] = ()  # for each index, what `other` comes to there
+    fired: tuple[int, ...] = ()  # of those, where the rule itself fired
+    by_layer_us: tuple[float, ...] = ()  # for each index, its part in the price
 
     @property
     def rule(self) -> Rule:
@@ -128,8 +142,18 @@ class Hit(NamedTuple):
         return self.flaw.rule
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Rule and side."""
+        return self.flaw.key
+
+    @property
     def sets_batch(self) -> bool:
-        """Whether its fix is another batch, which is the whole network's, or would be if one were good."""
+        """Whether its fix is another batch, which is the whole network's, or would be if one were good.
+
+        A finding on the network itself says what its memory allows: no plan for the time of an image.
+        """
+        if not self.indices:
+            return False
         if self.flaw.set:
             return len(self.flaw.set) == 1 and "N" in self.flaw.set
         spec = self.flaw.case.fix

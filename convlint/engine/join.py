@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price
 from convlint.engine.severity import joins
 from convlint.facts.network import shortened
+from convlint.report import Identity, Scalar
 
 # Layers that say the same are joined from here on even where not all of the network's share it.
 _MANY = 4
@@ -21,7 +22,8 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     for hit in hits:
         join = hit.rule.join
         key: tuple[str, ...] | None = None
-        if join is not None and hit.flaw.join and joins(join.share, hit.severity):
+        is_advice_for_many = bool(hit.follows) and hit.price.advised
+        if join is not None and hit.flaw.join and joins(join.share, hit.severity) and not is_advice_for_many:
             # What one finding says must be true of all its layers: same severity, same words, same fix, good or not.
             fix = () if join.share == "all" and not hit.came_to_light else (hit.flaw.describe,)
             advised = "advised" if hit.price.advised else ""
@@ -55,18 +57,26 @@ def _batch(hit: Hit) -> tuple[str, ...]:
 
 def _join(group: list[Hit]) -> Hit:
     first = group[0]
-    names = tuple(name for hit in group for name in hit.names)
-    text = first.flaw.join_message.replace(COUNT, str(len(group))).replace(LAYERS, shortened(list(names), 4))
+    merged: dict[int, dict[str, Scalar]] = {}  # channels that layers share name them more than once
+    own: dict[int, tuple[str, Identity]] = {}
+    for hit in group:
+        for index, name, changes, identity in zip(hit.indices, hit.names, hit.sets, hit.identities, strict=True):
+            if hit.fired and index not in hit.fired:
+                continue  # changes with others, and is no layer of which the rule speaks
+            merged.setdefault(index, {}).update(changes)
+            own.setdefault(index, (name, identity))
+    names = tuple(name for name, _ in own.values())
+    text = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(list(names), 4))
     return Hit(
         flaw=first.flaw,
-        indices=tuple(index for hit in group for index in hit.indices),
+        indices=tuple(merged),
         names=names,
         location=first.location,
         message=text,
-        sets=tuple(hit.sets[0] for hit in group),
+        sets=tuple(merged.values()),
         other=first.other if all(hit.other == first.other for hit in group) else {},
         severity=first.severity,
-        identities=tuple(own for hit in group for own in hit.identities),
+        identities=tuple(identity for _, identity in own.values()),
         price=_sum([hit.price for hit in group], one_change=first.sets_batch),
     )
 

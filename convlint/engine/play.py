@@ -64,8 +64,9 @@ def promised(priced: Sequence[Priced | None], hits: Sequence[Hit]) -> list[Layer
     """The layers' times, with the advice taken that is among `hits`: some may be left unsaid."""
     saved = [0.0] * len(priced)
     for hit in hits:
-        for index in hit.indices:
-            saved[index] += hit.price.lost_us or 0.0
+        by_layer = hit.by_layer_us or (hit.price.lost_us or 0.0,) * len(hit.indices)
+        for index, lost_us in zip(hit.indices, by_layer, strict=True):
+            saved[index] += lost_us
     return [None if entry is None else _after(entry.times, less) for entry, less in zip(priced, saved, strict=True)]
 
 
@@ -77,7 +78,7 @@ def _after(times: LayerTimes, saved_us: float) -> LayerTimes:
 
 def _gives_way(hit: Hit, player: Player, stakes: dict[int, Stake]) -> bool:
     """Whether it is the same rule's, and pays nothing as the layer stands."""
-    if hit.rule is not player.flaw.rule or hit.sets_batch:
+    if hit.key != player.flaw.key or hit.sets_batch:
         return False
     return id(hit) not in stakes or not stakes[id(hit)].advised
 

@@ -8,21 +8,23 @@ from functools import partial
 from msgspec import Struct
 
 from convlint.engine.changes import with_fix, with_settings
-from convlint.engine.evaluate import Evaluator, layer_identity
+from convlint.engine.evaluate import Evaluator
 from convlint.engine.game import Check, Outcome, settle
 from convlint.engine.hits import Flaw
 from convlint.engine.players import Changes, Player, key_of
 from convlint.engine.severity import MOST_WIDENING, stated
 from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
+from convlint.estimate.host import Hosted
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, layer_identity
 from convlint.model.runtime import Runtime
 from convlint.report import LayerTimes, Scalar
 from convlint.rulebook.rule import Rule
 
 InForce = Callable[[Flaw], bool]
+Split = Callable[[int, Flaw, Callable[[], LayerFacts]], Sequence[Flaw]]  # by sides, of the layer of that number
 
 MOST_TAKEN = 1 / 8  # of the channels
 CUT_GAIN = 2.0  # times the work that a fix takes away: what it must save to be more than a smaller network
@@ -48,10 +50,17 @@ class Pricer:
         facts: TargetFacts,
         rules: Iterable[Rule] = (),
         codes: Collection[str] | None = None,
+        on_host: Hosted | None = None,
+        split: Split | None = None,
+        alike: Callable[[int], object] | None = None,
     ) -> None:
-        """`codes` are the rules whose advice is in force; None: all."""
+        """`codes` are the rules whose advice is in force, None: all; `on_host` has the waits in `estimates`.
+
+        `split` takes a flaw of a layer apart, where its C and its K are not the layer's alone; for layers that are
+        `alike` it does so in the same way.
+        """
         self.layers, self.running, self.estimates, self.facts = layers, running, estimates, facts
-        self._codes = codes
+        self._codes, self._on_host, self._split, self._alike = codes, on_host, split, alike
         self._evaluator = Evaluator(_playing(rules))
         self._targets: dict[Runtime, TargetFacts] = {}
         self._games: dict[object, Priced] = {}
@@ -72,8 +81,8 @@ class Pricer:
 
         key = None
         if in_force is None:
-            mended = tuple((flaw.rule.info.code, key_of(flaw.set)) for flaw in flaws)
-            key = layer_identity(self.layers[index]), mended
+            mended = tuple((flaw.key, key_of(flaw.set)) for flaw in flaws)
+            key = layer_identity(self.layers[index]), mended, None if self._alike is None else self._alike(index)
             if key in self._games:
                 return self._games[key]
 
@@ -85,30 +94,40 @@ class Pricer:
 
         players = [Player(flaw, flaw.set) for flaw in flaws]
         outcome = settle(players, now_us, partial(self.time_after, index), again=again, cuts=partial(self._cuts, index))
-        ideal_us = estimate.unquantized_us
-        if outcome.changes:
-            runtime = with_settings(self.facts.runtime, outcome.changes)
-            best = with_fix(self.running[index], outcome.changes)
-            # Channels that were only padded do no more work than before.
-            useful = min(1.0, (flops(self.running[index]) or 1) / (flops(best) or 1))
-            ideal_us = unquantized_us(best, self.facts.gpu, runtime, self.facts.mode, useful) or outcome.after_us
-        times = LayerTimes(time_us=now_us, after_us=outcome.after_us, ideal_us=ideal_us)
+        times = self.times(index, outcome.changes, outcome.after_us)
         game = Priced(times=times, outcome=outcome)
         if key is not None:
             self._games[key] = game
         return game
 
+    def times(self, index: int, changes: Changes, after_us: float) -> LayerTimes:
+        """A layer's times, in us, once `changes` are made, which leave it `after_us`. Its time now is known."""
+        estimate = self.estimates[index]
+        assert estimate is not None
+        ideal_us = estimate.unquantized_us
+        if changes:
+            runtime = with_settings(self.facts.runtime, changes)
+            best = with_fix(self.running[index], changes)
+            # Channels that were only padded do no more work than before.
+            useful = min(1.0, (flops(self.running[index]) or 1) / (flops(best) or 1))
+            unquantized = unquantized_us(best, self.facts.gpu, runtime, self.facts.mode, useful)
+            ideal_us = self._waiting(index, unquantized) if unquantized else after_us
+        return LayerTimes(time_us=estimate.time_us, after_us=after_us, ideal_us=ideal_us)
+
     def plays(self, index: int, flaw: Flaw) -> bool:
         """Whether the flaw's fix enters its layer's game: stated as no info, it changes the layer, and has a price.
 
-        Fewer channels are always faster, and many more are another network: such fixes do not.
+        Fewer channels are always faster, and many more are another network: such fixes do not. Neither does one of a
+        number that others add up to.
         """
         fix = flaw.case.fix
         if fix is None or not fix.priced or flaw.rule.loss == "none" or not flaw.set or "N" in flaw.set:
             return False
+        if flaw.composed:
+            return False
         if self._codes is not None and flaw.rule.info.code not in self._codes:
             return False
-        return stated(flaw, self.layers[index]) != "info" and not _is_another_network(flaw, self.layers[index])
+        return stated(flaw, self.layers[index]) != "info" and not is_another_network(flaw, self.layers[index])
 
     def _cuts(self, index: int, less: Changes, more: Changes) -> bool:
         """Whether what `more` changes beside `less` takes channels away and saves time, for the most part, by that."""
@@ -129,9 +148,20 @@ class Pricer:
             self._after = index, {}
         known, key = self._after[1], key_of(changes)
         if key not in known:
-            runtime = with_settings(self.facts.runtime, changes)
-            known[key] = time_us(with_fix(self.running[index], changes), self.facts.gpu, runtime, self.facts.mode)
+            known[key] = self._time_after(index, changes)
         return known[key]
+
+    def at_batch(self, index: int, N: int) -> float | None:
+        """The layer's time at another batch, in us; None where it is not predictable."""
+        return self.time_after(index, {"N": N})
+
+    def _time_after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        runtime = with_settings(self.facts.runtime, changes)
+        after = time_us(with_fix(self.running[index], changes), self.facts.gpu, runtime, self.facts.mode)
+        return after if after is None else self._waiting(index, after)
+
+    def _waiting(self, index: int, gpu_us: float) -> float:
+        return gpu_us if self._on_host is None else self._on_host.time_us(index, gpu_us)
 
     def change_us(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time now, in us."""
@@ -159,9 +189,12 @@ class Pricer:
         estimate = estimate_layer(running, facts.gpu, facts.runtime, facts.mode)
         if estimate is None:
             return Check((), frozenset())
-        found = self._evaluator.evaluate(LayerFacts(facts, layer, None, (), estimate), connected=False, exists=False)
-        codes = frozenset(flaw.rule.info.code for flaw in found.flaws if set(flaw.set) != {"N"})
-        return Check([flaw for flaw in found.flaws if self.plays(index, flaw)], codes)
+        values = LayerFacts(facts, layer, None, (), estimate)
+        flaws: Sequence[Flaw] = self._evaluator.evaluate(values, connected=False, exists=False).flaws
+        if self._split is not None:
+            flaws = [side for flaw in flaws for side in self._split(index, flaw, lambda: values)]
+        standing = frozenset(flaw.key for flaw in flaws if set(flaw.set) != {"N"})
+        return Check([flaw for flaw in flaws if self.plays(index, flaw)], standing)
 
     def _target_after(self, changes: Changes) -> TargetFacts:
         runtime = with_settings(self.facts.runtime, changes)
@@ -173,7 +206,7 @@ class Pricer:
         return known
 
 
-def _is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
+def is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
     """Whether a fix takes away more channels than a little, or widens them for the tiles' sake by more than half."""
     sizes = [
         (float(flaw.set[name]), now)

@@ -7,8 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from convlint import __version__
-from convlint.model.layer import Mode
-from convlint.report import SEVERITIES, Finding, InputError, LayerReport, LayerTimes, Report, Skipped, Suppressed, Total
+from convlint.model.layer import MODES, Mode
+from convlint.report import (
+    SEVERITIES,
+    Finding,
+    InputError,
+    LayerReport,
+    LayerTimes,
+    NetworkReport,
+    Report,
+    Skipped,
+    Suppressed,
+    Total,
+)
 from convlint.rulebook.book import Rulebook
 
 
@@ -22,6 +33,9 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
     suppressed: tuple[Suppressed, ...] = ()
+    networks: tuple[NetworkReport, ...] = ()  # this one, on each target
+    fixable: int = 0  # findings that --fix would mend, and
+    fixable_unsafe: int = 0  # how many more with --unsafe-fixes
     source_lines: tuple[str, ...] | None = None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
 
@@ -45,11 +59,14 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
             **{path: lines for result in results for path, lines in result.code_lines.items()},
             **{result.path: result.source_lines for result in results if result.source_lines},
         },
+        networks=tuple(network for result in results for network in result.networks),
+        fixable=sum(result.fixable for result in results),
+        fixable_unsafe=sum(result.fixable_unsafe for result in results),
         total=_total(mode, [(result, result.labels[0]) for result in results if result.mode == mode and result.labels]),
         totals=tuple(
             total
             for label in targets
-            for each in ("training", "inference")
+            for each in MODES
             if (total := _total(each, [(r, label) for r in results if label in r.labels and r.mode == each]))
             is not None
         ),

@@ -7,7 +7,7 @@ alignment, further kernels and the launch come on top (`price`). Depthwise layer
 `benchmarks/README.md` how well the whole predicts measured times.
 """
 
-from convlint.estimate.passes import estimate_layer, estimate_pass, time_us, unquantized_us
+from convlint.estimate.passes import estimate_layer, estimate_pass, time_us, unquantized_us, workspace_bytes
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.results import LayerEstimate, PassEstimate
 from convlint.estimate.waves import nearest_full_waves
@@ -21,4 +21,5 @@ __all__ = [
     "nearest_full_waves",
     "time_us",
     "unquantized_us",
+    "workspace_bytes",
 ]

@@ -11,10 +11,11 @@ from convlint.model.layer import Pass
 
 
 class Copies(Struct, frozen=True, gc=False):
-    """Time of the copies, by cause. A transpose into padded channels is one copy, counted as a transpose."""
+    """Time of the copies, by cause, and their size. A transpose into padded channels is one copy, and a transpose."""
 
     transposes_us: float
     padding_us: float
+    bytes: int = 0  # of workspace
 
 
 NONE = Copies(0.0, 0.0)
@@ -37,6 +38,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     bytes_ = problem.groups * problem.element_bytes
     kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if board.modern else 0
     transposes = padding = 0.0
+    workspace = 0
     writes = board.modern and which == "fprop"
     product = writes and nchw and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded)
     for raw, wide, transposed, kept in (
@@ -49,8 +51,17 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
         # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
         written = wide if wide * bytes_ > kept_in_l2 else 0
         time = (raw + written) * bytes_ * board.copy_us_per_byte + const.COPY_KERNEL_US
+        if transposed or pads:
+            workspace += wide * bytes_
         if transposed:
             transposes += time
         elif pads:
             padding += time
-    return Copies(transposes, padding)
+    return Copies(transposes, padding, workspace)
+
+
+def input_copy(size: int, board: Board) -> Copies:
+    """A tensor of `size` bytes, written once more in the layout that the kernel reads: the framework's own copy."""
+    kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if board.modern else 0
+    moved = size + (size if size > kept_in_l2 else 0)
+    return Copies(moved * board.copy_us_per_byte + const.COPY_KERNEL_US, 0.0, size)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
 from convlint.estimate.constants import Split
-from convlint.estimate.copies import NONE, Copies
+from convlint.estimate.copies import NONE, Copies, input_copy
 from convlint.estimate.lowering import Lowering
 from convlint.estimate.problem import Problem
 from convlint.estimate.search import Choice, Program, fastest, join
@@ -124,6 +125,27 @@ def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: f
     overhead = unit.family.setup_us[PASS_INDEX[which]]
     time = kernel_us + overhead + around.transposes_us + around.padding_us
     return Priced(unit, choice, time, overhead, around)
+
+
+def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
+    """The same, once the layer's input is copied into the layout that the kernel reads.
+
+    PyTorch keeps the input as it came, so that wgrad copies it again (ATen/native/cudnn/ConvShared.cpp,
+    cudnn_convolution_backward_weight).
+    """
+    elements = problem.pixels_out * problem.K if transposed else problem.pixels_in * problem.C
+    added = input_copy(elements * problem.element_bytes, board)
+    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + added.transposes_us,
+                     bytes=priced.copies.bytes + added.bytes)  # fmt: skip
+    return replace(priced, time_us=priced.time_us + added.transposes_us, copies=copied)
+
+
+def workspace_bytes(priced: Priced) -> int:
+    """What a pass keeps beside its tensors: copies in the kernel's layout, transforms, the partial sums of a split."""
+    choice = priced.choice
+    lowering = choice.lowering
+    partial_sums = 4 * choice.split * lowering.batch * lowering.M * lowering.N if choice.split > 1 else 0
+    return priced.copies.bytes + lowering.workspace_bytes + partial_sums
 
 
 def is_quantized(priced: Priced) -> bool:

@@ -25,6 +25,7 @@ class Lowering(Struct, frozen=True, gc=False):
     zeroed_bytes: float = 0.0  # zero-filled just before, so that the GEMM writes over what L2 still holds
     fused_tiles: int = 0  # tiles counted exactly, where the kernel does not tile M and N independently
     peak_share: float = 1.0  # on top of the family's sustained share
+    workspace_bytes: int = 0  # what its transforms keep beside the tensors
 
 
 def ceil_to(x: int, step: int) -> int:

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
+from convlint.estimate import kernels
 from convlint.estimate.basis import BASES, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
-from convlint.estimate.kernels import Priced, is_quantized, tile_efficiency, without_quantization, without_waves
+from convlint.estimate.description import Tiling, described, tiling_of
+from convlint.estimate.kernels import Priced, behind_copy, without_quantization
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
-from convlint.estimate.results import Bound, LayerEstimate, PassEstimate
-from convlint.estimate.search import THREADS_PER_TILE, join
+from convlint.estimate.results import LayerEstimate, PassEstimate
+from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
-from convlint.model.gemm import Gemm, gemm, tensor_elements
-from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Op, Pass
+from convlint.model.gemm import gemm, tensor_elements
+from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass
 from convlint.model.runtime import Runtime, framework_of
-
-
-class Tiling(Struct, frozen=True, gc=False):
-    """How a pass is dealt over the SMs; one without tiles counts threads, and wastes nothing."""
-
-    tiles: int
-    resident: int  # per SM
-    wave: int  # tiles that run at once
-    wave_efficiency: float
-
 
 _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
 
@@ -52,20 +42,22 @@ def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int)
     turned = TURNED[which] if layer.op == "conv_transpose" else which
     board = board_of(gpu)
     priced = cheapest(with_batch(problem, N), turned, board, _situation(problem, board, runtime))
-    return None if priced is None else _tiling(priced, board)
+    return None if priced is None else tiling_of(priced, board)
 
 
 def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> LayerEstimate | None:
     """The passes that `mode` runs: fprop; in training also wgrad, and dgrad unless the layer is the first.
 
     int8 has fprop alone in training too: libraries have no int8 kernels for gradients, and none are made up here.
-    None where `estimate_pass` gives None for one of them.
+    None where `estimate_pass` gives None for one of them, and where the framework has no such convolution.
     """
     problem = problem_of(layer)
     if problem is None:
         return None
     board = board_of(gpu)
     situation = _situation(problem, board, runtime)
+    if mode in situation.absent:
+        return None
     kind, capability, rests_on = kind_of(problem), gpu.compute_capability, 0
     tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
     runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
@@ -102,22 +94,39 @@ def unquantized_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, use
     return _sum(layer, gpu, runtime, mode, lambda priced, board: without_quantization(priced, board, useful))
 
 
+def workspace_bytes(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> int | None:
+    """The largest `workspace_bytes` among the passes of `estimate_layer`, at about half the cost."""
+    found = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
+    return None if found is None else int(max(found))
+
+
 def _sum(
     layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, time_of: Callable[[Priced, Board], float]
 ) -> float | None:
+    found = _each(layer, gpu, runtime, mode, time_of)
+    return None if found is None else sum(found) * layer.calls
+
+
+def _each(
+    layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, of: Callable[[Priced, Board], float]
+) -> list[float] | None:
+    """Of every pass that `mode` runs; None where one of them has no time."""
     problem = problem_of(layer)
     if problem is None:
         return None
-    board, total = board_of(gpu), 0.0
-    known = _passes(problem, board, _situation(problem, board, runtime), layer.op)
+    board, found = board_of(gpu), []
+    situation = _situation(problem, board, runtime)
+    if mode in situation.absent:
+        return None
+    known = _passes(problem, board, situation, layer.op)
     for which in PASSES:
         if not _runs(which, layer, mode):
             continue
         priced = known.price(which)
         if priced is None:
             return None
-        total += time_of(priced, board)
-    return total * layer.calls
+        found.append(of(priced, board))
+    return found
 
 
 def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
@@ -137,9 +146,17 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     native = framework is None or framework == "pytorch"
     searched = runtime.cudnn_benchmark is not False
     compute = compute_dtype(problem.dtype, board.gpu, runtime)
-    situation = Situation(compute, framework == "tensorrt", pads, searched, native)
+    absent = _absent(problem.dtype, board.gpu, runtime)
+    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent)
     board.situations[problem.dtype] = runtime, situation
     return situation
+
+
+def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
+    """The modes in which the framework has no convolution of this dtype; int8 trains nowhere, but runs forward."""
+    if dtype == Dtype.int8:
+        return MODES if lack_of(runtime, dtype, "inference", gpu) is not None else ()
+    return tuple(mode for mode in MODES if lack_of(runtime, dtype, mode, gpu) is not None)
 
 
 class _Passes:
@@ -156,7 +173,10 @@ class _Passes:
         """The fastest way to run the pass; None if there is none."""
         if which not in self.priced:
             turned = TURNED[which] if self.op == "conv_transpose" else which
-            self.priced[which] = cheapest(self.problem, turned, self.board, self.situation)
+            priced = cheapest(self.problem, turned, self.board, self.situation)
+            if priced is not None and which != "dgrad" and self.problem.copies_input:
+                priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
+            self.priced[which] = priced
         return self.priced[which]
 
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
@@ -166,7 +186,7 @@ class _Passes:
             self.described[which] = (
                 None
                 if priced is None or product is None or elements is None
-                else _describe(self.problem, product, sum(elements), priced, self.board, self.situation)
+                else described(self.problem, product, sum(elements), priced, self.board, self.situation)
             )
         return self.described[which]
 
@@ -179,70 +199,3 @@ def _passes(problem: Problem, board: Board, situation: Situation, op: Op) -> _Pa
             board.passes.clear()
         found = board.passes[key] = _Passes(problem, board, situation, op)
     return found
-
-
-def _tiling(priced: Priced, board: Board) -> Tiling:
-    choice = priced.choice
-    tiles, direct = choice.tiles, choice.lowering.algorithm == "direct"
-    resident = 32 * board.gpu.max_warps_per_sm if direct else choice.program.resident
-    wave = board.sms * resident
-    return Tiling(tiles, resident, wave, 1.0 if direct else tiles / (-(-tiles // wave) * wave))
-
-
-def _describe(
-    problem: Problem, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
-) -> PassEstimate:
-    choice, unit = priced.choice, priced.unit
-    lowering, program = choice.lowering, choice.program
-    dealt = _tiling(priced, board)
-    tm, tn, tiles, resident, wave = program.tm, program.tn, dealt.tiles, dealt.resident, dealt.wave
-    flops = problem.flops
-    bytes_ = problem.element_bytes * elements
-    direct = lowering.algorithm == "direct"
-    last = 0 if direct else tiles % wave
-    efficiency = tile_efficiency(choice)
-    if priced.overhead_us > (priced.time_us - priced.overhead_us):
-        bound: Bound = "launch"
-    elif choice.compute_us >= choice.memory_us:
-        bound = "compute"
-    else:
-        bound = "memory"
-    lost_to_tiles = lost_to_waves = 0.0
-    unquantized = priced.time_us
-    if is_quantized(priced):  # as `without_quantization` has it
-        kernel_us, filled_us = join(choice.compute_us, choice.memory_us), without_waves(priced, board)
-        lost_to_tiles = kernel_us - join(choice.compute_us * efficiency, choice.memory_us)
-        lost_to_waves = kernel_us - join(filled_us, choice.memory_us)
-        unquantized = priced.time_us - kernel_us + join(filled_us * efficiency, choice.memory_us)
-    resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
-    if direct:
-        resident_warps = board.gpu.max_warps_per_sm
-    return PassEstimate(
-        gemm=product,
-        flops=flops,
-        bytes=bytes_,
-        arithmetic_intensity=flops / bytes_,
-        compute_dtype=situation.compute,
-        tensor_cores=unit.tensor and not direct,
-        algorithm=lowering.algorithm,
-        tile=(tm, tn),
-        split_k=choice.split,
-        tiles=tiles,
-        waves=tiles / wave,
-        resident_tiles=resident,
-        resident_warps=resident_warps,
-        last_wave_tiles=last,
-        tile_efficiency=efficiency,
-        wave_efficiency=dealt.wave_efficiency,
-        time_us=priced.time_us,
-        tflops=flops / priced.time_us * 1e-6,
-        peak_share=flops / priced.time_us * 1e6 / board.peak(situation.compute),
-        bound_by=bound,
-        lost_to_tiles_us=max(0.0, lost_to_tiles),
-        lost_to_waves_us=max(0.0, lost_to_waves),
-        main_loop_steps=-(-product.K // unit.family.granule) if direct else lowering.steps,
-        overhead_us=priced.overhead_us,
-        transposes_us=priced.copies.transposes_us,
-        padding_us=priced.copies.padding_us,
-        unquantized_us=unquantized,
-    )

@@ -18,7 +18,7 @@ from convlint.estimate.lowering import implicit_gemm, padded_channels
 from convlint.estimate.problem import Problem, is_depthwise
 from convlint.estimate.search import join
 from convlint.estimate.transforms import transforms
-from convlint.model.layer import Dtype, Pass
+from convlint.model.layer import Dtype, Mode, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
 Transformed = Literal["never", "NCHW", "any layout"]
@@ -33,6 +33,7 @@ class Situation(Struct, frozen=True, gc=False):
     pads_nhwc: bool
     searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
+    absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:

@@ -40,6 +40,7 @@ class Problem(Struct, frozen=True, gc=False):
     nchw: bool  # the tensors are known to be NCHW
     strided: bool  # any stride is greater than 1
     dilated: bool  # a depthwise layer; others take as long as without
+    copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
 
 
 def problem_of(layer: ConvLayer) -> Problem | None:
@@ -61,6 +62,7 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
         layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1, groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1),
+        layer.copies_input,
     )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     transposes_us: float  # NCHW on Tensor Cores
     padding_us: float  # copies into aligned channels
     unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
+    workspace_bytes: int  # what the kernels of this pass keep beside its tensors
 
 
 class LayerEstimate(Struct, frozen=True, kw_only=True):

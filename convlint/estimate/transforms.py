@@ -55,7 +55,16 @@ def _winograd(problem: Problem, which: Pass, family: Family, l2_bytes: int) -> L
     tiles = problem.N * -(-problem.P // m) * -(-problem.Q // m)
     M, N, reduction = _gemm_of(which, tiles, C, K)
     added = _tensors_bytes(problem) + _spilled(which, tiles, C, K, l2_bytes)
-    return Lowering("winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added)
+    workspace = sum(_transformed_bytes(tiles, C, K))
+    return Lowering(
+        "winograd", "winograd", 36, M, N, -(-reduction // family.granule), 36 * M * N, 3, added,
+        workspace_bytes=workspace,
+    )  # fmt: skip
+
+
+def _transformed_bytes(tiles: int, C: int, K: int) -> tuple[int, int, int]:
+    """Input, weights and output as 36 matrices of fp32 each."""
+    return 144 * tiles * C, 144 * C * K, 144 * tiles * K
 
 
 def _spilled(which: Pass, tiles: int, C: int, K: int, l2_bytes: int) -> float:
@@ -65,8 +74,8 @@ def _spilled(which: Pass, tiles: int, C: int, K: int, l2_bytes: int) -> float:
     scatters each 3x3 filter over 36 matrices, writes at half the rate of a stream. A weight gradient is only read. Fit.
     """
     weights = 1.0 if which == "wgrad" else 3.0
-    workspace = ((1.5, 144 * tiles * C), (weights, 144 * C * K), (1.5, 144 * tiles * K))
-    return sum(times * size for times, size in workspace if size > l2_bytes)
+    sizes = _transformed_bytes(tiles, C, K)
+    return sum(times * size for times, size in zip((1.5, weights, 1.5), sizes, strict=True) if size > l2_bytes)
 
 
 def _fused_winograd(problem: Problem, which: Pass, family: Family) -> Lowering:
@@ -90,4 +99,7 @@ def _fft(problem: Problem, which: Pass, family: Family) -> Lowering:
     M, N, reduction = _gemm_of(which, tiles, C, K)
     workspace = _FFT_POINTS * _FFT_BYTES * (tiles * C + C * K + tiles * K)
     added = _tensors_bytes(problem) + workspace
-    return Lowering("fft", "fft", _FFT_POINTS, M, N, -(-reduction // family.granule), _FFT_POINTS * M * N, 3, added)
+    return Lowering(
+        "fft", "fft", _FFT_POINTS, M, N, -(-reduction // family.granule), _FFT_POINTS * M * N, 3, added,
+        workspace_bytes=workspace,
+    )  # fmt: skip

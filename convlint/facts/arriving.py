@@ -40,6 +40,19 @@ ARRIVING: Table = {
         "the connected layer whose layout differs",
         lambda arrival: arrival.other.name if arrival.other else arrival.edge.source,
     ),
+    "copied": truth(
+        "the tensor is written once more in another layout on its way",
+        lambda arrival: (
+            arrival.edge.copied is not False
+            and (arrival.other is not None or (arrival.layer.copies_input and arrival.edge.changed_at != ""))
+        ),
+    ),
+    "changed_at": text(
+        "the operation that changes the layout and its line, empty where unknown", attrgetter("edge.changed_at")
+    ),
+    "inherent": truth(
+        "what changes the layout is an operator that writes NCHW whatever it reads", attrgetter("edge.inherent")
+    ),
     "grouped": truth(
         "the connected layer whose layout differs has 1 < groups < C",
         lambda arrival: arrival.other is not None and _grouped(arrival.other),

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from convlint.estimate import LayerEstimate
+from convlint.estimate.host import Hosted
+from convlint.facts.memory import Held
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 
+if TYPE_CHECKING:
+    from convlint.facts.layer import LayerFacts
+
 _MOST_NAMED = 5
+_MOST_IMAGES = 4096  # nobody asks for more images at once than that to hide a host
+_HALVINGS = 4
 _MOST_ASKED = 200  # layers that may stand on branches beside one: networks of stages have the nearest first
 
 
@@ -26,8 +33,14 @@ class Whole:
         edges: Sequence[Edge],
         estimates: Sequence[LayerEstimate | None],
         precision: Callable[[Dtype], tuple[Dtype, int, bool]],
+        held: Held,
+        on_host: Hosted | None = None,
+        time_at: Callable[[int], float] | None = None,
     ) -> None:
-        self.layers, self.edges, self.precision = layers, edges, precision
+        """`time_at` gives what the GPU needs for all layers at a batch, in us."""
+        self.layers, self.edges, self.precision, self.held = layers, edges, precision, held
+        self.time_at = time_at
+        self.on_host = on_host or Hosted(tuple(estimates), None, 0.0)
         self.priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
         self.time_us = sum(estimate.time_us for _, estimate in self.priced)
         self.is_predicted = bool(self.priced) and len(self.priced) == len(layers) and self.time_us > 0
@@ -96,6 +109,25 @@ class Whole:
         """What all layers spend on launches and setup."""
         return sum(layer.calls * sum(p.overhead_us for p in e.passes.values()) for layer, e in self.priced)
 
+    def batch_for_the_host(self) -> Any:
+        """About the largest batch at which the GPU needs no longer than its host, as far as there is memory for it."""
+        now = next((layer.N for layer in self.layers), None)
+        host_us = self.on_host.host_us
+        if self.time_at is None or not self.on_host.is_bound or host_us is None or not now:
+            return UNKNOWN
+        fits = None if self.held.needs else self.held.largest_batch
+        most = _MOST_IMAGES if fits is None else min(fits, _MOST_IMAGES)
+        low, high = now, 2 * now
+        while high <= most and self.time_at(high) <= host_us:
+            low, high = high, 2 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) // 2
+            if low < middle <= most and self.time_at(middle) <= host_us:
+                low = middle
+            else:
+                high = middle
+        return low if low > now else UNKNOWN
+
     def on_tensor_cores(self) -> Any:
         """Whether some layer's compute dtype multiplies on Tensor Cores."""
         dtypes = {layer.dtype for layer in self.layers}
@@ -117,6 +149,22 @@ def _timed(kind: Type, meaning: str, of: Callable[[Whole], Any]) -> Quantity:
     )
 
 
+def _lacking_memory(facts: LayerFacts) -> tuple[str, ...]:
+    whole = facts.context.whole
+    return () if whole is None else whole.held.needs or whole.held.needs_state
+
+
+def _held(meaning: str, of: Callable[[Held], Any]) -> Quantity:
+    def known(whole: Whole) -> Any:
+        held = whole.held
+        if held.needs or (held.needs_state and not held.is_too_much):  # the least decides, or nothing does
+            return UNKNOWN
+        value = of(held)
+        return UNKNOWN if value is None else value
+
+    return Quantity("number", meaning, known, _lacking_memory, gpu=True)
+
+
 def _heaviest(whole: Whole) -> str:
     return shortened([name for time, name in sorted(whole.memory_bound_us, reverse=True) if time > 0], _MOST_NAMED)
 
@@ -133,6 +181,40 @@ NETWORK: Table = {
         "number",
         "share of the time that is launch overhead, in percent",
         lambda whole: 100 * whole.launch_us() / whole.time_us,
+    ),
+    "memory_bytes": _held(
+        "what the convolutions and the norms behind them keep at once: weights, activations, workspace, ...",
+        lambda held: held.memory.total,
+    ),
+    "memory_gib": _held("memory_bytes in GiB", lambda held: held.memory.total / 2**30),
+    "batch": _held("N of the network", lambda held: held.batch),
+    "largest_batch": _held(
+        "the largest N that leaves room for it on the GPU (0: none)", lambda held: held.largest_batch
+    ),
+    "host_bound": Quantity(
+        "truth",
+        "the GPU waits for its host, as far as the framework's host is known",
+        lambda whole: whole.on_host.is_bound,
+        gpu=True,
+    ),
+    "host_ms": Quantity(
+        "number",
+        "what the host needs to start the network's operations",
+        lambda whole: UNKNOWN if whole.on_host.host_us is None else whole.on_host.host_us / 1000,
+        ("runtime.framework",),
+        gpu=True,
+    ),
+    "gpu_ms": _timed(
+        "number",
+        "what the GPU needs for the convolutions",
+        lambda whole: UNKNOWN if whole.on_host.gpu_us is None else whole.on_host.gpu_us / 1000,
+    ),
+    "batch_for_the_host": Quantity(
+        "number",
+        "where the host is the bound, about the largest N that takes no longer",
+        lambda whole: whole.batch_for_the_host(),
+        ("runtime.framework",),
+        gpu=True,
     ),
     "memory_bound_layers": _timed("text", "layers with most time in memory-bound passes", _heaviest),
     "unaligned_nhwc": Quantity(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from convlint.facts.arriving import ARRIVING
 from convlint.facts.fields import DTYPE, FIELDS
+from convlint.facts.lacking import LACKING
 from convlint.facts.predicted import PASS_TABLES, PREDICTED, lacking_prediction
 from convlint.facts.quantity import Quantity, Table
 from convlint.facts.shapes import SHAPES
@@ -13,7 +14,7 @@ from convlint.facts.target import TARGET, VIEWS
 from convlint.facts.tile_sides import TILE_SIDES
 
 # read as they stand, of one layer
-OF_LAYERS: Table = {**FIELDS, **SHAPES, **TAPS, **PRINTED, **TARGET, **PREDICTED, **TILE_SIDES}
+OF_LAYERS: Table = {**FIELDS, **SHAPES, **TAPS, **PRINTED, **TARGET, **LACKING, **PREDICTED, **TILE_SIDES}
 
 
 def _dotted(first: str, table: Table) -> dict[str, Quantity]:

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from convlint.estimate import LayerEstimate, compute_dtype
+from msgspec.structs import replace
+
+from convlint.estimate import LayerEstimate, compute_dtype, time_us
+from convlint.estimate.host import Hosted
 from convlint.facts.defaults import DEFAULTS, setting_of
+from convlint.facts.memory import Held
 from convlint.facts.network import NETWORK, Whole
 from convlint.facts.quantity import Quantity, Table, Type, View, known, number, text, truth
 from convlint.facts.support import SUPPORT, Libraries
 from convlint.facts.unknown import UnknownValue
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Dtype, Mode
+from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import OWNERS, Runtime, framework_of
 
@@ -45,6 +49,13 @@ GPU: Table = {
     "fp64_ratio": _of_gpu("number", "fp64_ratio", "fp64 rate over fp32 rate"),
     "dies_per_board": _of_gpu("number", "dies_per_board", "CUDA devices on one board"),
     "pcie_gen": _of_gpu("number", "pcie_gen", "PCIe generation"),
+    "memory_bytes": _of_gpu("number", "memory_bytes", "capacity of the memory"),
+    "memory_gib": number(
+        "capacity of the memory in GiB",
+        lambda target: known(target.gpu.memory_bytes) / 2**30,
+        ("gpu.memory_bytes",),
+        gpu=True,
+    ),
     "concurrent_kernels": _of_gpu("number", "concurrent_kernels", "kernels that can run at once"),
     "tensor_cores": _of_gpu("truth", "tensor_cores", "has Tensor Cores"),
     "fast_fp16": _of_gpu("truth", "fast_fp16", "fp16 arithmetic at fp32's rate or more"),
@@ -81,6 +92,9 @@ RUNTIME: Table = {
     "tf32": _setting("truth", "tf32"),
     "prefer_nhwc": _setting("truth", "prefer_nhwc"),
     "pinned_memory": _setting("truth", "pinned_memory"),
+    "mixed_precision": _setting("truth", "mixed_precision"),
+    "cuda_graphs": _setting("truth", "cuda_graphs"),
+    "optimizer": _setting("text", "optimizer", "the optimizer, such as adam"),
     "tf_cudnn_use_autotune": _setting("truth", "tf_cudnn_use_autotune"),
     "cudnn_conv_algo_search": _setting(
         "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT"
@@ -110,7 +124,18 @@ def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
     return facts.context.precision(dtype)
 
 
+def _has_no_kernel(facts: LayerFacts) -> bool:
+    """bf16 came with Ampere, fp8 with Ada, int8 with DP4A (CUDA C++ Programming Guide, compute capabilities)."""
+    gpu, dtype = facts.context.gpu, facts.layer.dtype
+    if dtype is None:
+        raise UnknownValue
+    if dtype == Dtype.int8 and gpu.compute_capability >= "6.1":
+        return False
+    return dtype in (Dtype.bf16, Dtype.fp8, Dtype.int8) and dtype.value not in gpu.tensor_dtypes
+
+
 TARGET: Table = {
+    "mode_stated": truth("the user, the input or the config names the mode", lambda facts: facts.context.mode_stated),
     "mode": text("training or inference", lambda facts: facts.context.mode),
     "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
     "framework_picks_layout": truth(
@@ -122,6 +147,7 @@ TARGET: Table = {
         ("dtype",),
         gpu=True,
     ),
+    "no_kernel": truth("the GPU has no convolution kernel for this dtype", _has_no_kernel, ("dtype",), gpu=True),
     "alignment": number(
         "multiple that the compute dtype's Tensor Core vectors want (1: none)",
         lambda facts: _precision(facts)[1],
@@ -157,8 +183,8 @@ def alignment(compute: Dtype, runtime: Runtime) -> int:
 class TargetFacts:
     """What all layers of one network share on one target; `shared` is what their facts begin with."""
 
-    def __init__(self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode) -> None:
-        self.label, self.gpu, self.runtime, self.mode = label, gpu, runtime, mode
+    def __init__(self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode, *, mode_stated: bool = True) -> None:
+        self.label, self.gpu, self.runtime, self.mode, self.mode_stated = label, gpu, runtime, mode, mode_stated
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
         self.whole: Whole | None = None
@@ -172,20 +198,36 @@ class TargetFacts:
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
         """The same network on the same GPU under other settings; where its time goes is left as it is."""
-        other = TargetFacts(self.label, self.gpu, runtime, self.mode)
+        other = TargetFacts(self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated)
         other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other
 
     def add_network(
-        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None]
-    ) -> None:
-        """Adds what only all layers together show: the network's time and where it goes."""
-        whole = Whole(layers, edges, estimates, self.precision)
+        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
+        running: Sequence[ConvLayer] | None = None, on_host: Hosted | None = None,
+    ) -> Held:  # fmt: skip
+        """Adds what only all layers together show: the network's time and memory, and where they go.
+
+        `running` are the layers as the framework lays them out, where that is another layout; `on_host` says what its
+        host adds to their estimates.
+        """
+        held = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode)
+        kinds: dict[object, tuple[ConvLayer, int]] = {}
+        for layer in running or layers:
+            kind = layer_identity(layer)
+            kinds[kind] = layer, kinds[kind][1] + 1 if kind in kinds else 1
+
+        def time_at(N: int) -> float:
+            times = ((n, time_us(replace(one, N=N), self.gpu, self.runtime, self.mode)) for one, n in kinds.values())
+            return sum(n * (time or 0.0) for n, time in times)
+
+        whole = Whole(layers, edges, estimates, self.precision, held, on_host, time_at)
         self.whole = whole
         self.time_us = whole.time_us
         self.network_us = whole.time_us if whole.is_predicted else None
         self.shared["network"] = View(NETWORK, whole)
+        return held
 
     def precision(self, dtype: Dtype) -> tuple[Dtype, int, bool]:
         """(compute dtype, alignment, whether Tensor Cores multiply it)."""

@@ -36,6 +36,12 @@ def break_up_commands(text: str) -> str:
     return _CI_COMMAND.sub(lambda found: "#" + "_" * (len(found[0]) - 1), text)
 
 
+def is_exact(text: str) -> bool:
+    r"""Whether the text leaves this process as it is, in a format that escapes line breaks (LF, CRLF)."""
+    text = text.replace("\r\n", "\n")
+    return printable(text) == text == break_up_commands(text)
+
+
 class _Replacements(dict[int, str]):
     """What each character becomes, worked out when it first occurs."""
 

@@ -36,7 +36,7 @@ _SCALED: Final = {
     "shared_kib_per_sm": ("shared_bytes_per_sm", 2**10),
     "max_shared_kib_per_block": ("max_shared_bytes_per_block", 2**10),
 }
-_OPTIONAL: Final = {"boost_clock_mhz", "l2_mib", "registers_per_block", "concurrent_kernels", "pcie_gen"}
+_OPTIONAL: Final = {"boost_clock_mhz", "memory_gib", "l2_mib", "registers_per_block", "concurrent_kernels", "pcie_gen"}
 _NUMBERS: Final = {
     "dies_per_board", "sms", "registers_per_sm", "max_warps_per_sm", "max_blocks_per_sm", "max_registers_per_thread",
     *_SCALED, *_OPTIONAL,

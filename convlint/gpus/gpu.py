@@ -35,7 +35,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     boost_clock_hz: float | None
     peak_flops: Mapping[str, float]
     dram_bytes_per_s: float
-    memory_bytes: int
+    memory_bytes: int | None
     l2_bytes: int | None
     registers_per_sm: int  # 32 bits each
     registers_per_block: int | None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Iterator, Sequence
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec import Struct, field
@@ -12,35 +14,62 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
 from convlint.errors import ConvlintError, InputFault, UsageError, defect
+from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import read_text
 from convlint.gpus.gpu import load_gpu
+from convlint.linting.fixed import Fixing
+from convlint.linting.running import Running, as_it_runs
 from convlint.model.layer import Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.runtime import default_mode
 from convlint.readers import ReadOptions
-from convlint.readers.inputs import Input
+from convlint.readers.inputs import Input, Model
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.silence import Silencer, Silencing
 
+_LARGEST_MODULE = 16 << 20  # bytes
 DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults."""
+    """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults.
+
+    Where none has a mode, it is training, but for what has inference alone.
+    """
 
     gpus: tuple[str, ...] = ()
     mode: Mode | None = None
     default_gpus: tuple[str, ...] = (DEFAULT_TARGET,)
-    default_mode: Mode = "training"
+    default_mode: Mode | None = None
     reading: ReadOptions = field(default_factory=ReadOptions)
+    asked: Running = Running()  # of how inputs run, whatever they say themselves
+    usual: Running = Running()  # the same where they say nothing
     silencing: Silencing | None = None  # None: every rule counts
+    fixing: Fixing | None = None  # None: nobody asks what could be mended
+
+    def overridden(self) -> dict[str, str]:
+        """Fields that an input may state as it likes, since the command line has the last word on them; why."""
+        found = {f"runtime.{name}": f"--runtime {name} is given" for name in self.asked.settings}
+        for name, value in (("dtype", self.asked.dtype), ("layout", self.asked.layout), ("batch", self.reading.batch)):
+            if value is not None:
+                found["N" if name == "batch" else name] = f"--{name} is given"
+        return found
 
 
 Task = tuple[Input, Rulebook, Job]
-Outcome = tuple[NetworkResult | None, list[InputError]]
+
+
+class Checked(Struct, kw_only=True):
+    """An input as it was read, as it runs and was checked, what was found in it, and what is wrong."""
+
+    read: Network | None = None
+    network: Network | None = None
+    result: NetworkResult | None = None
+    errors: list[InputError] = field(default_factory=list)
 
 
 @contextmanager
@@ -59,19 +88,37 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
     return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
 
 
-def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Outcome:
+def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Checked:
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
-    errors: list[InputError] = []
-    result = None
-    with last_resort(errors, source.name):
-        network, read_errors = reading.read(source, job.reading)
-        errors += read_errors
+    checked = Checked()
+    with last_resort(checked.errors, source.name):
+        network, read_errors = read_input(source, job.reading, reading)
+        checked.errors += read_errors
         if network is not None:
-            result = _check(network, rulebook, job, errors)
-    return result, errors
+            checked.read, checked.network = network, as_asked(network, job)
+            checked.result = check_read(checked.network, rulebook, job, checked.errors)
+    return checked
 
 
-def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputError]) -> NetworkResult | None:
+def read_input(source: Input, options: ReadOptions, reading: Reading) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network of an input, as the config has it where that names it, and all that is wrong with it."""
+    network, errors = reading.read(source, options)
+    if network is not None and source.model is not None:
+        network = as_configured(network, source.model)
+    return network, tuple(_placed(error, source) for error in errors)
+
+
+def _placed(error: InputError, source: Input) -> InputError:
+    """What is wrong with the entry of a model, where it stands; of one on the command line, there is no such place."""
+    if not error.asked_wrong or source.model is None:
+        return replace(error, asked_wrong="")
+    line, column, _, _ = source.model.spans.get(error.asked_wrong) or source.model.spans["model"]
+    message = f"{source.name}: {error.message}"
+    return replace(error, path=source.model.path, line=line, column=column, message=message)
+
+
+def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[InputError]) -> NetworkResult | None:
+    """The check of a network as it runs, on its targets; what is wrong goes to `errors`. None where that ends it."""
     targets = []
     if job.gpus:
         targets = resolve_targets(job.gpus)
@@ -90,17 +137,45 @@ def _check(network: Network, rulebook: Rulebook, job: Job, errors: list[InputErr
         message = f"asks for {len(network.layers):,} layers on {len(targets)} GPUs; --gpu names those that matter"
         errors.append(InputError(path=network.path, message=message))
         return None
-    mode = job.mode or network.mode or job.default_mode
     if not targets:
         return None
-    result = judged(network, rulebook, targets, mode, job.silencing)
-    return replace(result, code_lines=_code_lines(result))
+    network = replace(network, code_lines=_code_lines(network))
+    result = judged(network, rulebook, targets, job.silencing)
+    return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
+
+
+def as_configured(network: Network, model: Model) -> Network:
+    """The network with what the config says of this model."""
+    runtime = replace(network.runtime, **model.settings, spans=model.spans)
+    entry = {"layer": model.spans["model"]}
+    layers = tuple(
+        replace(layer, model=network.path, path=model.path, spans=entry)
+        if layer.path == network.path
+        else replace(layer, model=network.path)
+        for layer in network.layers
+    )
+    return replace(
+        network,
+        layers=layers,
+        runtime=runtime,
+        mode=model.mode,
+        targets=model.targets,
+        spans=model.spans,
+        settings_path=model.path,
+    )
+
+
+def as_asked(network: Network, job: Job) -> Network:
+    """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
+    network = replace(network, mode=job.mode or network.mode or job.default_mode)
+    return as_it_runs(network, job.asked, job.usual)
 
 
 def judged(
-    network: Network, rulebook: Rulebook, targets: Sequence[Target], mode: Mode, silencing: Silencing | None
+    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None
 ) -> NetworkResult:
     """The check of one network, without what is silenced, and with what is wrong with its suppressions."""
+    mode = network.mode or default_mode(network.runtime)
     if silencing is None:
         return check_network(network, rulebook, targets, mode)
     silencer = Silencer(network, rulebook, silencing)
@@ -117,14 +192,35 @@ def judged(
     return replace(result, findings=findings, suppressed=silencer.suppressed)
 
 
-def _code_lines(result: NetworkResult) -> dict[str, tuple[str, ...]]:
-    """The lines of the user's modules that findings point into; one that cannot be read is shown without them."""
+def _code_lines(network: Network) -> dict[str, tuple[str, ...]]:
+    """The modules that build the network's layers; one that cannot be read goes without."""
+    paths = {layer.path for layer in network.layers} - {network.path}
+    return _lines_of(path for path in paths if path.endswith(".py"))
+
+
+def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
+    return _lines_of([network.settings_path] if network.settings_path is not None else ())
+
+
+def _lines_of(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     lines = {}
-    for path in {finding.location.path for finding in result.findings} - {result.path}:
-        if path.endswith(".py"):
-            with suppress(InputFault):
-                lines[path] = tuple(read_text(path).split("\n"))
+    for path in paths:
+        with suppress(InputFault):
+            lines[path] = tuple((_python_text(path) if path.endswith(".py") else read_text(path)).split("\n"))
     return lines
+
+
+def _python_text(path: str) -> str:
+    """A module's source in the encoding that it declares. Raises InputFault."""
+    with open_regular(path) as stream:
+        content = stream.read(_LARGEST_MODULE + 1)
+    if len(content) > _LARGEST_MODULE:
+        raise InputFault(f"more than {_LARGEST_MODULE >> 20} MiB of Python")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return io.TextIOWrapper(io.BytesIO(content), encoding).read()
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise InputFault(f"not text: {error}") from None
 
 
 def _target_place(network: Network) -> Location:

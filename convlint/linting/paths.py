@@ -12,6 +12,9 @@ from msgspec.structs import replace
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
 from convlint.files.safe import clean_path
+from convlint.linting.fixed import Outcome
+from convlint.linting.fixing import with_content
+from convlint.linting.idle import refuse_idle
 from convlint.linting.one_input import Job
 from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
@@ -20,8 +23,8 @@ from convlint.readers.inputs import Input, file_input
 from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
+from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import chosen, counts, verdict
-from convlint.verdict.suppress import judge_mentions
 
 _NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
 
@@ -45,6 +48,7 @@ def lint_paths(
     on_inputs: Callable[[Sequence[Input], Planner], None] = lambda *_: None,
     on_start: Callable[[int], None] = lambda _: None,
     on_done: Callable[[str], None] = lambda _: None,
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
     today: date | None = None,
 ) -> Verdict:
     """Checks files, folders, modules and "-"; no path stands for the current folder.
@@ -52,23 +56,34 @@ def lint_paths(
     What each path names is decided here and once: where `options.modules` is false, never a module.
 
     `adopt` treats all that is found as if the baseline held it. `on_inputs` hears of the inputs and of all that is
-    read beside them before any is read, and may refuse to go on. Raises UsageError for wrong options, configs, rules.
+    read beside them before any is read, and may refuse to go on. Where `options` ask for mending, `settled` hears what
+    each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
     """
     planner = Planner(options, today or date.today())
-    inputs, errors = find_inputs(paths or ["."], planner)
+    models = planner.models()
+    inputs, errors = find_inputs(paths or ([] if models else ["."]), planner)
+    inputs += models
+    refuse_idle(options.reading, inputs)
     planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
     on_inputs(inputs, planner)
     on_start(len(planned))
     known = _Known(baseline or {})
-    tasks = [(source, plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
-    outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done)
-    results = [(result, plan) for (result, _), (_, plan) in zip(outcomes, planned, strict=True) if result is not None]
-    errors += [error for _, found in outcomes for error in found]
+    held = with_content if options.mends or options.proposes else _as_it_is
+    tasks = [(held(source), plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
+    outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
+    results = [
+        (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
+    ]
+    errors += [error for outcome in outcomes for error in outcome.errors]
     if not inputs and not errors and not options.specs_only:
         errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
     if options.allow_empty:
         errors = [error for error in errors if not error.message.startswith(_NOTHING)]
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
+
+
+def _as_it_is(source: Input) -> Input:
+    return source
 
 
 class _Known:
@@ -135,7 +150,10 @@ def conclude(
     if adopt and not errors:
         suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in found]
         kept = [
-            (replace(result, findings=(), layers=tuple(map(_unadvised, result.layers))), plan)
+            (
+                replace(result, findings=(), layers=tuple(map(_unadvised, result.layers)), fixable=0, fixable_unsafe=0),
+                plan,
+            )
             for result, plan in judged
         ]
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]

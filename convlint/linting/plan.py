@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from convlint.config.find import Config, Configs
-from convlint.errors import UsageError
+from convlint.errors import InputFault, UsageError
+from convlint.linting.fixed import Fixing
+from convlint.linting.models import chosen_models
 from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets
+from convlint.linting.running import Running, settings_in_config, value_of
 from convlint.model.layer import Mode
 from convlint.model.location import Location
 from convlint.readers import ReadOptions
@@ -19,12 +22,12 @@ from convlint.readers.inputs import Input
 from convlint.report import Severity
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.folders import builtin_folder
+from convlint.verdict.mentions import Mention
 from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
 from convlint.verdict.silence import Silencing
-from convlint.verdict.suppress import Mention
 
 if TYPE_CHECKING:
-    from convlint.config.keys import Word
+    from convlint.config.values import Word
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -39,11 +42,16 @@ class Options(Struct, frozen=True, kw_only=True):
     min_loss: float | None = None
     rules: tuple[str, ...] = ()
     reading: ReadOptions = field(default_factory=ReadOptions)
+    running: Running = Running()
     config: str | None = None
     isolated: bool = False
     jobs: int = 1
     allow_empty: bool = False
     specs_only: bool = False
+    models: tuple[str, ...] | None = None  # names of the config's; () is all of them, None none
+    mends: bool = False  # whether what is found is to be mended
+    proposes: bool = False  # whether findings are to carry the edits of their fix
+    unsafe_fixes: bool = False  # also where that changes the network
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
@@ -80,6 +88,15 @@ class Planner:
             plan = self._plans[id(config)] = self._make(config)
         return plan
 
+    def models(self) -> tuple[Input, ...]:
+        """The models of the current folder's config that the options ask for. Raises UsageError with the place."""
+        if self.options.models is None:
+            return ()
+        if not self.options.modules:
+            raise UsageError("--files-only runs no code of the project; leave out --models and --model")
+        config = self.configs.of_folder(os.getcwd())
+        return chosen_models(config, self.options.models)
+
     def rule_folders(self) -> tuple[str, ...]:
         """The folders that rules are read from: the built-in ones, and those of the plans made so far."""
         own = (folder for folders in (self.options.rules, *self._rulebooks) for folder in folders)
@@ -107,13 +124,25 @@ class Planner:
         codes = frozenset(selected(policy, rulebook))
         if not codes:
             raise UsageError("no rule is selected: the selection leaves none of them")
+        severities = severity_overrides(policy, rulebook)
+        fixing = Fixing(
+            policy=policy,
+            codes=codes,
+            severities=severities,
+            unsafe=options.unsafe_fixes,
+            mends=options.mends,
+            proposes=options.proposes,
+        )
         job = Job(
             gpus=options.gpus,
             mode=options.mode,
             default_gpus=tuple(word.text for word in config.target) or (DEFAULT_TARGET,),
-            default_mode=config.mode or "training",
+            default_mode=config.mode,
             reading=options.reading,
+            asked=options.running,
+            usual=_usual(config),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
+            fixing=fixing,
         )
         return Plan(
             config=config,
@@ -121,7 +150,7 @@ class Planner:
             policy=policy,
             rulebook=rulebook,
             codes=codes,
-            severities=severity_overrides(policy, rulebook),
+            severities=severities,
             expired=expired,
         )
 
@@ -149,6 +178,20 @@ class Planner:
                 )
             )
         return tuple(exemptions), tuple(expired)
+
+
+def _usual(config: Config) -> Running:
+    """How inputs run by the config, where they say nothing themselves."""
+    from convlint.readers.spec.values import dtype_of, layout_of
+
+    found: dict[str, Any] = {}
+    for name, word, read in (("dtype", config.dtype, dtype_of), ("layout", config.layout, layout_of)):
+        if word is not None:
+            try:
+                found[name] = read(value_of(word.text))
+            except InputFault as fault:
+                word.at.fail(fault.message)
+    return Running(settings=settings_in_config(config.runtime), **found)
 
 
 def _base(config: Config, rulebook: Rulebook) -> frozenset[str] | None:

@@ -16,6 +16,7 @@ from convlint.linting.suppression_examples import suppression_problems
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
+from convlint.model.runtime import default_mode
 from convlint.readers.spec.reader import read_fragment
 from convlint.report import Finding
 from convlint.rulebook.book import Rulebook
@@ -107,7 +108,7 @@ def _network(rule: Rule, given: Value) -> Network:
 
 
 def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:
-    mode: Mode = network.mode or "training"
+    mode: Mode = network.mode or default_mode(network.runtime)
     try:
         targets = [Target(label=name, gpu=load_gpu(name)) for name in network.targets or ("a100",)]
     except UsageError as error:

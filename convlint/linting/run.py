@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.engine.results import assemble
-from convlint.linting.one_input import Job, Outcome, Task, check_input, resolve_targets, say
+from convlint.linting.fixed import Outcome
+from convlint.linting.fixing import outcome_of
+from convlint.linting.one_input import Job, Task, resolve_targets, say
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.report import Report
@@ -17,22 +19,29 @@ def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Repor
     if job.gpus:
         resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
     outcomes = check_tasks([(source, rulebook, job) for source in inputs])
-    results = [result for result, _ in outcomes if result is not None]
-    errors = [error for _, found in outcomes for error in found]
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    errors = [error for outcome in outcomes for error in outcome.errors]
     return assemble(results, errors, rulebook, files=len(inputs))
 
 
 def check_tasks(
-    tasks: Sequence[Task], *, jobs: int = 1, on_done: Callable[[str], None] = lambda _: None
+    tasks: Sequence[Task],
+    *,
+    jobs: int = 1,
+    on_done: Callable[[str], None] = lambda _: None,
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
 ) -> list[Outcome]:
-    """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done."""
+    """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done.
+
+    `settled` says what becomes of each outcome, one after the other, as soon as there is one.
+    """
     if jobs > 1 and len(tasks) > 1:
         from convlint.linting.workers import check_in_workers
 
-        return check_in_workers(tasks, min(jobs, len(tasks)), on_done)
+        return check_in_workers(tasks, min(jobs, len(tasks)), on_done, settled)
     with Reading(on_output=say) as reading:
         reading.expect(source for source, _, _ in tasks)
-        return [_told(check_input(*task, reading), task[0].name, on_done) for task in tasks]
+        return [_told(settled(outcome_of(*task, reading)), task[0].name, on_done) for task in tasks]
 
 
 def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:

@@ -11,7 +11,7 @@ from convlint.files.located_yaml import Value
 from convlint.model.location import Location
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
-from convlint.verdict.suppress import Mention, judge_mentions
+from convlint.verdict.mentions import Mention, judge_mentions
 
 _TEXTS = ("text", "rule", "reason", "problem")
 _TRUTHS = ("used", "expired")

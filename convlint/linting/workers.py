@@ -9,7 +9,9 @@ from functools import cache
 from threading import Lock, local
 
 from convlint.errors import UsageError
-from convlint.linting.one_input import Outcome, Task, check_input, say
+from convlint.linting.fixed import Outcome
+from convlint.linting.fixing import outcome_of
+from convlint.linting.one_input import Task, say
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
@@ -17,7 +19,12 @@ from convlint.report import InputError
 from convlint.rulebook.book import Rulebook, load_rulebook
 
 
-def check_in_workers(tasks: Sequence[Task], jobs: int, on_done: Callable[[str], None]) -> list[Outcome]:
+def check_in_workers(
+    tasks: Sequence[Task],
+    jobs: int,
+    on_done: Callable[[str], None],
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+) -> list[Outcome]:
     """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
     workers = _Workers()
     lock = Lock()
@@ -25,6 +32,7 @@ def check_in_workers(tasks: Sequence[Task], jobs: int, on_done: Callable[[str], 
     def one(task: Task) -> Outcome:
         outcome = workers.check(task)
         with lock:
+            outcome = settled(outcome)
             on_done(task[0].name)
         return outcome
 
@@ -50,7 +58,7 @@ class _Workers:
         source, rulebook, job = task
         try:
             if self._ended:
-                return None, []
+                return Outcome(None, [])
             worker: Child | None = getattr(self._mine, "worker", None)
             if worker is None:
                 worker = self._mine.worker = Child("convlint.linting.workers:work", on_output=say)
@@ -60,7 +68,7 @@ class _Workers:
         except ChildDied as died:
             self._mine.worker = None
             what = "could not be started" if died.unstarted else "died"
-            return None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")]
+            return Outcome(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
         if isinstance(result, str):
             raise UsageError(result)
         return result
@@ -90,7 +98,7 @@ def work(channel: Channel) -> None:
             source, folders, job = pickle.loads(request)
             result: Outcome | str
             try:
-                result = check_input(source, _rulebook(folders), job, reading)
+                result = outcome_of(source, _rulebook(folders), job, reading)
             except UsageError as error:
                 result = str(error)
             channel.send(pickle.dumps(result))

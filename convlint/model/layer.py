@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import Struct, field
@@ -22,6 +23,7 @@ PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]
 Mode = Literal["training", "inference"]
+MODES: tuple[Mode, ...] = ("training", "inference")
 DtypeSource = Literal["stated", "module", "storage"]
 
 
@@ -95,11 +97,15 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     head: bool = False  # no convolution after it: the task fixes K
     dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, in "storage" as anything
     calls: int = 1  # how often one step runs it (shared modules)
+    copies_input: bool = False  # runs NHWC, but its input arrives NCHW: it is read and written once more before
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None
     declared_Z: int | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
+    model: str = ""  # the entry of the config that the layer belongs to
+    library: str = ""  # the line of a library that builds it, where `spans` point at the user's own
+    operator: str = ""  # of an ONNX graph, where it is none that every runtime has for this (QLinearConv)
     node: str | None = None  # the format's own name for the place (an ONNX node, a module path)
 
     def locate(self, *names: str) -> Location:
@@ -107,8 +113,10 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
         for name in (*names, "layer"):
             span = self.spans.get(name)
             if span is not None:
-                return Location(path=self.path, line=span[0], column=span[1], end_line=span[2], end_column=span[3])
-        return Location(path=self.path)
+                line, column, end_line, end_column = span
+                return Location(path=self.path, line=line, column=column, end_line=end_line, end_column=end_column,
+                                library=self.library, model=self.model)  # fmt: skip
+        return Location(path=self.path, library=self.library, model=self.model)
 
     @property
     def depthwise(self) -> bool:
@@ -149,3 +157,9 @@ def _axis_out(
             length, stride=step, pad=begin + end, dilation=spread, taps=count, output_padding=extra
         )
     return output_size(length, stride=step, pad=begin + end, dilation=spread, taps=count)
+
+
+# Everything of a layer that a rule can read and that its time depends on, but not where it stands.
+layer_identity = attrgetter(
+    *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "model", "library", "node"))
+)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from convlint.model.equality import equal_without
+from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.version import Version
 
@@ -32,6 +33,9 @@ class Runtime(Struct, frozen=True, kw_only=True):
     xla_gpu_autotune_level: int | None = None
     gpu_clock: str | None = None
     pinned_memory: bool | None = None
+    optimizer: str | None = None  # whose state lies in memory; not given: none
+    mixed_precision: bool | None = None  # 16-bit layers have fp32 weights, gradients and optimizer state beside
+    cuda_graphs: bool | None = None  # the step is recorded once, and launched as one
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
@@ -43,6 +47,11 @@ OWNERS: Mapping[str, str] = {
     "mxnet_cudnn_autotune_default": "mxnet",
     "xla_gpu_autotune_level": "jax",
 }
+
+
+def default_mode(runtime: Runtime) -> Mode:
+    """Where none is stated: training, but for TensorRT, which has inference alone."""
+    return "inference" if framework_of(runtime) == "tensorrt" else "training"
 
 
 def framework_of(runtime: Runtime) -> str | None:

@@ -25,6 +25,11 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     batch: int | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)  # input name ("" = the first) -> "Nx3x224x224"
     module_timeout_s: float = MODULE_TIMEOUT_S  # for building and tracing one module, torch's own import not counted
+    reference: str | None = None  # of a module whose name is another
+    channels_last: bool = False  # the module is put into this memory format
+    autocast: str | None = None  # the dtype in which a module's convolutions run, as under torch.autocast
+    roots: tuple[str, ...] = ()  # folders that modules are imported from, beside the current one
+    trains: bool = False  # follow the module's forward pass in train mode
 
 
 class Read(Protocol):
@@ -56,7 +61,7 @@ class Format(Struct, frozen=True, kw_only=True):
 
     Parsers written in C run in a `parser` child, code of the user's in a `modules` child, all else in this process.
     A `shared` format's files serve many ends, so that their content tells which are meant. What is `refused` gets its
-    reason where it is named, and is passed over in folders.
+    reason where it is named, and is passed over in folders. Where it `takes_inputs`, `--input` gives them their shapes.
     """
 
     module: str  # in this package
@@ -64,6 +69,7 @@ class Format(Struct, frozen=True, kw_only=True):
     runs: Literal["here", "parser", "modules"] = "here"
     shared: bool = False
     refused: bool = False
+    takes_inputs: bool = False
 
     def reader(self) -> Reader:
         """What its module offers; loads that module."""
@@ -74,14 +80,32 @@ class Format(Struct, frozen=True, kw_only=True):
 
 
 SPEC = Format(module="spec.reader", suffixes=(".yaml", ".yml", ".json"), shared=True)
-MODULE = Format(module="torch.module", runs="modules")  # for `package.module:name`, the only form that runs code
+MODULE = Format(
+    module="torch.module", runs="modules", takes_inputs=True
+)  # for `package.module:name`, the only form that runs code
 FORMATS: tuple[Format, ...] = (
     SPEC,
-    Format(module="onnx.reader", suffixes=(".onnx",), runs="parser"),
-    Format(module="torch.program", suffixes=(".pt2",)),
-    Format(module="keras.reader", suffixes=(".keras",)),
+    Format(module="onnx.reader", suffixes=(".onnx",), runs="parser", takes_inputs=True),
+    Format(module="torch.program", suffixes=(".pt2",), takes_inputs=True),
+    Format(module="keras.reader", suffixes=(".keras",), takes_inputs=True),
     Format(module="safetensors.reader", suffixes=(".safetensors", ".safetensors.index.json")),
-    Format(module="pickle_refusal", suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pkl"), refused=True),
+    Format(
+        module="refusals",
+        refused=True,
+        suffixes=(
+            ".pt",
+            ".pth",
+            ".bin",
+            ".ckpt",
+            ".pkl",
+            ".h5",
+            ".hdf5",
+            ".pb",
+            ".tflite",
+            ".engine",
+            ".plan",
+        ),
+    ),
     MODULE,
 )
 _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}

@@ -23,6 +23,7 @@ MOST_FILES = 100_000
 MOST_DEPTH = 200  # of folders inside each other
 MOST_HELD = 1 << 23  # characters of text, of all files together, that are kept from telling specs to reading them
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
+_IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
 _MAGIC = re.compile(r"[*?\[]")
 
 
@@ -66,8 +67,15 @@ def discover(
         message = None
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
+        elif not files and there == "folder" and os.path.exists(os.path.join(argument, "saved_model.pb")):
+            from convlint.readers.refusals import SAVED_MODEL
+
+            message = SAVED_MODEL
         elif not files:
-            message = f"{what} ({', '.join(sorted(known_suffixes(refused=False)))})"
+            message = (
+                f"{what} ({', '.join(sorted(known_suffixes(refused=False)))}). A model in Python: {_IN_PYTHON}, "
+                "or once for all under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
+            )
         elif not inputs:
             message = "holds nothing to check: all of it is excluded, or no spec"
         if message is None:

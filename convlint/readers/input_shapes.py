@@ -24,6 +24,7 @@ DTYPES = {
     "bool": "bool",
 }  # fmt: skip
 
+_CHANNELS_LAST = ("channels_last", "channels_last_3d")
 _SIZES = re.compile(r"[0-9Nx×*\s]+")
 
 
@@ -38,8 +39,8 @@ class InputShape(Struct, frozen=True, kw_only=True):
 def parse_shape(text: str, batch: int | None = None) -> InputShape:
     """Reads `256x3x224x224[:dtype][:channels_last]`; a size `N` takes the value of `--batch`. Raises InputFault."""
     sizes_text, *words = (word.strip() for word in text.split(":"))
-    channels_last = "channels_last" in words
-    words = [word for word in words if word != "channels_last"]
+    channels_last = any(word in _CHANNELS_LAST for word in words)
+    words = [word for word in words if word not in _CHANNELS_LAST]
     if len(words) > 1:
         raise InputFault(f"input {text[:60]!r}: write it like 256x3x224x224:fp16:channels_last")
     dtype_text = words[0] if words else ""
@@ -77,6 +78,16 @@ def _size(part: str, text: str, batch: int | None) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", part) or not 1 <= int(part) <= LARGEST_SIZE:
         raise InputFault(f"input {text[:60]!r}: {part[:20]!r} is not a size; write it like 256x3x224x224")
     return int(part)
+
+
+def words_of(text: str) -> list[str]:
+    """What an `--input` says beside sizes: dtypes and layouts; of one that names a function, nothing."""
+    words = []
+    for part in text.split(","):
+        sizes, *more = part.split(":")
+        if _SIZES.fullmatch(sizes):
+            words += more
+    return words
 
 
 def states_fp32(text: str) -> bool:

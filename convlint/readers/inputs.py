@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from convlint.model.equality import equal_without
+from convlint.model.layer import Mode
+from convlint.model.location import Span
 from convlint.readers import find_format
+from convlint.readers.references import looks_like_reference
 
-_MODULE_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A model as the config names it: how it is built and called, and what is said of how it runs.
+
+    `inputs` are as `--input` gives them; `settings` are of the runtime, with their places in the file `path`.
+    """
+
+    reference: str
+    path: str
+    inputs: Mapping[str, str] = {}
+    channels_last: bool = False
+    autocast: str | None = None
+    mode: Mode | None = None
+    targets: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = {}
+    spans: Mapping[str, Span] = {}  # of the settings, of `model`, `inputs`, `target` and `mode`
+    folder: str = "."  # of the config: modules are imported from there
 
 
-@equal_without("text")
+@equal_without("text", "raw", "model")
 class Input(Struct, frozen=True, kw_only=True):
     """One thing to read. Only `module` runs code; nothing that lies on disk, whatever its name, ever becomes one."""
 
     kind: Literal["file", "stdin", "module"]
     name: str  # a path, "-", or package.module:name
     text: str | None = None  # of a file that was opened to tell what it is
+    raw: bytes | None = None  # of standard input that is to be edited: it can be read once
+    model: Model | None = None  # of a module that the config names; `name` is its name there
 
 
 def file_input(path: str) -> Input:
@@ -31,12 +52,12 @@ def file_input(path: str) -> Input:
 def decide(word: str, *, modules: bool = True) -> Input:
     """What `word`, as the user typed it, names.
 
-    A module only where `modules` allows it, the word is written `package.module:name`, has no suffix that a reader
-    knows, and nothing of that name exists, not even a broken link.
+    A module only where `modules` allows it, the word is written `package.module:name`, called or not, has no suffix
+    that a reader knows, and nothing of that name exists, not even a broken link.
     """
     if word == "-":
         return Input(kind="stdin", name=word)
-    if modules and _MODULE_REFERENCE.fullmatch(word) and find_format(word) is None and not _may_exist(word):
+    if modules and looks_like_reference(word) and find_format(word) is None and not _may_exist(word):
         return Input(kind="module", name=word)
     return file_input(word)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from convlint.errors import InputFault, shown
 from convlint.readers import MODULE, SPEC, Format, ReadOptions, find_format, known_suffixes
-from convlint.readers.inputs import Input
+from convlint.readers.inputs import Input, Model
 from convlint.readers.storage import of_model
 from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
 from convlint.report import InputError
@@ -71,13 +74,16 @@ class Reading:
         known = format_of_input(source)
         if known is None:
             tail = source.name.rsplit("/", 1)[-1]
-            message = f"no reader knows {shown(tail)}; known are {', '.join(known_suffixes())} and package.module:name"
+            suffixes = ", ".join(known_suffixes(refused=False))
+            message = f"no reader knows {shown(tail)}; known are {suffixes} and package.module:name"
             return None, (InputError(path=source.name, message=message),)
         if known.runs == "here":
             return _watched(known, source, options)
         from convlint.readers.children.child import ChildDied
         from convlint.readers.children.wire import WireError, decode, encode_request
 
+        if source.model is not None:
+            options = _of_model(source.model, options)
         request = encode_request(known.module, source.name, options)
         module = known.runs == "modules"
         try:
@@ -127,6 +133,18 @@ class Reading:
             self._torch_is_loaded = False
 
 
+def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
+    """The options for a model that the config names; the command line has the last word on inputs."""
+    return replace(
+        options,
+        inputs=options.inputs or model.inputs,
+        reference=model.reference,
+        channels_last=model.channels_last,
+        autocast=model.autocast,
+        roots=(model.folder, os.path.join(model.folder, "src")),
+    )
+
+
 def format_of_input(source: Input) -> Format | None:
     """What `source` is; None where no reader knows it."""
     if source.kind != "file":
@@ -143,7 +161,8 @@ def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
     try:
         with time_bound(TEXT_CPU_S):
             if source.text is not None and reader.read_text is not None:
-                return reader.read_text(source.text, source.name, options)
+                shown = "<stdin>" if source.kind == "stdin" else source.name
+                return reader.read_text(source.text, shown, options)
             return reader.read(source.name, options)
     except OutOfTime:
         message = f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that can be judged does"

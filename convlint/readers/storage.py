@@ -15,9 +15,10 @@ def of_model(network: Network, options: ReadOptions, source: DtypeSource) -> Net
 
     Other dtypes stand in a model because somebody put them there; so does fp32 where the user says that the inputs are.
     """
+    stored = source == "storage"
     if any(map(states_fp32, options.inputs.values())):
-        return network
+        return replace(network, stored=stored)
     layers = tuple(
         replace(layer, dtype_source=source) if layer.dtype == Dtype.fp32 else layer for layer in network.layers
     )
-    return replace(network, layers=layers)
+    return replace(network, layers=layers, stored=stored)

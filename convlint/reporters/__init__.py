@@ -49,10 +49,14 @@ class Render(Protocol):
 
 
 class Reporter(Struct, frozen=True, kw_only=True):
-    """What a reporter module offers; `annotations` where its text is made of a CI system's commands."""
+    """What a reporter module offers.
+
+    `annotations`: its text is made of a CI system's commands. `edits`: it writes the edits of fixes.
+    """
 
     render: Render
     annotations: bool = False
+    edits: bool = False
 
     def __call__(self, report: Report, style: Style) -> str:
         """The report in this format."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import coverage, headline, place
+from convlint.reporters.words import behind, coverage, headline, layer_of, place
 
 
 def render(report: Report, style: Style) -> str:
@@ -22,8 +22,11 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
         if with_infos or finding.severity != "info":
             at = finding.location
             line = f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}"
-            if finding.layer and not finding.message.startswith(f"{finding.layer} "):
-                line += f" ({clean(finding.layer)})"
+            named = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
+            beside = [layer_of(finding)] if finding.layer and not named else []
+            if library := behind(finding):
+                beside.append(library)
+            line += f" ({', '.join(beside)})" if beside else ""
             lines.append(line)
     for error in report.errors:
         word = "internal error" if error.internal else "error"

@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
-from convlint.reporters.words import advice, coverage, gravest_first, lost, partly_read
+from convlint.reporters.words import coverage, gravest_first, partly_read, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
@@ -42,17 +42,8 @@ def summary(report: Report) -> str:
 
 
 def _finding(command: str, finding: Finding, several_targets: bool) -> str:
-    lines = [clean(finding.message)]
-    if finding.layer is not None:
-        lines[0] = f"{clean(finding.layer)}: {lines[0]}"
-    if several_targets and finding.gpu is not None:
-        lines[0] += f" on {clean(finding.gpu)}"
-    if price := lost(finding):
-        lines.append(f"Lost: {price}")
-    if finding.fix is not None:
-        lines.append(f"Fix: {advice(finding.fix)}")
     title = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
-    return _command(command, finding.location, title, "\n".join(lines))
+    return _command(command, finding.location, title, said(finding, several_targets))
 
 
 def _error(error: InputError, kind: str) -> str:

@@ -20,12 +20,19 @@ _INKS = tuple(f"\x1b[{code}m" for code in sorted(INK_CODES))
 _INK = re.compile(f"({'|'.join(map(re.escape, _INKS))})")
 
 
-def harmless(text: str, *, inks: bool = False, annotations: bool = False, starts_line: bool = True) -> str:
+def harmless(
+    text: str, *, inks: bool = False, annotations: bool = False, returns: bool = False, starts_line: bool = True
+) -> str:
     """The text with nothing in it that a log or a terminal would obey; what is harmless already stays as it is.
 
     `inks` lets the colours of `ink` through, `annotations` the workflow commands of the github format, whose payload
-    it has escaped. `starts_line` says whether the text begins a line or goes on with one.
+    it has escaped, `returns` carriage returns before line feeds. `starts_line` says whether the text begins a line or
+    goes on with one.
     """
+    if returns and "\r\n" in text:
+        parts = text.split("\r\n")
+        first = harmless(parts[0], inks=inks, annotations=annotations, starts_line=starts_line)
+        return "\r\n".join([first, *(harmless(part, inks=inks, annotations=annotations) for part in parts[1:])])
     if not _steers_nothing(text, inks):
         text = "\n".join(line if line.isprintable() else _line(line, inks) for line in text.split("\n"))
     if "##" in text:

@@ -22,6 +22,8 @@ _CODES: Mapping[str, str] = {
     "label": "36",
     "fix": "32",
     "lost": "33",
+    "added": "32",
+    "removed": "31",
 }
 INK_CODES = frozenset((*_CODES.values(), "0"))  # all that a painter writes
 GRADE_INKS: Mapping[str, str] = {"A": "good", "B": "good", "C": "fair", "D": "fair", "F": "poor"}

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.layer import PASSES, ConvLayer
-from convlint.report import Finding, Fix, LayerReport, LayerTimes, Report, Scalar, Skipped, Suppressed, Total
+from convlint.report import (
+    Finding,
+    Fix,
+    LayerReport,
+    LayerTimes,
+    NetworkReport,
+    Report,
+    Scalar,
+    Skipped,
+    Suppressed,
+    Total,
+)
 from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
@@ -36,6 +47,7 @@ def render(report: Report, style: Style) -> str:
             **_total(report.total),
         },
         "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total)} for total in report.totals],
+        "networks": [_network(network) for network in report.networks],
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
         "skipped": [_skipped(skip) for skip in report.skipped],
@@ -64,6 +76,23 @@ def _total(total: Total | None) -> dict[str, Any]:
     }
 
 
+def _network(network: NetworkReport) -> dict[str, Any]:
+    return {
+        "path": clean_path(network.path),
+        "gpu": clean(network.gpu),
+        "mode": network.mode,
+        "batch": network.batch,
+        "parameters": network.parameters,
+        "flops": network.flops,
+        "memory_bytes": None if network.memory_needs else {**network.memory, "total": sum(network.memory.values())},
+        "memory_needs": [clean(need) for need in network.memory_needs],
+        "capacity_bytes": network.capacity_bytes,
+        "largest_batch": network.largest_batch,
+        "host_us": number(network.host_us),
+        "gpu_us": number(network.gpu_us),
+    }
+
+
 def _layer(entry: LayerReport) -> dict[str, Any]:
     layer = entry.layer
     at = layer.locate()
@@ -72,6 +101,8 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
         "path": clean_path(layer.path),
         "line": at.line,
         "column": at.column,
+        "library": clean_path(at.library) or None,
+        "model": clean(at.model) or None,
         "op": layer.op,
     }
     for key in _SIZES:
@@ -119,6 +150,7 @@ def _pass(estimate: Any) -> dict[str, Any]:
         "waves": number(estimate.waves),
         "tile_efficiency": number(estimate.tile_efficiency, 4),
         "wave_efficiency": number(estimate.wave_efficiency, 4),
+        "workspace_bytes": estimate.workspace_bytes,
         "time_us": number(estimate.time_us),
         "tflops": number(estimate.tflops),
         "bound_by": estimate.bound_by,
@@ -140,6 +172,8 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "column": at.column,
         "end_line": at.end_line,
         "end_column": at.end_column,
+        "library": clean_path(at.library) or None,
+        "model": clean(at.model) or None,
         "gpu": None if finding.gpu is None else clean(finding.gpu),
         "advised": finding.advised,
         "lost_us": number(finding.lost_us),
@@ -158,12 +192,19 @@ def _fix(fix: Fix) -> dict[str, Any]:
     return {
         "describe": clean(fix.describe),
         "safety": fix.safety,
-        "set": _settings(fix.set),
+        "set": settings_object(fix.set),
+        "by_layer": [settings_object(changes) for changes in fix.by_layer] if len(fix.by_layer) > 1 else [],
         "time_change_us": number(fix.time_change_us),
+        "code_edits": [
+            {"path": clean_path(edit.path), "start": edit.start, "end": edit.end, "new": edit.new}
+            for edit in fix.code_edits
+        ],
+        "no_edit": clean(fix.no_edit) or None,
     }
 
 
-def _settings(values: Mapping[str, Scalar]) -> dict[str, Any]:
+def settings_object(values: Mapping[str, Scalar]) -> dict[str, Any]:
+    """What a fix sets, by field."""
     settings: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, str):

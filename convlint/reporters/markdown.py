@@ -10,8 +10,10 @@ from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import (
     advice,
+    behind,
     coverage,
     gravest_first,
+    layer_of,
     lost,
     partly_read,
     place,
@@ -94,12 +96,13 @@ def _written(text: str, unicode: bool) -> str:
 def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     at = finding.location
     mark = f"{_MARKS[finding.severity]} " if unicode else ""
-    layer = f"{code(finding.layer)} " if finding.layer is not None else ""
+    layer = f"{code(layer_of(finding))} " if finding.layer is not None else ""
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
+    library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
     fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
     where = code(place(at.path, at.line, at.column))
-    message = f"{layer}{prose(finding.message)}{gpu}{fix}"
+    message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}"
     return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(lost(finding))} |"
 
 

@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from convlint.files.safe import clean, clean_path
+from convlint.files.safe import clean, clean_path, is_exact
 from convlint.model.location import Location
-from convlint.report import Report, Severity
+from convlint.report import Finding, Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import DOCUMENT_URLS, advice, lost
+from convlint.reporters.words import DOCUMENT_URLS, said
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}
+_LONGEST_SUGGESTION = 4096  # characters that a suggestion replaces
 
 
 def render(report: Report, style: Style) -> str:
@@ -24,26 +25,53 @@ def render(report: Report, style: Style) -> str:
         message = clean(error.message)
         diagnostics.append({"message": message, "location": _location(at, report), "severity": "ERROR"})
     for finding in report.findings:
-        layer = f"{clean(finding.layer)}: " if finding.layer is not None else ""
-        gpu = f" on {clean(finding.gpu)}" if several and finding.gpu is not None else ""
-        lines = [f"{layer}{clean(finding.message)}{gpu}"]
-        if price := lost(finding):
-            lines.append(f"Lost: {price}")
-        if finding.fix is not None:
-            lines.append(f"Fix: {advice(finding.fix)}")
         code = {"value": f"{clean(finding.rule.code)} {clean(finding.rule.name)}"}
         if url := DOCUMENT_URLS.get(finding.rule.source.document):
             code["url"] = url
-        diagnostics.append(
-            {
-                "message": "\n".join(lines),
-                "location": _location(finding.location, report),
-                "severity": _SEVERITIES[finding.severity],
-                "code": code,
-            }
-        )
+        diagnostic: dict[str, Any] = {
+            "message": said(finding, several),
+            "location": _location(finding.location, report),
+            "severity": _SEVERITIES[finding.severity],
+            "code": code,
+        }
+        if (suggestion := _suggestion(finding, report)) is not None:
+            diagnostic["suggestions"] = [suggestion]
+        diagnostics.append(diagnostic)
     document = {"source": {"name": "convlint"}, "diagnostics": diagnostics}
     return json.dumps(document, ensure_ascii=not style.unicode) + "\n"
+
+
+def _suggestion(finding: Finding, report: Report) -> dict[str, Any] | None:
+    """The lines of a finding as its fix has them; None where the fix changes other lines too, or is no one's to see.
+
+    Several suggestions of a diagnostic are alternatives, so that one has to be the whole fix. It is of whole lines:
+    of columns, reviewdog takes no notice on some forges, and would put a single number in the place of a line.
+    """
+    at, edits = finding.location, () if finding.fix is None else finding.fix.edits
+    if not edits or at.line is None:
+        return None
+    lines, end = report.sources.get(at.path, ()), at.end_line or at.line
+    first, last = min(edit.line for edit in edits), max(edit.end_line for edit in edits)
+    if any(edit.path != at.path for edit in edits) or not at.line <= first <= last <= min(end, len(lines)):
+        return None
+    if sum(map(len, lines[first - 1 : last])) > _LONGEST_SUGGESTION:  # a file may be one line, of many findings
+        return None
+    parts, done = [], (first, 1)
+    for edit in sorted(edits, key=lambda edit: (edit.line, edit.column)):
+        parts += [_between(lines, done, (edit.line, edit.column)), edit.text.replace("\r\n", "\n")]
+        done = edit.end_line, edit.end_column
+    text = "".join(parts) + lines[last - 1][done[1] - 1 :]
+    if not is_exact(text):
+        return None
+    return {"range": {"start": {"line": first}, "end": {"line": last}}, "text": text}
+
+
+def _between(lines: tuple[str, ...], start: tuple[int, int], end: tuple[int, int]) -> str:
+    """The text from one line and column to another."""
+    if start[0] == end[0]:
+        return lines[start[0] - 1][start[1] - 1 : end[1] - 1]
+    inner = lines[start[0] : end[0] - 1]
+    return "\n".join([lines[start[0] - 1][start[1] - 1 :], *inner, lines[end[0] - 1][: end[1] - 1]])
 
 
 def _location(at: Location, report: Report) -> dict[str, Any]:
@@ -69,4 +97,4 @@ def _position(line: int, column: int | None, lines: tuple[str, ...]) -> dict[str
     return position
 
 
-REPORTER = Reporter(render=render)
+REPORTER = Reporter(render=render, edits=True)

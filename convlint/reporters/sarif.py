@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 from convlint.files.safe import clean, clean_path, number
-from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Suppressed
+from convlint.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, lost, origin, plural
+from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, origin, plural, said
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+HOME = "https://github.com/convlint/convlint"
 MOST_RESULTS = 25_000  # GitHub refuses a run with more
 _LONGEST_DESCRIPTION = 1024  # GitHub cuts short and full descriptions there
 _LONGEST_NAME = 255
@@ -40,6 +41,7 @@ def render(report: Report, style: Style) -> str:
             "driver": {
                 "name": "convlint",
                 "version": report.version,
+                "informationUri": HOME,
                 "rules": [_rule(rule) for rule in rules],
             }
         },
@@ -112,21 +114,40 @@ def _result(finding: Finding, entry: Suppressed | None, rule_index: int, several
             "paysWith": [clean(code) for code in finding.pays_with],
         },
     }
+    if entry is None and finding.fix is not None and finding.fix.edits:
+        result["fixes"] = [_fix(finding.fix)]
     if entry is not None:
         result["suppressions"] = [{"kind": _KINDS[entry.by], "justification": clean(entry.reason)}]
     return result
 
 
+def _fix(fix: Fix) -> dict[str, Any]:
+    """The edits, file by file."""
+    changes: dict[str, list[dict[str, Any]]] = {}
+    for edit in fix.edits:
+        region = {
+            "startLine": edit.line,
+            "startColumn": edit.column,
+            "endLine": edit.end_line,
+            "endColumn": edit.end_column,
+        }
+        replacement: dict[str, Any] = {"deletedRegion": region}
+        if edit.text:
+            replacement["insertedContent"] = {"text": edit.text}
+        changes.setdefault(edit.path, []).append(replacement)
+    return {
+        "description": {"text": advice(fix)},
+        "artifactChanges": [
+            {"artifactLocation": _artifact(path), "replacements": replacements}
+            for path, replacements in changes.items()
+        ],
+        "properties": {"safety": fix.edits_safety},
+    }
+
+
 def _message(finding: Finding, several_targets: bool) -> str:
-    """What is wrong, what it costs and what to change, one line each; `](` would be read as a link."""
-    layer = f"{clean(finding.layer)}: " if finding.layer else ""
-    gpu = f" on {clean(finding.gpu)}" if several_targets and finding.gpu is not None else ""
-    lines = [f"{layer}{clean(finding.message)}{gpu}"]
-    if price := lost(finding):
-        lines.append(f"Lost: {price}")
-    if finding.fix is not None:
-        lines.append(f"Fix: {advice(finding.fix)}")
-    return "\n".join(lines).replace("](", "] (")
+    """What is said of it; `](` would be read as a link."""
+    return said(finding, several_targets).replace("](", "] (")
 
 
 def _physical(finding: Finding) -> dict[str, Any]:
@@ -160,4 +181,4 @@ def _notification(error: InputError) -> dict[str, Any]:
     return {"level": "error", "message": {"text": message}, "locations": [{"physicalLocation": physical}]}
 
 
-REPORTER = Reporter(render=render)
+REPORTER = Reporter(render=render, edits=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
+from convlint.reporters.machine import basis_notes, host_notes
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import basis_notes, costs_nothing, duration, plural, verdicts
+from convlint.reporters.words import costs_nothing, duration, plural, verdicts
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
@@ -19,6 +20,7 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
         *_verdicts(report, paint, glyphs, width),
         *_basis(report, glyphs, width),
         *_free(report),
+        *_fixable(report),
         *_not_checked(report, glyphs, width),
         *_suppressed(report),
     ]
@@ -33,6 +35,15 @@ def _free(report: Report) -> list[str]:
     if not free:
         return []
     return [f"  not shown: {plural(free, 'info')} on what costs nothing here (--output concise has all)"]
+
+
+def _fixable(report: Report) -> list[str]:
+    """How many findings --fix would mend."""
+    now, unsafe = report.fixable, report.fixable_unsafe
+    if now:
+        more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
+        return [f"  [*] {now} fixable with --fix{more}"]
+    return [f"  [*] {unsafe} fixable with --fix --unsafe-fixes"] if unsafe else []
 
 
 def coverage_ink(report: Report) -> str:
@@ -107,7 +118,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     lines = []
-    for note in basis_notes(report):
+    for note in (*host_notes(report), *basis_notes(report)):
         first, *rest = wrap(_shown(note, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines

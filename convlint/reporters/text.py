@@ -7,9 +7,21 @@ from convlint.report import Finding, InputError, LayerReport, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
+from convlint.reporters.shape import shape
 from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
-from convlint.reporters.words import advice, costs_nothing, coverage, duration, lost, origin, partly_read, place, shape
+from convlint.reporters.words import (
+    advice,
+    behind,
+    costs_nothing,
+    coverage,
+    duration,
+    layer_of,
+    lost,
+    origin,
+    partly_read,
+    place,
+)
 
 _GUTTER = 5  # columns of the line number
 _INDENT = " " * (_GUTTER + 1)
@@ -56,7 +68,7 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
         if costs_nothing(finding):
             continue
         gpu = finding.gpu if several and finding.layer is not None else None
-        groups.setdefault((finding.location.path, finding.layer, gpu), []).append(finding)
+        groups.setdefault((finding.location.model, finding.location.path, finding.layer, gpu), []).append(finding)
     return groups
 
 
@@ -73,9 +85,9 @@ class _Page:
         self._report = report
         self._several = len(report.targets) > 1
         self._explained: set[str] = set()
-        self._layers: dict[tuple[str, str], LayerReport | None] = {}
+        self._layers: dict[tuple[str, str, str], LayerReport | None] = {}
         for entry in report.layers:
-            key = (entry.layer.path, entry.layer.name)
+            key = (entry.layer.model, entry.layer.path, entry.layer.name)
             self._layers[key] = None if key in self._layers else entry  # which of two is meant is not known
 
     def written(self, text: str) -> str:
@@ -103,11 +115,12 @@ class _Page:
         """One layer's heading and its findings."""
         first = findings[0]
         if first.layer is None:
-            self.heading("network", clean_path(first.location.path), "")
+            model = first.location.model
+            self.heading(f"network {clean(model)}".rstrip(), clean_path(first.location.path), "")
         else:
-            entry = self._layers.get((first.location.path, first.layer))
+            entry = self._layers.get((first.location.model, first.location.path, first.layer))
             details = "" if entry is None else shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
-            self.heading(clean(first.layer) or "(no name)", details, *self._verdict(entry, first.gpu))
+            self.heading(layer_of(first) or "(no name)", details, *self._verdict(entry, first.gpu))
         before = None
         for finding in findings:
             self._finding(finding, shown=finding.location == before)
@@ -130,6 +143,8 @@ class _Page:
         self._title(finding.severity, f"{clean(rule.code)} {clean(rule.name)}:", clean(finding.message) + gpu)
         if not shown:
             self._place(at.path, at.line, at.column, at.end_line, at.end_column)
+        if library := behind(finding):
+            self._note("library", "label", library)
         if finding.layers and ", ".join(finding.layers) not in finding.message:
             names = [clean(name) for name in finding.layers[:_NAMES]]
             more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
@@ -138,6 +153,8 @@ class _Page:
             self._note("lost", "lost", price)
         if finding.fix is not None:
             self._note("fix", "fix", advice(finding.fix))
+            if finding.fix.no_edit and not at.library:
+                self._note("code", "label", clean(finding.fix.no_edit))
         if rule.code not in self._explained:
             self._explained.add(rule.code)
             if rule.rationale:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from convlint.files.safe import clean, clean_path
-from convlint.model.layer import ConvLayer, Mode
+from convlint.model.layer import Mode
 from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
 
 DOCUMENTS: Mapping[str, str] = {
@@ -16,6 +16,8 @@ DOCUMENTS: Mapping[str, str] = {
     "pytorch-tuning-guide": "PyTorch Performance Tuning Guide",
     "field-report": "Field report",
     "cost-model": "convlint's cost model",
+    "gpu-table": "convlint's table of GPUs",
+    "framework-table": "convlint's table of frameworks",
 }
 DOCUMENT_URLS: Mapping[str, str] = {
     "convolutional-layers-guide": "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html",
@@ -37,25 +39,6 @@ _NOTHING = "nothing"
 def plural(count: int, noun: str) -> str:
     """`1 layer`, `2 layers`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
-
-
-def basis_notes(report: Report) -> list[str]:
-    """For each target on which some times do not rest on timings of its generation: what they rest on, and how many."""
-    notes = []
-    for gpu in report.targets:
-        bases = [estimate.basis for entry in report.layers if (estimate := entry.estimates.get(gpu)) is not None]
-        parts = [
-            f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
-            for basis, text in _BASES.items()
-            if basis in bases
-        ]
-        if parts:
-            where = f" on {gpu}" if len(report.targets) > 1 else ""
-            notes.append(f"times{where}: {', '.join(parts)}")
-    return notes
 
 
 def coverage(report: Report) -> str:
@@ -84,7 +67,8 @@ def _lacks_size(skip: Skipped) -> bool:
 
 def partly_read(report: Report) -> frozenset[str]:
     """The inputs of which layers were read, whatever else is wrong with them."""
-    return frozenset(entry.layer.path for entry in report.layers)
+    reached = (network.path for network in report.networks if network.parameters)
+    return frozenset((*(entry.layer.path for entry in report.layers), *reached))
 
 
 def totals(report: Report) -> tuple[Total, ...]:
@@ -148,6 +132,19 @@ def duration(time_us: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
 
 
+def layer_of(finding: Finding) -> str:
+    """The layer, and of a model of the config its name: `stem of segnet`; empty where it is about no layer alone."""
+    if finding.layer is None:
+        return ""
+    model = finding.location.model
+    return f"{clean(finding.layer)} of {clean(model)}" if model else clean(finding.layer)
+
+
+def behind(finding: Finding) -> str:
+    """The line of a library that builds the layer, where the finding points at the user's own; else empty."""
+    return clean_path(finding.location.library) if finding.layer is not None else ""
+
+
 def lost(finding: Finding) -> str:
     """`210 us, 2.3 % of the convolutions, only together with CL401`; what capacity costs; empty where neither is known.
 
@@ -158,6 +155,20 @@ def lost(finding: Finding) -> str:
         capacity = f"{duration(finding.lost_capacity_us)} paid for capacity that it does not use"
         parts = [f"no time, but {capacity}"] if parts == [_NOTHING] else [*filter(None, parts), capacity]
     return "; ".join(parts)
+
+
+def said(finding: Finding, several_targets: bool) -> str:
+    """What is wrong, the library's line behind it, what it costs and what to change, one line each."""
+    layer = f"{layer_of(finding)}: " if finding.layer is not None else ""
+    gpu = f" on {clean(finding.gpu)}" if several_targets and finding.gpu is not None else ""
+    lines = [f"{layer}{clean(finding.message)}{gpu}"]
+    if library := behind(finding):
+        lines.append(f"Library: {library}")
+    if price := lost(finding):
+        lines.append(f"Lost: {price}")
+    if finding.fix is not None:
+        lines.append(f"Fix: {advice(finding.fix)}")
+    return "\n".join(lines)
 
 
 def _share(finding: Finding, lost_us: float) -> str:
@@ -219,32 +230,3 @@ def place(path: str, line: int | None, column: int | None) -> str:
 def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:
     """The findings by severity, and within one severity in the report's order."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
-
-
-def shape(layer: ConvLayer, times: str, arrow: str) -> str:
-    """What a layer is, in one line: `conv 7×7 stride 2, 3→64 channels, 224×224, fp16 NHWC`; unknown sizes are `?`."""
-    taps = times.join(map(_known, (layer.T, layer.R, layer.S)[-layer.dims :]))
-    size = times.join(map(_known, (layer.D, layer.H, layer.W)[-layer.dims :]))
-    words = f"{'transposed conv' if layer.op == 'conv_transpose' else 'conv'} {taps}"
-    strides = (layer.StrideD, layer.U, layer.V)[-layer.dims :]
-    dilations = (layer.DilD, layer.DilH, layer.DilW)[-layer.dims :]
-    for word, values in (("stride", strides), ("dilation", dilations)):
-        if any(value != 1 for value in values):
-            words += f" {word} {values[0] if len(set(values)) == 1 else times.join(map(str, values))}"
-    parts = [words, f"{_known(layer.C)}{arrow}{_known(layer.K)} channels"]
-    if layer.groups > 1:
-        parts.append("depthwise" if layer.depthwise else f"{layer.groups} groups")
-    parts.append(size)
-    kind = [] if layer.dtype is None else [layer.dtype.value]
-    if layer.layout != "auto":
-        kind.append(_AXES.get(layer.dims, {}).get(layer.layout, layer.layout))
-    if kind:
-        parts.append(" ".join(kind))
-    return ", ".join(parts)
-
-
-_AXES = {1: {"NCHW": "NCW", "NHWC": "NWC"}, 3: {"NCHW": "NCDHW", "NHWC": "NDHWC"}}  # layouts by dimensions
-
-
-def _known(size: int | None) -> str:
-    return "?" if size is None else str(size)

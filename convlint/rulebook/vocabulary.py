@@ -29,12 +29,13 @@ SUPPRESSION: Mapping[str, Type] = {
 }
 
 _RUNTIME = tuple(name for name in VOCABULARY if name.startswith("runtime."))
-_OTHER_PLACES = ("dtype", "layout", "bias", "name", "input", "layer", "target", "mode", "runtime")
+_OTHER_PLACES = ("dtype", "layout", "bias", "copies_input", "name", "input", "layer", "target", "mode", "runtime")
 PLACES: tuple[str, ...] = (*SIZES, *_OTHER_PLACES, *_RUNTIME)
 SETTABLE: Mapping[str, Type] = {
     **dict.fromkeys(SIZES, "number"),
     "dtype": "text",
     "layout": "text",
     "bias": "truth",
+    "copies_input": "truth",
     **{name: VOCABULARY[name] for name in _RUNTIME if VOCABULARY[name] != "version"},
 }

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError
 from convlint.estimate import PassEstimate, compute_dtype, estimate_pass
+from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import PASSES, ConvLayer, Mode, Pass, with_output
 from convlint.model.runtime import Runtime
@@ -202,14 +203,15 @@ def series(
         except (InputFault, UsageError) as error:
             points.append(Point(x=value, layer=None, estimate=None, reason=str(error)))
             continue
-        estimate = estimate_pass(layer, which, gpu, runtime)
+        lack = lack_of(runtime, layer.dtype, "inference" if which == "fprop" else "training", gpu)
+        estimate = None if lack is not None else estimate_pass(layer, which, gpu, runtime)
         points.append(
             Point(
                 x=value,
                 layer=layer,
                 estimate=estimate,
                 peak_flops=peak_flops(layer, gpu, runtime),
-                reason="" if estimate is not None else unknown_time(layer, gpu),
+                reason="" if estimate is not None else lack.says if lack is not None else unknown_time(layer, gpu),
             )
         )
     return Series(label=label, gpu=name, which=which, points=tuple(points), marks=marks)

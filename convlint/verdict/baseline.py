@@ -36,7 +36,11 @@ class Entry(Struct, frozen=True, kw_only=True):
     def of(finding: Finding) -> Iterator[Entry]:
         """The entries of a finding: one for each of its layers."""
         layers: Iterable[tuple[str, str | None]] = zip(finding.fingerprints, finding.layers, strict=True)
+        said: set[str] = set()  # layers at which nothing was found change with those at which it was
         for fingerprint, layer in layers if finding.layers else [(finding.fingerprint, finding.layer)]:
+            if fingerprint in said:
+                continue
+            said.add(fingerprint)
             yield Entry(
                 fingerprint=fingerprint,
                 code=clean(finding.rule.code),

@@ -1,8 +1,10 @@
-"""Comments of a spec that silence rules: `# convlint: ignore[CL102] -- reason`, found and taken apart."""
+"""Comments of a spec or a module that silence rules: `# convlint: ignore[CL102] -- reason`, found and taken apart."""
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections.abc import Sequence
 from datetime import date
 from itertools import islice
@@ -50,18 +52,19 @@ class Comment(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-def find_comments(text: str) -> tuple[Comment, ...]:
-    """All such comments in YAML text that was parsed before; next to no work where there are none."""
+def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
+    """All such comments in YAML text, or Python's, that was parsed before; next to no work where there are none."""
     if MARKER not in text:
         return ()
     found = []
-    for number, line in enumerate(LINE_BREAK.split(text), 1):
+    for number, line in enumerate(text.split("\n") if python else LINE_BREAK.split(text), 1):
         match = _COMMENT.search(line) if MARKER in line else None
         if match is not None:
             found.append((number, match))
     if not found:
         return ()
-    held = _in_scalars(text, [(number, match.start() + 1) for number, match in found])
+    places = [(number, match.start() + 1) for number, match in found]
+    held = _in_strings(text, places) if python else _in_scalars(text, places)
     comments: list[Comment] = []
     named = 0
     for line, match in found:
@@ -102,6 +105,19 @@ def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, 
                 break
     except yaml.YAMLError:
         pass  # reported by the reader; what comes before the defect is right
+    return held
+
+
+def _in_strings(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those places (line, column) of Python code at which no comment begins."""
+    held = set(places)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                line, column = token.start
+                held -= {place for place in held if place[0] == line and place[1] > column}
+    except (tokenize.TokenError, SyntaxError):
+        pass  # what comes before the defect is right
     return held
 
 

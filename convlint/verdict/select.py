@@ -113,5 +113,5 @@ def verdict(report: Report, *, failing: bool) -> int:
 
 
 def incomplete(errors: Iterable[InputError]) -> int:
-    """4 for a defect of convlint, 3 where anything else could not be read or resolved, 0 for no error."""
-    return max((4 if error.internal else 3 for error in errors), default=0)
+    """4 for a defect of convlint, 3 where anything could not be read or resolved, 2 for wrong entries alone, 0."""
+    return max((4 if error.internal else 2 if error.asked_wrong else 3 for error in errors), default=0)

@@ -10,8 +10,9 @@ from convlint.model.network import Network
 from convlint.report import Finding, Skipped, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Known
+from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import Exemption
-from convlint.verdict.suppress import Comments, judge_mentions
+from convlint.verdict.suppress import Comments
 
 
 class Silencing(Struct, frozen=True, kw_only=True):

@@ -1,76 +1,55 @@
-"""What a spec's comments silence, and what is wrong with the comments themselves (rules of scope `suppression`)."""
+"""What the comments of a spec, and of modules, silence; which of them can be read, and are used."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
-from types import SimpleNamespace
-from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from convlint.errors import RuleError, UsageError
+from convlint.errors import UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, Skipped
+from convlint.report import Finding, Skipped
 from convlint.rulebook.book import Rulebook
-from convlint.rulebook.expr import ExprError
-from convlint.rulebook.rule import Rule
 from convlint.verdict.comments import Comment, RuleKey, find_comments
+from convlint.verdict.mentions import Mention
 from convlint.verdict.select import matching
 
 
-class Mention(Struct, frozen=True, kw_only=True):
-    """One rule that a comment or the config names to be silenced, as rules of scope `suppression` judge it."""
-
-    text: str  # what the user wrote
-    location: Location
-    layer: str | None = None
-    rule: str = ""
-    reason: str = ""
-    problem: str = ""
-    used: bool = True
-    expires: date | None = None
-    expired: bool = False
-
-    def values(self) -> dict[str, Any]:
-        """The names that such a rule may read."""
-        expires = "" if self.expires is None else self.expires.isoformat()
-        return {
-            "suppression": SimpleNamespace(
-                text=self.text, rule=self.rule, reason=self.reason, problem=self.problem, known=not self.problem,
-                used=self.used, expires=expires, expired=self.expired,
-            )
-        }  # fmt: skip
-
-
 class Comments:
-    """The comments of one spec: what they silence, and what becomes of each rule that they name."""
+    """The comments of one spec, or of the modules that build a network: what they silence, and what becomes of each.
+
+    Of a module only those count that stand at a layer, or are for the whole file. Whether such a one is used is never
+    said: other networks may be built at the same line.
+    """
 
     def __init__(self, network: Network, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
         """`codes` are the rules that count."""
-        found = find_comments("\n".join(network.source_lines)) if network.source_lines else ()
-        self._sheet = _Sheet(network, rulebook, codes, today)
-        self._entries = [entry for comment in found for entry in self._sheet.entries(comment)]
-        self._index = _Index(self._entries, self._sheet)
+        self._sheets = []
+        texts = {network.path: network.source_lines or (), **network.code_lines}
+        for path, lines in texts.items():
+            found = find_comments("\n".join(lines), python=path in network.code_lines) if lines else ()
+            if found:
+                layers = [layer for layer in network.layers if layer.path == path or path == network.path]
+                sheet = _Sheet(path, lines, layers, rulebook, codes, today, is_spec=path == network.path)
+                sheet.read(found)
+                self._sheets.append(sheet)
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return any(sheet.all for sheet in self._sheets)
 
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
-        applying = self._index.applying(finding) if self._entries else []
+        applying = [entry for sheet in self._sheets for entry in sheet.index.applying(finding)]
         for entry in applying:
             entry.used = True
         return applying[0].comment.reason if applying else None
 
     def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
         """Every rule that a comment names, once all findings have been asked about."""
-        skips = {(skip.code, skip.layer) for skip in skipped} if self._entries else set()
-        return [self._sheet.mention(entry, skips) for entry in self._entries]
+        skips = {(skip.code, skip.layer) for skip in skipped} if self else set()
+        return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
 
 
 class _Entry:
@@ -85,7 +64,7 @@ class _Index:
     """Entries by what they can apply to, so that a thousand comments on ten thousand layers take no time."""
 
     def __init__(self, entries: Iterable[_Entry], sheet: _Sheet) -> None:
-        self._path = sheet.path
+        self._path, self._is_spec = sheet.path, sheet.is_spec
         self._of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
         self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
         self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
@@ -102,6 +81,8 @@ class _Index:
     def applying(self, finding: Finding) -> list[_Entry]:
         """Those for the file, for the layer, and for the line that it points at."""
         code, at = finding.rule.code, finding.location
+        if not self._is_spec and at.path != self._path:
+            return []
         found = [*self._of_file.get(code, ())]
         if finding.layer is not None:
             found += self._of_layer.get((code, finding.layer), ())
@@ -111,20 +92,32 @@ class _Index:
 
 
 class _Sheet:
-    """One spec: which lines are whose, and which comment applies to what."""
+    """One spec or module: which lines are whose, and which comment applies to what."""
 
-    def __init__(self, network: Network, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
-        self.path, self.rulebook, self.codes, self.today = network.path, rulebook, set(codes), today
-        self.lines = network.source_lines or ()
+    def __init__(
+        self, path: str, lines: Sequence[str], layers: Iterable[ConvLayer], rulebook: Rulebook, codes: Collection[str],
+        today: date, *, is_spec: bool,
+    ) -> None:  # fmt: skip
+        self.path, self.rulebook, self.codes, self.today = path, rulebook, set(codes), today
+        self.lines, self.is_spec = lines, is_spec
         self.starting: defaultdict[int, set[str]] = defaultdict(set)  # first line -> layers
         self.standing: defaultdict[int, set[str]] = defaultdict(set)  # any line -> layers
-        for layer in network.layers if self.lines else ():
+        for layer in layers:
             first, last = self._extent(layer)
             self.starting[first].add(layer.name)
-            for line in range(first, last + 1):
+            for line in range(first, min(last, len(lines)) + 1):
                 self.standing[line].add(layer.name)
         self.keys: dict[str, tuple[set[str], str]] = {}
         self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
+        self.all: list[_Entry] = []
+        self.index = _Index((), self)
+
+    def read(self, comments: Iterable[Comment]) -> None:
+        """Takes in what the file's comments say."""
+        for comment in comments:
+            if self.is_spec or comment.whole_file or self._layers_at(comment):
+                self.all += self.entries(comment)
+        self.index = _Index(self.all, self)
 
     def entries(self, comment: Comment) -> Iterator[_Entry]:
         """The rules that a comment names; one without a rule where it cannot be read."""
@@ -164,7 +157,7 @@ class _Sheet:
             layer=next(iter(entry.layers)) if len(entry.layers) == 1 else None,
             reason=comment.reason,
             problem=entry.problem,
-            used=entry.used or unsure,
+            used=entry.used or unsure or not self.is_spec,
             expires=comment.expires,
             expired=entry.expired,
         )
@@ -197,39 +190,3 @@ class _Sheet:
 
     def _line(self, number: int) -> str:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
-
-
-def judge_mentions(mentions: Sequence[Mention], rulebook: Rulebook) -> list[Finding]:
-    """What the rules of scope `suppression` find in `mentions`. Raises RuleError where one cannot be evaluated."""
-    rules = [rule for rule in rulebook.rules if rule.scope == "suppression"]
-    ordinals: Counter[tuple[str, str, str, str]] = Counter()
-    findings = []
-    for mention in mentions:
-        values = mention.values()
-        for rule in rules:
-            try:
-                finding = _judge(rule, values, mention)
-            except ExprError as error:
-                raise RuleError(error.message, path=rule.path) from error
-            if finding is not None:
-                key = (rule.info.code, mention.location.path, mention.layer or "", mention.rule)
-                ordinals[key] += 1
-                findings.append(replace(finding, identity=(*key, ordinals[key])))
-    return findings
-
-
-def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | None:
-    values = dict(values)
-    right = rule.decision.evaluate(values)
-    if right is None or right:
-        return None
-    case = next((case for case in rule.cases[:-1] if case.when and case.when.evaluate(values)), rule.cases[-1])
-    fix = case.fix
-    return Finding(
-        rule=rule.info,
-        severity=case.severity,
-        message=case.message.render(values),
-        location=mention.location,
-        layer=mention.layer,
-        fix=None if fix is None else Fix(describe=fix.describe.render(values), safety=fix.safety, set={}),
-    )

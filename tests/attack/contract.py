@@ -23,6 +23,7 @@ SECONDS = 2.0 * float(
     os.environ.get("CONVLINT_ATTACK_FACTOR", "1")
 )  # of CPU above a bare run; a slow machine may need more
 MEGABYTES = 200
+RUNS = 3  # of which the least CPU time counts
 WALL_S = 60
 DOCUMENTED = frozenset({0, 1, 2, 3})
 
@@ -185,11 +186,20 @@ def report_problems(outcome: Outcome) -> list[str]:
 
 
 def hold(attack: Attack, folder: Path) -> tuple[Outcome, list[str]]:
-    """Runs an attack and says in what it breaks the contract; a run that goes far beyond it is stopped early."""
+    """Runs an attack and says in what it breaks the contract; a run that goes far beyond it is stopped early.
+
+    Of its CPU seconds, as of the bare run's, the least of three counts: a machine that is busy only adds to them.
+    """
     bare = bare_of(attack)
-    outcome = run(attack, folder, most_cpu_s=bare.cpu_s + 2 * SECONDS + attack.extra_s, most_mb=bare.mb + 3 * MEGABYTES)
-    found = breaches(attack, outcome, bare)
-    return outcome, found + attack.after(folder / "work", outcome)
+    for attempt in range(RUNS):
+        own = folder / str(attempt)
+        outcome = run(
+            attack, own, most_cpu_s=bare.cpu_s + 2 * SECONDS + attack.extra_s, most_mb=bare.mb + 3 * MEGABYTES
+        )
+        found = breaches(attack, outcome, bare)
+        if outcome.cpu_s <= bare.cpu_s + SECONDS + attack.extra_s:
+            break
+    return outcome, found + attack.after(own / "work", outcome)
 
 
 def bare_of(attack: Attack) -> Outcome:
@@ -208,7 +218,7 @@ def bare_run(kind: str, jobs: bool = False) -> Outcome:
         work = Path(folder) / "work"
         work.mkdir()
         attack = Attack(name=f"bare {kind}", bare=kind, inputs=(write_valid(kind, work),), options=options)
-        runs = [run(attack, Path(folder)) for _ in range(3)]
+        runs = [run(attack, Path(folder)) for _ in range(RUNS)]
     for outcome in runs:
         assert outcome.code in (0, 1, 3), f"the bare run on {kind} fails: {_tail(outcome)}"
         assert not report_problems(outcome), f"the bare run on {kind} fails: {_tail(outcome)}"

@@ -34,10 +34,10 @@ def outcome(kind: str, path: Path, *, checked: bool = False) -> str:
 def _model(kind: str, path: Path, checked: bool) -> str:
     options = ReadOptions(batch=4) if kind in ("onnx", "pt2", "keras") else ReadOptions()
     if checked:
-        result, errors = _check(path, options)
-        internal = [error.message for error in errors if error.internal]
+        done = _check(path, options)
+        internal = [error.message for error in done.errors if error.internal]
         assert not internal, internal
-        return "checked" if not errors else "incomplete" if result is not None else "refused"
+        return "checked" if not done.errors else "incomplete" if done.result is not None else "refused"
     reader = import_module(f"convlint.readers.{_READERS[kind]}")
     network, errors = reader.read(str(path), options)
     assert network is not None or errors, "neither a network nor an error"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.cli.options import MODES, color_of, named_inputs, one_of, presentation, split
+from convlint.cli.options import color_of, named_inputs, one_of, presentation, split
 from convlint.errors import UsageError
+from convlint.model.layer import MODES
 
 
 def test_one_of_those_allowed() -> None:

@@ -9,9 +9,9 @@ from layer_facts import facts
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
-from convlint.engine.evaluate import Evaluator, layer_identity
+from convlint.engine.evaluate import Evaluator
 from convlint.errors import RuleError
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, layer_identity
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -126,9 +126,10 @@ def test_the_first_variant_that_holds_speaks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "same"),
     [
-        ("name", "b", True), ("path", "x", True), ("node", "n", True), ("spans", {"C": (1, 1, 1, 2)}, True),
+        ("name", "b", True), ("path", "x", True), ("node", "n", True), ("library", "l.py:3", True),
+        ("model", "m", True), ("spans", {"C": (1, 1, 1, 2)}, True),
         *((name, object(), False) for name in ConvLayer.__struct_fields__
-          if name not in ("name", "path", "node", "spans")),
+          if name not in ("name", "path", "node", "library", "model", "spans")),
     ],
 )  # fmt: skip
 def test_layers_are_equal_but_for_where_they_stand(field: str, value: object, same: bool) -> None:

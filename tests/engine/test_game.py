@@ -218,7 +218,7 @@ def test_more_than_eight_are_cut_to_those_that_save_most_alone() -> None:
 
 
 def test_what_a_fix_brings_to_light_joins() -> None:
-    shows = {"A": Check([flaw("B", {"B": 1})], frozenset({"B"}))}
+    shows = {"A": Check([flaw("B", {"B": 1})], frozenset({("B", "")}))}
     outcome = settled([A], {"A": 90, "B": 95, "A B": 60}, shows)
     assert outcome.changes == {"A": 1, "B": 1}
     assert outcome.stakes == (Stake(-10.0, True, 22.5, ("B",)),)
@@ -228,13 +228,13 @@ def test_what_a_fix_brings_to_light_joins() -> None:
 
 
 def test_what_comes_to_light_and_pays_nothing_is_not_told() -> None:
-    outcome = settled([A], {"A": 90, "A B": 90}, {"A": Check([flaw("B", {"B": 1})], frozenset({"B"}))})
+    outcome = settled([A], {"A": 90, "A B": 90}, {"A": Check([flaw("B", {"B": 1})], frozenset({("B", "")}))})
     assert (outcome.changes, outcome.unlocked) == ({"A": 1}, ())
 
 
 def test_it_stands_after_those_that_are_advised() -> None:
     """What came to light where all fixes were tried together needs those alone that are among the best."""
-    shows = {"A D": Check([flaw("B", {"B": 1})], frozenset({"B"}))}
+    shows = {"A D": Check([flaw("B", {"B": 1})], frozenset({("B", "")}))}
     times = {"A": 90, "D": 100, "A D": 95, "A B": 70, "A B D": 75}
     ((unlocked, _),) = settled([A, D], times, shows).unlocked
     assert (unlocked.code, unlocked.after) == ("B", ("A",))
@@ -243,7 +243,10 @@ def test_it_stands_after_those_that_are_advised() -> None:
 def test_a_chain_is_followed_for_four_rounds() -> None:
     codes = "ABCDEFGH"
     steps = [" ".join(codes[:count]) for count in range(1, len(codes))]
-    shows = {step: Check([flaw(code, {code: 1})], frozenset(code)) for step, code in zip(steps, codes[1:], strict=True)}
+    shows = {
+        step: Check([flaw(code, {code: 1})], frozenset({(code, "")}))
+        for step, code in zip(steps, codes[1:], strict=True)
+    }
     outcome = settled([A], {step: 90.0 - 5 * count for count, step in enumerate(steps)}, shows)
     assert [one.code for one, _ in outcome.unlocked] == list(codes[1 : MOST_ROUNDS + 1])
     assert [one.after for one, _ in outcome.unlocked][-1] == tuple(codes[:MOST_ROUNDS])
@@ -309,7 +312,7 @@ def test_a_fix_taken_further_remains_the_flaw_that_stands(
     found: Flaw, times: dict[str, float], changes: dict[str, Scalar], describe: str
 ) -> None:
     first = player("A", {"C": 64})
-    outcome = settled([first], times, {"C=64": Check([found], frozenset({"A"}))})
+    outcome = settled([first], times, {"C=64": Check([found], frozenset({("A", "")}))})
     assert outcome.stakes == (Stake(-10.0),)
     ((further, stake),) = outcome.unlocked
     assert (further.code, further.changes, further.after) == ("A", changes, ())
@@ -346,7 +349,7 @@ def test_what_changes_something_else_is_taken_further_with_its_own_past() -> Non
     ],
 )
 def test_a_fix_that_leaves_its_flaw_standing_is_none(standing: dict[str, str], shares: dict[str, float]) -> None:
-    shows = {changes: Check((), frozenset(codes)) for changes, codes in standing.items()}
+    shows = {changes: Check((), frozenset((code, "") for code in codes)) for changes, codes in standing.items()}
     outcome = settled([A, B], {"A": 80, "B": 90, "A B": 70}, shows)
     assert outcome.changes == dict.fromkeys(shares, 1)
     assert outcome.after_us == NOW - sum(shares.values())
@@ -356,7 +359,7 @@ def test_a_fix_that_leaves_its_flaw_standing_is_none(standing: dict[str, str], s
 
 def test_what_stands_but_goes_further_is_no_failure() -> None:
     """Of C=64, which is faster, the rule still finds fault: what mends it is C=128."""
-    shows = {"C=64": Check([flaw("A", {"C": 128})], frozenset({"A"}))}
+    shows = {"C=64": Check([flaw("A", {"C": 128})], frozenset({("A", "")}))}
     outcome = settled([player("A", {"C": 64})], {"C=64": 90, "C=128": 95}, shows)
     assert (outcome.changes, outcome.after_us) == ({"C": 128}, 95)
     assert outcome.stakes == (Stake(-10.0),)

@@ -18,13 +18,14 @@ SETTINGS = (
     "framework: pytorch, framework_version: '2.1', cuda: '11.8', cudnn: '8.9', tensorrt: '8.6', compile: false, "
     "cudnn_benchmark: true, fixed_input_size: true, deterministic: false, prefer_nhwc: true, pinned_memory: true, "
     "tf_cudnn_use_autotune: true, cudnn_conv_algo_search: EXHAUSTIVE, mxnet_cudnn_autotune_default: 1, "
-    "xla_gpu_autotune_level: 4, gpu_clock: boost"
+    "xla_gpu_autotune_level: 4, gpu_clock: boost, mixed_precision: true, cuda_graphs: false, optimizer: adam"
 )
 # may stay unknown although all is given: nothing states them, or nothing bounds them
 LEFT = {
     "norm_follows", "gpu.chip", "declared_P", "declared_Q", "declared_Z", "support.cuda_last", "support.cudnn_last",
     "support.tensorrt_last", "support.framework_first", "support.framework_last", "support.framework_dropped",
-    "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old",
+    "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old", "lacking_says", "lacking_fix",
+    "lacking_instead", "lacking_mode", "network.host_ms", "network.batch_for_the_host",
 }  # fmt: skip
 PYTHON = {"number": (int, float), "text": (str,), "truth": (bool,), "version": (Version,)}
 

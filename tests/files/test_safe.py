@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.files.safe import ascii_only, clean, clean_path, number
+from convlint.files.safe import ascii_only, clean, clean_path, is_exact, number
+from convlint.reporters.harmless import harmless
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,26 @@ from convlint.files.safe import ascii_only, clean, clean_path, number
 )
 def test_clean(raw: str, shown: str) -> None:
     assert clean(raw) == shown
+
+
+@pytest.mark.parametrize("text", ["", "K: 64", "\n  K: 64", "\r\n\tK: 64,\r\n", "名 🙂\u200d", "# #[x", "## x"])
+def test_exact(text: str) -> None:
+    assert is_exact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x07", "\r", "\n\r", "\x85", "\u2028", "\u00a0", "\u202e", "\ufeff", "\ud800", "\ufdd0", "##[error]", "\x0b"],
+)
+def test_not_exact(text: str) -> None:
+    assert not is_exact(text)
+    assert not is_exact(f"K: {text}64")
+
+
+@given(st.text())
+def test_what_is_exact_reaches_its_reader(text: str) -> None:
+    written = json.dumps({"text": text}, ensure_ascii=False)
+    assert not is_exact(text) or harmless(written) == written
 
 
 @given(st.text())

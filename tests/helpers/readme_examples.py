@@ -13,7 +13,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from checkout import ROOT
 
 README = ROOT / "README.md"
@@ -67,6 +69,13 @@ def run(block: Block, folder: Path) -> str:
         shown += [f"$ {first}", *(f"> {line}".rstrip() for line in rest)]
         shown += [line.rstrip() for line in output.splitlines()]
     return "\n".join(shown) + "\n"
+
+
+def readme_yaml(title: str, words: str) -> Any:
+    """The YAML example of README that begins with that line and holds those words."""
+    texts = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (text,) = [text for text in texts if text.startswith(title) and words in text]
+    return yaml.safe_load(text)
 
 
 def workspace(folder: Path) -> None:

@@ -16,6 +16,7 @@ from convlint.report import (
     InputError,
     LayerReport,
     LayerTimes,
+    NetworkReport,
     Report,
     RuleInfo,
     Skipped,
@@ -106,7 +107,7 @@ def passes() -> dict[str, Any]:
     one = SimpleNamespace(
         gemm=Gemm(M=3211264, N=64, K=147), flops=60423143424, bytes=488000000, arithmetic_intensity=123.8,
         tile=(128, 64), split_k=1, tiles=25088, waves=116.148, tile_efficiency=1.0, wave_efficiency=0.9927,
-        time_us=406.25, tflops=148.7, bound_by="memory",
+        workspace_bytes=0, time_us=406.25, tflops=148.7, bound_by="memory",
     )  # fmt: skip
     return {"fprop": one, "wgrad": one}
 
@@ -126,6 +127,13 @@ TIMES = {
     "head": layer_times(812.5, 812.5, 400.0),
 }  # grades C, B, A and D
 ALL_TIMES = layer_times(3250.0, 2991.75, 2380.0)  # grade C
+
+
+NETWORK = NetworkReport(
+    path="nets/spec.yaml", gpu="a100", mode="training", batch=256, parameters=4704, flops=60423143424,
+    memory={"weights": 9408, "gradients": 9408, "optimizer": 0, "activations": 488000000, "workspace": 0},
+    capacity_bytes=40 * 2**30, largest_batch=22530, host_us=228.0, gpu_us=3250.0,
+)  # fmt: skip
 
 
 def span(line: int, value: str) -> tuple[int, int, int, int]:
@@ -190,6 +198,7 @@ def full_report(**changes: Any) -> Report:
         "targets": ("a100",),
         "mode": "training",
         "files": 2,
+        "networks": (NETWORK,),
         "layers": (
             layer("stem", 5, C=3, H=224, W=224, K=64, R=7, S=7, U=2, V=2, PadH=3, PadW=3, PadH_end=3, PadW_end=3),
             layer("conv2", 6, C=62, H=56, W=56, K=126, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1),

@@ -28,7 +28,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with inputs, with files that are none, and with folders that are not entered."""
     files = {
         "b.onnx": "", "a/net.keras": "", "a/deep/x.pt2": "", "spec.yaml": SPEC, "other.yaml": "name: ci\n",
-        "spec.json": '{"version": 1, "layers": []}', "package.json": '{"name": "x"}', "model.pt": "", "notes.txt": "",
+        "spec.json": '{"version": 1, "layers": [{"K": 8}]}', "package.json": '{"name": "x"}', "model.pt": "",
+        "notes.txt": "",
         ".hidden.onnx": "", ".git/g.onnx": "", ".venv/v.onnx": "", "node_modules/n.onnx": "", "__pycache__/p.onnx": "",
         "sharded/model.safetensors.index.json": "{}", "sharded/model-00001-of-00002.safetensors": "",
         "sharded/model-00002-of-00002.safetensors": "", "lone/model-00001-of-00002.safetensors": "",

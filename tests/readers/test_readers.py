@@ -74,15 +74,16 @@ def test_every_suffix_leads_to_its_format(known: Format, tmp_path: Path) -> None
 def test_what_no_reader_knows_names_all_that_are_known(tmp_path: Path) -> None:
     with Reading() as reading:
         _, (error,) = reading.read(file_input("a.txt"), ReadOptions())
-    assert f"known are {', '.join(known_suffixes())} and package.module:name" in error.message
+    assert f"known are {', '.join(known_suffixes(refused=False))} and package.module:name" in error.message
     _, (error,) = discover([str(tmp_path)])
     assert f"({', '.join(sorted(known_suffixes(refused=False)))})" in error.message
 
 
 def test_the_hook_takes_what_specs_are_written_in() -> None:
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hook, of_models = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert all(f".{'yml' if kind == 'yaml' else kind}" in SPEC.suffixes for kind in hook["types"])
     assert "--specs-only" in hook["entry"]
+    assert "--models" in of_models["entry"]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_what_rests_on_fp32_that_nobody_stated_is_info_and_saves_nothing(tmp_pat
     assert {found["severity"] for found in priced} == {"info"}
     assert not any(found["advised"] for found in priced)
     assert report["summary"]["time_after_us"] == report["summary"]["time_us"]
-    told = convlint("check", path, "--isolated", "-o", "concise", "--gpu", "v100", "--input", "64x3x56x56:fp32")
+    told = convlint("check", path, "--isolated", "-o", "concise", "--gpu", "v100", "--dtype", "fp32")
     assert re.findall(r"warning (CL106) ", told.out) == ["CL106"]
 
 

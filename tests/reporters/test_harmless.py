@@ -100,3 +100,17 @@ def test_nothing_is_left_to_obey(text: str, inks: bool, starts_line: bool) -> No
 def test_what_is_harmless_stays_as_it_is(text: str, inks: bool) -> None:
     shown = harmless(text, inks=inks)
     assert harmless(shown, inks=inks) == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("+a: 1\r\n b: 2\r\n", "+a: 1\r\n b: 2\r\n"),
+        (" a\rb\r\n", " a b\r\n"),
+        ("a\r\n::error::x\r\n", "a\r\n:_error::x\r\n"),
+        ("a\r\r\n\x1b[2Jb\r\n", "a \r\n[2Jb\r\n"),
+    ],
+)
+def test_line_breaks_of_two_characters_may_pass(raw: str, shown: str) -> None:
+    assert harmless(raw, returns=True) == shown
+    assert "\r" not in harmless(raw)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from reports import full_report, layer_times, priced, rendered, total
 
 from convlint.model.layer import ConvLayer
+from convlint.model.location import CodeEdit
 from convlint.report import LayerReport, fingerprint
 
 PLAIN = layer_times(50.0, 50.0, 49.0)
@@ -16,8 +17,8 @@ PLAIN = layer_times(50.0, 50.0, 49.0)
 def test_json_keys_are_the_contracts() -> None:
     document = json.loads(rendered("json", full_report()))
     assert list(document) == [
-        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "layers", "findings",
-        "skipped", "suppressed", "errors",
+        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks", "layers",
+        "findings", "skipped", "suppressed", "errors",
     ]  # fmt: skip
     assert document["schema_version"] == 2
     comes_to = {"grade": "C", "time_us": 3250.0, "lost_us": 258.25, "time_after_us": 2991.75}
@@ -26,9 +27,16 @@ def test_json_keys_are_the_contracts() -> None:
     }  # fmt: skip
     assert list(document["summary"])[-4:] == list(comes_to)
     assert document["totals"] == [{"gpu": "a100", "mode": "training", **comes_to}]
+    (network,) = document["networks"]
+    kinds = {"weights": 9408, "gradients": 9408, "optimizer": 0, "activations": 488000000, "workspace": 0}
+    assert network == {
+        "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", "batch": 256, "parameters": 4704,
+        "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
+        "capacity_bytes": 42949672960, "largest_batch": 22530, "host_us": 228.0, "gpu_us": 3250.0,
+    }  # fmt: skip
     assert list(document["layers"][0]) == [
-        "name", "path", "line", "column", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW",
-        "DilH", "DilW", "groups", "dtype", "layout", "estimates",
+        "name", "path", "line", "column", "library", "model", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U",
+        "V", "PadH", "PadW", "DilH", "DilW", "groups", "dtype", "layout", "estimates",
     ]  # fmt: skip
     (estimate,) = document["layers"][0]["estimates"]
     assert {key: value for key, value in estimate.items() if key != "passes"} == {
@@ -39,21 +47,24 @@ def test_json_keys_are_the_contracts() -> None:
     assert estimate["passes"]["fprop"] == {
         "gemm": {"M": 3211264, "N": 64, "K": 147, "batch": 1}, "flops": 60423143424, "bytes": 488000000,
         "arithmetic_intensity": 123.8, "tile": [128, 64], "split_k": 1, "tiles": 25088, "waves": 116.148,
-        "tile_efficiency": 1.0, "wave_efficiency": 0.9927, "time_us": 406.25, "tflops": 148.7, "bound_by": "memory",
+        "tile_efficiency": 1.0, "wave_efficiency": 0.9927, "workspace_bytes": 0,
+        "time_us": 406.25, "tflops": 148.7, "bound_by": "memory",
     }  # fmt: skip
     assert document["findings"][0] == {
         "code": "CL103", "name": "first-layer-channels", "severity": "warning",
         "message": "C=3 leaves most of each vector empty; C=4 has its own kernels", "layer": "stem",
-        "layers": [], "path": "nets/spec.yaml", "line": 5, "column": 22, "end_line": 5, "end_column": 23, "gpu": None,
+        "layers": [], "path": "nets/spec.yaml", "line": 5, "column": 22, "end_line": 5, "end_column": 23,
+        "library": None, "model": None, "gpu": None,
         "advised": True, "lost_us": 210.25, "lost_alone_us": 210.25, "lost_capacity_us": None, "lost_percent": 6.47,
         "pays_with": [],
-        "fix": {"describe": "use C=4, zero-filled", "safety": "safe", "set": {"C": 4}, "time_change_us": -210.25},
+        "fix": {"describe": "use C=4, zero-filled", "safety": "safe", "set": {"C": 4}, "by_layer": [],
+                "time_change_us": -210.25, "code_edits": [], "no_edit": None},
         "source": {"document": "convolutional-layers-guide", "section": "4.4.3 Channels In And Out"},
         "fingerprint": full_report().findings[0].fingerprint, "fingerprints": [],
     }  # fmt: skip
     keys = (
-        "code name severity message layer layers path line column end_line end_column gpu advised lost_us "
-        "lost_alone_us lost_capacity_us lost_percent pays_with fix source fingerprint fingerprints"
+        "code name severity message layer layers path line column end_line end_column library model gpu advised "
+        "lost_us lost_alone_us lost_capacity_us lost_percent pays_with fix source fingerprint fingerprints"
     )
     assert [list(finding) for finding in document["findings"]] == [keys.split()] * 6
     assert document["findings"][5]["lost_capacity_us"] == 120.5
@@ -128,3 +139,15 @@ def test_json_adds_keys_only_for_3d_and_asymmetric_layers() -> None:
     assert second["PadH_end"] == 1
     assert "PadW_end" not in second
     assert "D" not in second
+
+
+def test_edits_of_code_are_told_byte_for_byte() -> None:
+    report = full_report()
+    first = report.findings[0]
+    assert first.fix is not None
+    edit = CodeEdit(path="net.py", start=120, end=120, new="\r\n\tbias=False,")
+    fix = replace(first.fix, code_edits=(edit,), no_edit="net.py:3: K comes from \x1b`w`")
+    document = json.loads(rendered("json", replace(report, findings=(replace(first, fix=fix),))))
+    (finding,) = document["findings"]
+    assert finding["fix"]["code_edits"] == [{"path": "net.py", "start": 120, "end": 120, "new": "\r\n\tbias=False,"}]
+    assert "\x1b" not in finding["fix"]["no_edit"]

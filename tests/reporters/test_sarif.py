@@ -1,15 +1,15 @@
-"""SARIF: rules described, places, suppressed findings, and the limit of the site."""
+"""SARIF: rules described, places, suppressed findings, fixes, and the limit of the site."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from parsed import sarif_run
+from parsed import sarif, sarif_run
 from reports import ALIGNMENT, RULES, finding, full_report, many, priced, rendered
 
-from convlint.model.location import Location
-from convlint.report import RuleInfo, Source
+from convlint.model.location import Location, TextEdit
+from convlint.report import Fix, RuleInfo, Source, Suppressed
 
 
 def test_sarif_lists_every_rule_described() -> None:
@@ -92,3 +92,53 @@ def test_sarif_beyond_25000_results_keeps_the_gravest_and_says_so() -> None:
     assert levels == sorted(levels, key=["error", "warning", "note"].index)
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notification["message"]["text"].startswith("3 results left out")
+
+
+def edit(path: str, *place: int, text: str) -> TextEdit:
+    line, column, end_line, end_column = place
+    return TextEdit(path=path, line=line, column=column, end_line=end_line, end_column=end_column, text=text)
+
+
+def test_sarif_fixes_by_file() -> None:
+    edits = (
+        edit("a b.yaml", 3, 5, 3, 7, text="64"),
+        edit("./c.yaml", 1, 1, 2, 1, text=""),
+        edit("a b.yaml", 9, 4, 9, 4, text="\r\n  K: 🙂"),
+    )
+    fix = Fix(describe="use K=64", safety="unsafe", set={"K": 64}, edits=edits, edits_safety="unsafe")
+    one = finding(ALIGNMENT, "m", Location(path="a b.yaml", line=3), "x", fix=fix)
+    old = Suppressed(finding=one, reason="", by="baseline")
+    text = rendered("sarif", full_report(findings=(one,), suppressed=(old,)))
+    assert sarif(text)[0] == 1
+    shown, suppressed = sarif_run(text)["results"]
+    assert shown["fixes"] == [
+        {
+            "description": {"text": "use K=64 (changes the network)"},
+            "artifactChanges": [
+                {
+                    "artifactLocation": {"uri": "a%20b.yaml", "uriBaseId": "%SRCROOT%"},
+                    "replacements": [
+                        {
+                            "deletedRegion": {"startLine": 3, "startColumn": 5, "endLine": 3, "endColumn": 7},
+                            "insertedContent": {"text": "64"},
+                        },
+                        {
+                            "deletedRegion": {"startLine": 9, "startColumn": 4, "endLine": 9, "endColumn": 4},
+                            "insertedContent": {"text": "\r\n  K: 🙂"},
+                        },
+                    ],
+                },
+                {
+                    "artifactLocation": {"uri": "c.yaml", "uriBaseId": "%SRCROOT%"},
+                    "replacements": [
+                        {"deletedRegion": {"startLine": 1, "startColumn": 1, "endLine": 2, "endColumn": 1}}
+                    ],
+                },
+            ],
+            "properties": {"safety": "unsafe"},
+        }
+    ]
+    assert "fixes" not in suppressed
+    ascii_text = rendered("sarif", full_report(findings=(one,), suppressed=()), unicode=False)
+    assert ascii_text.isascii()
+    assert sarif_run(ascii_text)["results"][0]["fixes"] == shown["fixes"]

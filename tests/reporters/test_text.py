@@ -206,3 +206,13 @@ def test_infos_that_cost_nothing_stand_in_the_summary_alone(prices: dict[str, An
 def test_a_price_that_is_unknown_or_hidden_by_other_advice_is_no_line() -> None:
     for prices in ({}, {"lost_us": 0.0, "lost_alone_us": 12.0}):
         assert "\n      lost " not in reporter("text")(full_report(findings=(priced(**prices),)), Style())
+
+
+def test_the_line_of_code_that_would_have_to_change_is_named() -> None:
+    report = full_report()
+    first = report.findings[0]
+    assert first.fix is not None
+    said = replace(first, fix=replace(first.fix, no_edit="net.py:9: K comes from `w`"))
+    assert "code    net.py:9: K comes from `w`" in reporter("text")(full_report(findings=(said,)), Style())
+    in_library = replace(said, location=replace(said.location, library="timm/layers.py:3"))
+    assert "K comes from" not in reporter("text")(full_report(findings=(in_library,)), Style())

@@ -1,4 +1,4 @@
-"""The last line, times, prices and the one-line description of a layer."""
+"""The last line, times and prices in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, full_report, layer_times, priced, total
 
-from convlint.model.layer import ConvLayer, Dtype
 from convlint.report import Fix, InputError, Skipped, Source, Total
 from convlint.reporters.words import (
     advice,
@@ -18,7 +17,6 @@ from convlint.reporters.words import (
     duration,
     lost,
     origin,
-    shape,
     verdict,
     verdicts,
 )
@@ -184,16 +182,3 @@ def test_change(time_change_us: float | None, text: str) -> None:
 def test_a_fix_that_is_taken_with_others_says_what_it_changes_alone(time_change_us: float | None, text: str) -> None:
     fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, alone=True)
     assert change(fix) == text
-
-
-def test_shapes() -> None:
-    layer = ConvLayer(
-        name="x", N=1, C=3, H=224, W=200, K=64, R=7, S=5, U=2, V=2, DilH=1, DilW=3, dtype=Dtype.fp16, layout="NHWC"
-    )
-    assert shape(layer, "x", "->") == "conv 7x5 stride 2 dilation 1x3, 3->64 channels, 224x200, fp16 NHWC"
-    unknown = ConvLayer(name="x", op="conv_transpose", C=8, K=8, groups=8, R=3, S=3)
-    assert shape(unknown, "×", "→") == "transposed conv 3×3, 8→8 channels, depthwise, ?×?"
-    volume = ConvLayer(name="x", dims=3, C=8, K=8, groups=2, T=3, R=3, S=3, D=16, H=8, W=8)
-    assert shape(volume, "×", "→") == "conv 3×3×3, 8→8 channels, 2 groups, 16×8×8"
-    line = ConvLayer(name="x", dims=1, C=8, K=8, R=1, S=3, H=1, W=100, V=2)
-    assert shape(line, "×", "→") == "conv 3 stride 2, 8→8 channels, 100"

@@ -326,6 +326,6 @@ def test_bias_before_norm_is_said_once_for_all_layers() -> None:
     (finding,) = findings("CL506", ", ".join(layers))
     assert finding.layers == ("a", "b", "d")
     assert finding.severity == "info"
-    assert finding.message == "the bias of 3 layers is cancelled by the batch normalisation that reads them: a, b, d"
+    assert finding.message == "the bias of 3 layers is cancelled by the normalisation that reads them: a, b, d"
     assert finding.fix is not None
     assert finding.fix.set == {"bias": False}

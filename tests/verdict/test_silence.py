@@ -51,7 +51,7 @@ def silenced(spec: str, rules: Rulebook, **silencing: Any) -> tuple[list[tuple[s
     """(code and layer of what is left, how, with which reason and where the rest was silenced)."""
     known: dict[str, Any] = {"codes": ALL, "today": TODAY} | silencing
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
-    result = judged(network(spec), rules, targets, "training", Silencing(**known))
+    result = judged(network(spec), rules, targets, Silencing(**known))
     return (
         [(finding.rule.code, finding.layer) for finding in result.findings],
         [f"{one.by} {one.reason}: {one.finding.rule.code} {one.finding.layer}" for one in result.suppressed],
@@ -61,7 +61,7 @@ def silenced(spec: str, rules: Rulebook, **silencing: Any) -> tuple[list[tuple[s
 def test_what_nobody_silences_is_left(rules: Rulebook) -> None:
     assert silenced(layer("a"), rules) == ([("XY000", "a"), ("XY001", "a")], [])
     assert Silencer(network(layer("a")), rules, Silencing(codes=ALL, today=TODAY)).is_idle
-    assert judged(network(layer("a")), rules, [], "training", None).suppressed == ()
+    assert judged(network(layer("a")), rules, [], None).suppressed == ()
 
 
 def test_a_rule_that_is_not_selected_is_not_even_silenced(rules: Rulebook) -> None:
@@ -93,7 +93,7 @@ def test_comments_and_the_config_go_before_the_baseline(rules: Rulebook) -> None
 
 def found(spec: str, rules: Rulebook) -> tuple[Finding, ...]:
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
-    return judged(network(spec), rules, targets, "training", Silencing(codes=ALL, today=TODAY)).findings
+    return judged(network(spec), rules, targets, Silencing(codes=ALL, today=TODAY)).findings
 
 
 def test_the_last_day_is_the_callers(rules: Rulebook) -> None:

@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
 from command_line import convlint
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,44 +187,6 @@ def test_silenced_findings_stay_visible() -> None:
     run = json.loads(convlint("check", "-", "--isolated", "-o", "sarif", stdin=spec).out)["runs"][0]
     assert [result["suppressions"][0]["kind"] for result in run["results"]] == ["inSource", "inSource"]
     assert "suppressed: 2 findings (2 by comment)" in convlint("check", "-", "--isolated", stdin=spec).out
-
-
-def test_rules_on_suppressions_are_documented_and_can_be_ones_own() -> None:
-    assert "A suppression silences nothing" in convlint("rule", "CL901").out
-    Path("rules").mkdir()
-    Path("rules/mine.yaml").write_text(
-        "code: XX901\nname: reason-missing\ntitle: No reason\nseverity: error\nscope: suppression\n"
-        "when: suppression.known\ncheck: suppression.reason != ''\nmessage: '{suppression.rule}: say why'\n"
-        "rationale: x\nsource: { document: d, section: s }\n"
-        "examples:\n  pass: [ { text: a, reason: b } ]\n"
-        "  fail: [ { given: { rule: CL102 }, message: 'CL102: say why' } ]\n"
-    )
-    assert convlint("rule", "--test", "rules").code == 0
-    spec = HEAD + FLOW + f" # convlint: ignore[{BOTH}]\n"
-    assert check(spec, "--rules", "rules") == [(5, "XX901"), (5, "XX901")]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("check: suppression.used", "check: C > 3"), "unknown name 'C'"),
-        (("scope: suppression", "scope: layer"), "unknown name 'suppression."),
-        (("check:", "loss: fix\ncheck:"), "loss means nothing in a rule on suppressions"),
-        (("  safety: safe", "  safety: safe\n  set: { C: 3 }"), "unknown key 'set' in fix"),
-        (("used: true }", "usd: true }"), "unknown key 'usd' in an example; did you mean 'used'?"),
-        (("used: true }", "used: 3 }"), "used: must be true or false"),
-        (("used: true }", "expires: soon }"), "is no date such as 2026-12-31"),
-    ],
-)
-def test_defects_in_rules_on_suppressions(change: tuple[str, str], message: str) -> None:
-    source = ROOT / "rules" / "suppression" / "unused-suppression.yaml"
-    text = source.read_text().replace("CL901", "XX901").replace("name: unused", "name: my-unused")
-    assert change[0] in text
-    Path("rules").mkdir()
-    Path("rules/mine.yaml").write_text(text.replace(*change, 1))
-    ran = convlint("rule", "--test", "rules")
-    assert ran.code == 2
-    assert message in ran.err
 
 
 @pytest.mark.slow

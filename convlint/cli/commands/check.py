@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
 from convlint.cli.streams.files import append, replace_file
 from convlint.cli.streams.output import write
@@ -19,9 +20,10 @@ from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.linting.one_input import judged, resolve_targets
+from convlint.linting.one_input import as_asked, judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
+from convlint.linting.running import settings_of
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
@@ -29,10 +31,12 @@ from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
+from convlint.reporters import reporter
 from convlint.reporters.harmless import harmless
-from convlint.reporters.words import plural
+from convlint.reporters.words import place, plural
 from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
+from convlint.verdict.select import incomplete
 
 _MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
 _MOST_NAMED = 5  # entries of a baseline
@@ -47,8 +51,24 @@ class BaselineFiles(Struct, frozen=True, kw_only=True):
     prune: bool = False
 
 
-def check(paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles) -> int:
-    """Checks `paths`, writes the report and returns the exit code. Raises UsageError."""
+def refuse_beside_diff(**options: object) -> None:
+    """Raises UsageError where options are given that would write something."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"--diff shows what --fix would change and writes nothing; leave out --{name.replace('_', '-')}"
+            )
+
+
+def check(
+    paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles, *, diff: bool = False
+) -> int:
+    """Checks `paths`, mends them where `options` say so, writes the report and returns the exit code.
+
+    `diff`: how they would be mended is all that is printed. Raises UsageError.
+    """
+    mender = Mender(diff=diff)
+    proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
     summary = _job_summary(shown.outputs)
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
@@ -58,22 +78,42 @@ def check(paths: Sequence[str], options: Options, shown: Presentation, files: Ba
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
             paths,
-            options,
+            replace(options, proposes=proposes),
             baseline=baseline,
             adopt=files.write is not None,
             on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
             on_start=progress.start,
             on_done=progress.done,
+            settled=mender.settled,
         )
+    if diff:
+        return _shown_as_diff(mender, verdict, shown)
+    mender.answer_stdin()
     report = _with_sources(verdict.report)
-    write_outputs(report, shown)
+    if not shown.quiet:
+        _say(mender.said())
+    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None)
     if summary is not None:
         from convlint.reporters import github
 
         append(summary, harmless(github.summary(report)))
-    for note in _keep_baseline(verdict, baseline, files):
-        write(sys.stderr, f"convlint: {clean(note)}")
+    _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
+
+
+def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:
+    """Prints the diff; what is wrong with inputs is said beside it."""
+    mender.show_diff(shown.color)
+    errors = verdict.report.errors
+    _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
+    if not shown.quiet:
+        _say(mender.said())
+    return incomplete(errors) or int(mender.differs)
+
+
+def _say(notes: Iterable[str]) -> None:
+    for note in notes:
+        write(sys.stderr, f"convlint: {clean(note)}")
 
 
 def _with_sources(report: Report) -> Report:
@@ -154,8 +194,8 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     plan = planner.plan(None)
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
-    network = network_from_flags(flags)
-    result = judged(network, plan.rulebook, targets, plan.job.mode or plan.job.default_mode, plan.job.silencing)
+    network = as_asked(network_from_flags(flags), plan.job)
+    result = judged(network, plan.rulebook, targets, plan.job.silencing)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown)
     return verdict.exit_code
@@ -192,15 +232,13 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
 
 
 def _runtime(flags: Mapping[str, str]) -> Runtime:
-    from convlint.readers.spec.runtime import runtime_of
-
-    settings = {
+    given = {
         name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")
     }
-    runtime, errors = runtime_of(Value(settings, _NOWHERE) if settings else None)
-    if errors:
-        raise UsageError("; ".join(error.message for error in errors))
-    return replace(runtime, spans={})  # flags have no line
+    try:
+        return Runtime(**settings_of(given))
+    except InputFault as fault:
+        raise UsageError(fault.message) from None
 
 
 def _flag_value(text: str) -> Value:

@@ -7,29 +7,31 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from convlint.cli.commands.estimate_csv import why_no_time
 from convlint.cli.streams.clashes import inputs, refuse_clashes
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
-from convlint.gpus.gpu import load_gpu
+from convlint.linting.idle import refuse_idle
+from convlint.linting.models import models_here
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
 from convlint.rulebook.book import load_rulebook
-from convlint.sweep.sweep import unknown_time
 from convlint.verdict.select import incomplete
 
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
 _NAMES = 5  # layers named in one message
 
 
-def run(paths: Sequence[str], job: Job, shown: Presentation) -> int:
-    """Writes the estimates of all layers in `paths` and returns the exit code. Raises UsageError.
+def run(paths: Sequence[str], models: Sequence[str] | None, job: Job, shown: Presentation) -> int:
+    """Writes the estimates of all layers in `paths` and `models` and returns the exit code. Raises UsageError.
 
     The JSON form is the document of `convlint check --output json` without findings: grades are by the built-in rules.
     """
-    sources = [decide(path) for path in paths]
+    sources = [*map(decide, paths), *models_here(models)]
+    refuse_idle(job.reading, sources)
     refuse_clashes(files_of(shown.outputs), inputs(sources))
     report = replace(with_unknown_times(check_inputs(sources, load_rulebook(), job)), findings=(), skipped=())
     for place in shown.outputs:
@@ -66,7 +68,7 @@ def with_unknown_times(report: Report) -> Report:
     for entry in report.layers:
         for label, estimate in entry.estimates.items():
             if estimate is None:
-                reason = unknown_time(entry.layer, load_gpu(label))
+                reason = why_no_time(entry, label)
                 layers.setdefault((entry.layer.path, label, reason), []).append(entry)
     merged: dict[tuple[str, str], tuple[list[str], list[LayerReport]]] = {}
     for (path, label, reason), entries in layers.items():

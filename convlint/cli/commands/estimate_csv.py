@@ -45,12 +45,17 @@ def passes_run(entry: LayerReport) -> tuple[Pass, ...]:
     )
 
 
+def why_no_time(entry: LayerReport, label: str) -> str:
+    """Why the layer has no time on this target: what its framework lacks, else what is unknown."""
+    return entry.lacking.get(label) or unknown_time(entry.layer, load_gpu(label))
+
+
 def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, label: str) -> list[object]:
     layer, times = entry.layer, entry.times.get(label)
     if estimate is None:
         product = gemm(layer, which)
         sizes = [product.M, product.N, product.K, product.batch] if product is not None else [""] * 4
-        return [*sizes, *[""] * (len(COLUMNS) - 11), unknown_time(layer, load_gpu(label))]
+        return [*sizes, *[""] * (len(COLUMNS) - 11), why_no_time(entry, label)]
     one: PassEstimate = estimate.passes[which]
     return [
         one.gemm.M, one.gemm.N, one.gemm.K, one.gemm.batch, one.flops, one.bytes, number(one.arithmetic_intensity),

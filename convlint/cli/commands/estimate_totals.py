@@ -14,7 +14,8 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Mode
 from convlint.report import LayerReport, LayerTimes, Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
-from convlint.reporters.words import basis_notes, place, plural, step
+from convlint.reporters.machine import basis_notes, host_notes, network_notes, scaled
+from convlint.reporters.words import partly_read, place, plural, step
 
 _WORTH_SAYING = 1.05
 
@@ -53,12 +54,7 @@ class Total(Struct, frozen=True, kw_only=True):
 
 def clock(time_us: float) -> str:
     """Three significant digits and a unit, so that times line up: `887 us`, `3.70 ms`, `1.25 s`."""
-    value, unit = time_us, "us"
-    for larger in ("ms", "s"):
-        if value < 999.5:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
+    return scaled(time_us, ("us", "ms", "s"), 1000)
 
 
 def figures(value: float) -> str:
@@ -129,8 +125,10 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
-    for note in basis_notes(report):
-        first, *rest = wrap(_shown(note, glyphs), width - 2)
+    if len(totals) > 1:
+        lines.append("")
+    for note in (*network_notes(report), *host_notes(report), *basis_notes(report)):
+        first, *rest = wrap(_shown(note, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     if report.errors:
         lines.append("")
@@ -159,7 +157,7 @@ def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> s
         several = len(report.targets) > 1
         counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several else ""
         line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
-    unread = {error.path for error in report.errors} - {entry.layer.path for entry in report.layers}
+    unread = {error.path for error in report.errors} - partly_read(report)
     if unread:
         line += f"{';' if unknown else ':'} {plural(len(unread), 'input')} not read"
     if not report.errors:

@@ -7,8 +7,11 @@ import sys
 from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
+from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
-from convlint.linting.one_input import last_resort, say
+from convlint.linting.idle import refuse_idle
+from convlint.linting.models import models_here
+from convlint.linting.one_input import last_resort, read_input, say
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
@@ -18,14 +21,17 @@ from convlint.reporters.words import place
 from convlint.verdict.select import incomplete
 
 
-def run(path: str, options: ReadOptions, file: str | None) -> int:
+def run(path: str | None, model: str | None, options: ReadOptions, file: str | None) -> int:
     """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
-    source = decide(path)
+    if (path is None) == (model is None):
+        raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
+    source = decide(path) if path is not None else models_here([model or ""])[0]
+    refuse_idle(options, [source])
     refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([source]))
     errors: list[InputError] = []
     network = None
-    with last_resort(errors, path), Reading(on_output=say) as reading:
-        network, read_errors = reading.read(source, options)
+    with last_resort(errors, source.name), Reading(on_output=say) as reading:
+        network, read_errors = read_input(source, options, reading)
         errors += read_errors
     for error in errors:
         write(sys.stderr, f"{place(error.path, error.line, error.column)}: error: {clean(error.message)}")
@@ -36,6 +42,6 @@ def run(path: str, options: ReadOptions, file: str | None) -> int:
         else:
             replace_file(file, text)
     elif not errors:
-        write(sys.stderr, f"{clean_path(path)}: error: nothing to export: no convolution in it")
+        write(sys.stderr, f"{clean_path(source.name)}: error: nothing to export: no convolution in it")
         return 3
     return incomplete(errors)

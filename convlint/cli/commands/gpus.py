@@ -80,7 +80,7 @@ def _details(gpu: Gpu, width: int) -> str:
         **peaks,
         "tensor_dtypes": ", ".join(sorted(gpu.tensor_dtypes)) or "none",
         "dram_gb_per_s": f"{gpu.dram_bytes_per_s / 1e9:g} GB/s",
-        "memory_gib": f"{gpu.memory_bytes / 2**30:g} GiB",
+        "memory_gib": "unknown" if gpu.memory_bytes is None else f"{gpu.memory_bytes / 2**30:g} GiB",
         "l2_mib": None if gpu.l2_bytes is None else f"{gpu.l2_bytes / 2**20:g} MiB",
         "registers_per_sm": gpu.registers_per_sm,
         "shared_kib_per_sm": f"{gpu.shared_bytes_per_sm / 1024:g} KiB",

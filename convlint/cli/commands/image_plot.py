@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.errors import UsageError
 from convlint.sweep.sweep import Metric, Series, Sweep
+from convlint.sweep.ticks import ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _MARKERS = "osD^vP"
 _GREY = "#5a5a5a"
+_MOST_TICKS = 16
 _LARGE = 100_000  # from here on, powers of 2 are written as such
 _FEW = 40  # points up to which each is marked
 _CEILING = 1.04  # of the highest label
@@ -60,7 +62,7 @@ def render(sweep: Sweep, metric: Metric, form: str) -> bytes:
 
 
 def _draw(axes: Axes, sweep: Sweep, metric: Metric) -> None:
-    from matplotlib.ticker import MaxNLocator, NullLocator
+    from matplotlib.ticker import NullLocator
 
     values = [value for one in sweep.series for point in one.points if (value := point.value(metric)) is not None]
     scale, unit = _unit(metric, max(values, default=0.0))
@@ -76,13 +78,10 @@ def _draw(axes: Axes, sweep: Sweep, metric: Metric) -> None:
     if sweep.log_x:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-    xs = sorted({point.x for one in sweep.series for point in one.points})
-    if len(xs) <= 16:
-        powers = sweep.log_x and xs[-1] >= _LARGE and all(x & (x - 1) == 0 for x in xs)
-        axes.set_xticks(xs, labels=[f"$2^{{{x.bit_length() - 1}}}$" if powers else str(x) for x in xs])
-        axes.xaxis.set_minor_locator(NullLocator())
+    xs = ticks(sorted({point.x for one in sweep.series for point in one.points}), _MOST_TICKS)
+    powers = sweep.log_x and xs[-1] >= _LARGE and all(x & (x - 1) == 0 for x in xs)
+    axes.set_xticks(xs, labels=[f"$2^{{{x.bit_length() - 1}}}$" if powers else str(x) for x in xs])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(0, max(values, default=1.0) * scale * 1.06 or 1.0)
     axes.set_xlabel(sweep.x_label)
     axes.set_ylabel(unit)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from convlint.config.keys import FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODES, Kind
+from convlint.config.ignores import LAYER_IGNORE_KEYS
+from convlint.config.keys import FAIL_ON, KEYS, Kind
+from convlint.config.models import AUTOCAST, MODEL_KEYS
 from convlint.gpus.gpu import aliases, gpu_names
-from convlint.model.layer import Dtype
-from convlint.readers.spec.fields import ALIASES, CANONICAL, COMPOSITES, PADS, SIZES
+from convlint.model.layer import MODES, Dtype
+from convlint.readers.spec.axes import UNKNOWN
+from convlint.readers.spec.fields import ALIASES, BOOLEANS, CANONICAL, COMPOSITES, PADS, SIZES
 from convlint.readers.spec.layer import CONVS
 from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import TOP_ALIASES, TOP_KEYS
@@ -23,7 +26,7 @@ from convlint.rulebook.vocabulary import MEANINGS
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_NOT_IN_DEFAULTS = ("name", "input", "inputs", "op")
+_NOT_IN_DEFAULTS = ("name", "input", "inputs", "weights", "op", "copied")
 _OTHER_CASE = {"type": "string", "pattern": r"[A-Z]|^(torch|tf|np|jnp)\.|_|-|[123]d$| "}  # as frameworks spell it
 _MEANINGS = {
     **MEANINGS,
@@ -35,10 +38,12 @@ _MEANINGS = {
     "op": "convolution, or an operation that only carries shapes on; default: conv",
     "input": "the layer that this one reads; default: the one before",
     "inputs": "the layers that this one reads",
+    "weights": "the convolution before it that has the same weights; op: again runs it once more",
+    "copied": "what it reads is written once more in its layout; default: where the layouts differ",
     "transposed": "a transposed convolution",
     "residual_inputs": "tensors that are added to the output",
     "scale": "of an upsampling",
-    "size": "of an upsampling or adaptive pooling",
+    "size": "of an upsampling or adaptive pooling: one number, or one per axis; unknown where it is",
     "bias": "has a bias",
 }
 
@@ -93,7 +98,11 @@ def _field(name: str) -> Schema:
         return _integer(1)
     if name in PADS or name == "residual_inputs":
         return _integer(0)
-    if name in COMPOSITES or name in ("scale", "size"):
+    if name == "size":
+        unknown: Schema = {"const": UNKNOWN}
+        each = {"anyOf": [_integer(1), unknown]}
+        return {"anyOf": [*_axes(1)["anyOf"], unknown, {"type": "array", "items": each, "minItems": 1, "maxItems": 3}]}
+    if name in COMPOSITES or name == "scale":
         return _axes(0 if name == "output_padding" else 1)
     if name == "padding":
         sides = {side: _integer(0) for side in ("front", "back", "top", "bottom", "left", "right")}
@@ -104,7 +113,7 @@ def _field(name: str) -> Schema:
         return {"anyOf": [{"enum": [*(dtype.value for dtype in Dtype), *DTYPES]}, _OTHER_CASE]}
     if name == "layout":
         return _choice(LAYOUTS)
-    if name in ("bias", "first", "head", "transposed"):
+    if name in BOOLEANS:
         return {"type": "boolean"}
     if name == "dims":
         return {"type": "integer", "minimum": 1, "maximum": 3}
@@ -112,7 +121,7 @@ def _field(name: str) -> Schema:
         return {"anyOf": [{"enum": ["conv", "conv_transpose", "depthwise", *CONVS, *CARRIERS]}, _OTHER_CASE]}
     if name in ("input", "inputs"):
         return _one_or_many(_text())
-    return _text()  # name
+    return _text()  # name, weights
 
 
 def _runtime() -> Schema:
@@ -167,9 +176,30 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         return {"type": "array", "items": item}
     if kind == "percent":
         return {"type": "number", "minimum": 0, "maximum": 100}
-    if kind == "text":
+    if kind == "runtime":
+        return _runtime()
+    if kind == "models":
+        return {"type": "array", "items": _model()}
+    if kind in ("text", "word"):
         return _text()
     return {"enum": list(MODES if kind == "mode" else FAIL_ON)}
+
+
+def _model() -> Schema:
+    shape = _text()
+    kinds: dict[str, Schema] = {
+        "name": _text(),
+        "model": _text(),
+        "inputs": {"anyOf": [_one_or_many(shape), {"type": "object", "additionalProperties": shape}]},
+        "channels_last": {"type": "boolean"},
+        "autocast": {"enum": list(AUTOCAST)},
+        "mode": {"enum": list(MODES)},
+        "runtime": _runtime(),
+        "target": _one_or_many(_gpu()),
+    }
+    properties = {key: {**kinds[key], "description": meaning} for key, meaning in MODEL_KEYS.items()}
+    required = list(MODEL_KEYS)[:2]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _text() -> Schema:

@@ -9,8 +9,12 @@ from typing import Any
 
 from convlint.cli.streams.output import write
 from convlint.config.find import Config, Configs
-from convlint.config.keys import KEYS, FileIgnore, LayerIgnore, Word
+from convlint.config.ignores import FileIgnore, LayerIgnore
+from convlint.config.keys import KEYS
+from convlint.config.models import ModelEntry
 from convlint.config.path_patterns import PathPattern
+from convlint.config.toml_source import Spot
+from convlint.config.values import Word
 from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide
 
@@ -78,7 +82,12 @@ def _rows(key: str, config: Config) -> Iterable[tuple[str, str, str]]:
 
 def _entries(value: Any) -> Iterable[tuple[str, str]]:
     """(text, place if it has one of its own) of each entry; plain lists are one entry."""
-    if not isinstance(value, tuple):
+    if isinstance(value, Word):
+        yield value.text, ""
+    elif isinstance(value, dict):
+        for name, (raw, at) in value.items():
+            yield f"{name} = {_toml(raw)}", _line(at)
+    elif not isinstance(value, tuple):
         yield f"{value:g}" if isinstance(value, float) else str(value), ""
     elif value and isinstance(value[0], Word | str | PathPattern):
         yield ", ".join(item if isinstance(item, str) else item.text for item in value), ""
@@ -97,13 +106,23 @@ def _entry(item: Any) -> tuple[str, str]:
         place = item.at.place()
         rules = ", ".join(word.text for word in item.rules)
         return f"{item.layers}: {rules}{until} -- {item.reason}", f"{clean_path(place.path)}:{place.line}"
+    if isinstance(item, ModelEntry):
+        return f"{item.name}: {item.model}", _line(item.at)
     word, severity = item
     return f"{word.text}: {severity}", _place(word)
 
 
 def _place(word: Word) -> str:
-    place = word.at.place()
+    return _line(word.at)
+
+
+def _line(at: Spot) -> str:
+    place = at.place()
     return f"{clean_path(place.path)}:{place.line}"
+
+
+def _toml(raw: object) -> str:
+    return str(raw).lower() if isinstance(raw, bool) else str(raw)
 
 
 def _raw(values: Any, key: Iterable[str | int]) -> Any:

@@ -16,10 +16,12 @@ from convlint.cli.streams.output import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
 from convlint.errors import UsageError, suggestion
 from convlint.files.safe import clean
-from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets, say
+from convlint.linting.idle import refuse_idle
+from convlint.linting.one_input import DEFAULT_TARGET, Job, read_input, resolve_targets, say
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.readers.inputs import decide
+from convlint.model.runtime import default_mode
+from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
@@ -53,12 +55,12 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 
 def run(
-    flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job, shown: Shown
+    flags: Mapping[str, str], source: Input | None, layer: str | None, figure: int | None, job: Job, shown: Shown
 ) -> int:
-    """Writes the sweep and returns 0, or 3 where a point has no time or PATH has errors. Raises UsageError."""
-    refuse_clashes(files_of(shown.outputs), inputs([decide(path)] if path is not None else []))
+    """Writes the sweep and returns 0, or 3 where a point has no time or the source has errors. Raises UsageError."""
+    refuse_clashes(files_of(shown.outputs), inputs([source] if source is not None else []))
     errors: list[InputError] = []
-    sweep = _sweep(flags, path, layer, figure, job, errors)
+    sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
     metric: Metric = shown.metric or sweep.metric
@@ -81,28 +83,36 @@ def run(
 
 
 def _sweep(
-    flags: Mapping[str, str], path: str | None, layer: str | None, figure: int | None, job: Job,
+    flags: Mapping[str, str], source: Input | None, layer: str | None, figure: int | None, job: Job,
     errors: list[InputError],
 ) -> Sweep | None:  # fmt: skip
     if figure is not None:
-        _refuse_with_figure(flags, path, layer, job)
+        _refuse_with_figure(flags, source, layer, job)
         from convlint.sweep.figure_sweep import figure_sweep
 
         return figure_sweep(figure)
     parameter, values = _varied(flags)
-    if path is None:
+    if source is None:
         if layer is not None:
-            raise UsageError("--layer names a layer of a file; give the file too: convlint sweep PATH --layer NAME")
+            raise UsageError(
+                "--layer names a layer of PATH or --model; give that too: convlint sweep PATH --layer NAME"
+            )
         return _from_flags(flags, parameter, values, job)
-    return _from_file(flags, parameter, values, path, layer, job, errors)
+    return _from_source(flags, parameter, values, source, layer, job, errors)
 
 
-def _refuse_with_figure(flags: Mapping[str, str], path: str | None, layer: str | None, job: Job) -> None:
-    given = [_flag(name) for name in flags] + [name for name, value in (("PATH", path), ("--layer", layer)) if value]
+def _refuse_with_figure(flags: Mapping[str, str], source: Input | None, layer: str | None, job: Job) -> None:
+    given = [_flag(name) for name in flags] + [
+        name for name, value in ((_what(source), source), ("--layer", layer)) if value
+    ]
     given += ["--gpu"] if job.gpus else []
     given += ["--mode"] if job.mode else []
     if given:
         raise UsageError(f"--figure brings its own layer and GPU; leave out {', '.join(given)}")
+
+
+def _what(source: Input | None) -> str:
+    return "PATH" if source is None or source.model is None else "--model"
 
 
 def _flag(name: str) -> str:
@@ -156,25 +166,26 @@ def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...
     return sweep
 
 
-def _from_file(
-    flags: Mapping[str, str], parameter: str, values: tuple[int, ...], path: str, name: str | None, job: Job,
+def _from_source(
+    flags: Mapping[str, str], parameter: str, values: tuple[int, ...], source: Input, name: str | None, job: Job,
     errors: list[InputError],
 ) -> Sweep | None:  # fmt: skip
     others = [_flag(other) for other in flags if other != parameter]
     if others:
-        raise UsageError(f"the layer's other values come from {path}; leave out {', '.join(others)}")
+        raise UsageError(f"the layer's other values come from {source.name}; leave out {', '.join(others)}")
     if job.gpus:
         resolve_targets(job.gpus)
+    refuse_idle(job.reading, [source])
     with Reading(on_output=say) as reading:
-        network, found = reading.read(decide(path), job.reading)
+        network, found = read_input(source, job.reading, reading)
     errors += found
     for error in errors:
         write(sys.stderr, f"convlint: error: {where(error.path, error.line, error.column)}: {clean(error.message)}")
     if network is None or not network.layers:
         if not errors:
-            write(sys.stderr, f"convlint: error: {clean(path)}: no convolution in it")
+            write(sys.stderr, f"convlint: error: {clean(source.name)}: no convolution in it")
         return None
-    chosen = _named(network, path, name)
+    chosen = _named(network, source.name, name)
     layers = [vary(chosen, parameter, value) for value in values]
     return _of_layers(
         layers, lambda value: vary(chosen, parameter, value), parameter, values, network, job, name=chosen.name
@@ -205,7 +216,7 @@ def _of_layers(
     name: str,
 ) -> Sweep:
     targets = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
-    passes = passes_of(layers, job.mode or network.mode or "training")
+    passes = passes_of(layers, job.mode or network.mode or job.default_mode or default_mode(network.runtime))
     if len(targets) * len(passes) > _MOST_LINES:
         raise UsageError(f"{len(targets)} GPUs are too many for one sweep; {_MOST_LINES // len(passes)} at most")
     lines: list[Series] = [

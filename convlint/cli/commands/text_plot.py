@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 from convlint.reporters.ink import Paint
+from convlint.sweep.ticks import ticks
 
 Line = tuple[str, Sequence[tuple[float, float]]]  # label, (x, y) in order of x
 
 _INKS = ("label", "fair", "good", "poor", "frame", "strong", "faint", "fix")
 _MARKS = "oxw+*#%&"
+_MOST_TICKS = 16
 _BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # the bit of each dot, by row and column
 
 
@@ -28,7 +30,8 @@ def plot(lines: Sequence[Line], size: tuple[int, int], *, paint: Paint, dots: bo
     margin = max(map(len, labels.values()))
     columns, rows = max(size[0] - margin - 2, 10), max(size[1] - 2, 4)
     wide, high = (2, 4) if dots else (1, 1)
-    low, high_x = min(x for x, _ in every), max(x for x, _ in every)
+    xs = sorted({int(x) for x, _ in every})
+    low, high_x = xs[0], xs[-1]
     span = _scaled(high_x, log_x) - _scaled(low, log_x) or 1.0
     cells: dict[tuple[int, int], tuple[int, str]] = {}
     for index, (_, points) in enumerate(lines):
@@ -61,7 +64,7 @@ def plot(lines: Sequence[Line], size: tuple[int, int], *, paint: Paint, dots: bo
         drawn.append(f"{at_row.get(row, ''):>{margin}} {paint('faint', axis)}{body}")
     line = "─" * columns if dots else "-" * columns
     drawn.append(" " * margin + " " + paint("faint", ("└" if dots else "+") + line))
-    drawn.append(" " * (margin + 2) + _x_labels(low, high_x, columns, log_x))
+    drawn.append(" " * (margin + 2) + _x_labels(xs, columns, log_x))
     return drawn
 
 
@@ -94,11 +97,18 @@ def _scaled(x: float, log_x: bool) -> float:
     return math.log2(x) if log_x else x
 
 
-def _x_labels(low: float, high: float, columns: int, log_x: bool) -> str:
-    """The least, middle and largest x below the axis."""
-    middle = math.sqrt(low * high) if log_x else (low + high) / 2
-    left, right, center = f"{low:.0f}", f"{high:.0f}", f"{middle:.0f}"
-    if low == high:
-        return left
-    text = left.ljust((columns - len(center)) // 2) + center
-    return text.ljust(columns - len(right)) + right
+def _x_labels(xs: Sequence[int], columns: int, log_x: bool) -> str:
+    """As many of the swept values as there is room for, each below its place on the axis."""
+    low, high = _scaled(xs[0], log_x), _scaled(xs[-1], log_x)
+    for most in range(_MOST_TICKS, 1, -1):
+        text = ""
+        for x in ticks(xs, most):
+            label = str(x)
+            middle = round((_scaled(x, log_x) - low) / (high - low or 1.0) * (columns - 1))
+            start = min(max(middle - (len(label) - 1) // 2, 0), columns - len(label))
+            if text and start < len(text) + 2:
+                break
+            text = text.ljust(start) + label
+        else:
+            return text
+    return str(xs[0])

@@ -18,9 +18,7 @@ from convlint.readers import known_suffixes
 from convlint.readers.inputs import Input
 
 # What no report and no spec is written over, also where this run does not read it.
-_OTHER_MODELS = (
-    ".h5", ".hdf5", ".onnx.data", ".onnx_data", ".npz", ".npy", ".pb", ".tflite", ".gguf", ".engine", ".plan",
-)  # fmt: skip
+_OTHER_MODELS = (".onnx.data", ".onnx_data", ".npz", ".npy", ".gguf")
 _MODELS = (*(suffix for suffix in known_suffixes() if not suffix.endswith((".yaml", ".yml", ".json"))), *_OTHER_MODELS)
 _SOURCES = (".py", ".toml")
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
@@ -126,6 +124,14 @@ def identify(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
+def refuse_way_out(path: str) -> None:
+    """Raises UsageError where links lead from the checkout, or the current folder, to a file that is not in it."""
+    real, there = os.path.realpath(path), os.path.abspath(path)
+    top = checkout_of(os.path.dirname(there)) or (os.getcwd() if is_below(there, os.getcwd()) else None)
+    if top is not None and not is_below(real, os.path.realpath(top)):
+        raise UsageError(f"{path} leads out of {top}, to {real}; name that file itself")
+
+
 def _refuse_unwritable(path: str) -> None:
     """Raises UsageError for what is no file to write a report to."""
     if open_stream(path) is not None:
@@ -138,10 +144,7 @@ def _refuse_unwritable(path: str) -> None:
         pass
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
-    there = os.path.abspath(path)
-    top = checkout_of(os.path.dirname(there)) or (os.getcwd() if is_below(there, os.getcwd()) else None)
-    if top is not None and not is_below(real, os.path.realpath(top)):
-        raise UsageError(f"{path} leads out of {top}, to {real}; name that file itself")
+    refuse_way_out(path)
     folder = os.path.dirname(real)
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{path} is a folder, not a file to write")

@@ -88,7 +88,7 @@ def _swap(real: str, data: bytes, before: os.stat_result | None) -> None:
         except BaseException:
             os.close(descriptor)
             raise
-        _fill(descriptor, data)
+        _fill(descriptor, data, lasting=True)
         os.replace(temporary, real)
     except BaseException:
         with suppress(OSError):
@@ -138,9 +138,11 @@ def _open(path: str, flags: int = 0) -> int:
     return descriptor
 
 
-def _fill(descriptor: int, data: bytes) -> None:
-    """Writes everything and closes."""
+def _fill(descriptor: int, data: bytes, *, lasting: bool = False) -> None:
+    """Writes everything and closes; `lasting`: once it is on the disk, where it is one."""
     with open(descriptor, "wb", buffering=0) as file:
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) :]
+        if lasting:
+            os.fsync(descriptor)

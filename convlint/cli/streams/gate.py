@@ -45,13 +45,13 @@ class Gate(io.TextIOBase):
         self.send(text)
         return len(text)
 
-    def send(self, text: str, *, inks: bool = False, annotations: bool = False) -> None:
+    def send(self, text: str, *, inks: bool = False, annotations: bool = False, returns: bool = False) -> None:
         """The same with what a report may hold beyond plain text; see `harmless`."""
         with self._lock:
-            self._send(text, inks=inks, annotations=annotations)
+            self._send(text, inks=inks, annotations=annotations, returns=returns)
 
-    def _send(self, text: str, *, inks: bool, annotations: bool) -> None:
-        text = harmless(text, inks=inks, annotations=annotations, starts_line=self._blank)
+    def _send(self, text: str, *, inks: bool, annotations: bool, returns: bool) -> None:
+        text = harmless(text, inks=inks, annotations=annotations, returns=returns, starts_line=self._blank)
         if not text:
             return
         if (self._colon and text[0] == ":") or (self._hashes and _COMPLETES[self._hashes].match(text)):

@@ -12,11 +12,16 @@ from convlint.reporters import Style
 _WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
 
 
-def write(stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False) -> None:
-    """Text to a standard stream, in the colours of `style`; `annotations` for the github format alone."""
+def write(
+    stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False, returns: bool = False
+) -> None:
+    """Text to a standard stream, in the colours of `style`; `annotations` for the github format alone.
+
+    `returns` for what may have line breaks of two characters.
+    """
     passing = stream if isinstance(stream, Gate) else Gate(stream)
     ending = "" if text.endswith("\n") or not text else "\n"
-    passing.send(text + ending, inks=style is not None and style.color, annotations=annotations)
+    passing.send(text + ending, inks=style is not None and style.color, annotations=annotations, returns=returns)
     passing.flush()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, TextIO
 
 from msgspec import Struct
 
@@ -59,18 +59,28 @@ def files_of(places: Sequence[Destination]) -> list[Use]:
     return [Use(role=place.format, path=place.file) for place in places if place.file is not None]
 
 
-def deliver(file: str | None, text: str, style: Style | None = None, *, annotations: bool = False) -> None:
-    """A text to its file, or to standard output in the colours of `style`. Raises UsageError."""
+def deliver(
+    file: str | None,
+    text: str,
+    style: Style | None = None,
+    *,
+    annotations: bool = False,
+    stream: TextIO | None = None,
+) -> None:
+    """A text to its file, or to `stream` (default: standard output) in the colours of `style`. Raises UsageError."""
     if file is None:
-        write(sys.stdout, text, style, annotations=annotations)
+        write(stream or sys.stdout, text, style, annotations=annotations)
     else:
         replace_file(file, harmless(text, annotations=annotations))
 
 
-def write_outputs(report: Report, shown: Presentation) -> None:
-    """Renders each format to its place. Raises UsageError where a file cannot be written after all."""
+def write_outputs(report: Report, shown: Presentation, stream: TextIO | None = None) -> None:
+    """Renders each format to its place, which is `stream` (default: standard output) where it has no file.
+
+    Raises UsageError where a file cannot be written after all.
+    """
     for place in shown.outputs:
         found = reporter(place.format)
         plain = Style(quiet=shown.quiet, color=False)
-        style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
-        deliver(place.file, found(report, style), style, annotations=found.annotations)
+        style = style_of(stream or sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
+        deliver(place.file, found(report, style), style, annotations=found.annotations, stream=stream)

@@ -33,7 +33,7 @@ _MOST_GENERATIONS = 50
 def work(channel: Channel) -> None:
     """Says that torch is loaded, then answers each request with the outcome of reading that model."""
     with suppress(ImportError):  # the reader says so
-        import torch  # noqa: F401
+        _warm_up()
     if FORKS:
         _adopt_descendants()
     channel.send(READY)
@@ -48,6 +48,15 @@ def work(channel: Channel) -> None:
         answer = _in_a_fork(reference, options, channel)
         _end_descendants()
         channel.send(answer)
+
+
+def _warm_up() -> None:
+    """Loads torch, and what it loads when it first works out shapes, for all models at once. Raises ImportError."""
+    import torch
+
+    with torch.inference_mode():
+        image = torch.empty(1, 1, 1, 1, device="meta")
+        torch.relu(torch.nn.functional.conv2d(image, image))
 
 
 def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:

@@ -52,6 +52,14 @@ def _sound(network: Network) -> Network:
     for edge in network.edges:
         if not all(0 <= index < len(network.layers) for index in (edge.consumer, *edge.producers)):
             raise WireError("an edge leads to no layer")
+    for number, operation in enumerate(network.operations):
+        if not all(0 <= index < number for index in operation.inputs):
+            raise WireError("an operation reads what comes after it")
+        if (operation.kind == "conv") != (operation.layer is not None):
+            raise WireError("a convolution is no layer, or another operation is one")
+        for layer in (operation.layer, operation.weights):
+            if layer is not None and not 0 <= layer < len(network.layers):
+                raise WireError("an operation is no layer")
     return network
 
 
@@ -130,12 +138,16 @@ def _refuse(value: Any, hint: Any) -> Any:
     raise WireError(f"{str(value)[:40]!r} is no {hint}")
 
 
+# what a child is told of the options; the time limit is the parent's to keep
+_TOLD = ("batch", "inputs", "reference", "channels_last", "autocast", "roots", "trains")
+
+
 def encode_request(reader: str, name: str, options: ReadOptions) -> bytes:
     """What to read and how, for a child that reads."""
-    return json.dumps([reader, name, options.batch, dict(options.inputs)]).encode()
+    return json.dumps([reader, name, {field: _plain(getattr(options, field)) for field in _TOLD}]).encode()
 
 
 def decode_request(content: bytes) -> tuple[str, str, ReadOptions]:
     """The name of the reader, of the input, and the options."""
-    reader, name, batch, inputs = json.loads(content)
-    return reader, name, ReadOptions(batch=batch, inputs=inputs)
+    reader, name, told = json.loads(content)
+    return reader, name, ReadOptions(**{**told, "roots": tuple(told["roots"])})

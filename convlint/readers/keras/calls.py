@@ -20,8 +20,8 @@ def read_by(origin: Origin, kind: str) -> None:
         origin.direct.readers.append(kind)
 
 
-def without_copies(found: Sequence[Found]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...]]:
-    """The layers, one for all calls of the same sizes, and their edges."""
+def without_copies(found: Sequence[Found]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:
+    """The layers, one for all calls of the same sizes, their edges, and the layer of each call."""
     groups: dict[ConvLayer, list[int]] = {}
     for position, (layer, _, _) in enumerate(found):
         groups.setdefault(layer, []).append(position)
@@ -48,4 +48,4 @@ def without_copies(found: Sequence[Found]) -> tuple[tuple[ConvLayer, ...], tuple
                 Edge(consumer=index, producers=tuple(before), source=distinct[next(reversed(before))].name,
                      C=layer.C, H=layer.H, W=layer.W, D=layer.D)
             )  # fmt: skip
-    return tuple(layers), tuple(edges)
+    return tuple(layers), tuple(edges), tuple([layer_of[position] for position in range(len(found))])

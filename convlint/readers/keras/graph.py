@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from convlint.errors import InputFault
-from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge
+from convlint.model.network import Network
 from convlint.readers.dataflow import Flow, Origin
 from convlint.readers.keras.calls import Found, read_by, without_copies
 from convlint.readers.keras.layer import build, is_convolution
+from convlint.readers.keras.operations import Steps, Tensor
 from convlint.readers.keras.references import Reference, references
 from convlint.readers.keras.shapes import Shape, output_shape, unify
 from convlint.readers.untrusted.json_tree import Node
@@ -26,31 +27,36 @@ Call: TypeAlias = tuple[str, int]  # layer, which of its calls
 
 
 class Value:
-    """A tensor between layers: its shape and where it comes from."""
+    """A tensor between layers: its shape, where it comes from, and the operation that makes it."""
 
-    __slots__ = ("origin", "shape")
+    __slots__ = ("operation", "origin", "shape")
 
-    def __init__(self, shape: Shape | None, origin: Origin) -> None:
-        self.shape, self.origin = shape, origin
-
-    @classmethod
-    def of_input(cls, shape: Shape | None) -> Value:
-        """An input of the network."""
-        return cls(shape, Origin())
+    def __init__(self, shape: Shape | None, origin: Origin, operation: int) -> None:
+        self.shape, self.origin, self.operation = shape, origin, operation
 
 
 class Walk:
-    """Collects the convolutions of a model, in call order."""
+    """Collects the convolutions of a model, and all other operations, in call order."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, model: Node) -> None:
+        self._path, self._model = path, model
         self._flow = Flow()
+        self._steps = Steps(model)
         self._found: list[Found] = []
         self._messages: dict[str, None] = {}
         self._calls = self._listed = self._reads = 0
 
-    def model(self, model: Node, inputs: list[Value], prefix: str = "", depth: int = 0) -> list[Value]:
-        """Walks a model that is called with `inputs`; its outputs. Raises InputFault."""
+    def network(self, inputs: Mapping[str, Shape | None]) -> tuple[Network, list[str]]:
+        """The network of the model with these inputs, and what could not be understood. Raises InputFault."""
+        given = [Value(shape, Origin(), self._steps.input(name, shape)) for name, shape in inputs.items()]
+        outputs = [value.operation for value in self._walk(self._model, given)]
+        layers, edges, layer_of = without_copies(self._found)
+        refuse_layers(len(layers))
+        operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._found], layer_of)
+        return Network(path=self._path, layers=layers, edges=edges, operations=operations), list(self._messages)
+
+    def _walk(self, model: Node, inputs: list[Value], prefix: str = "", depth: int = 0) -> list[Value]:
+        """Walks a model that is called with `inputs`; its outputs."""
         if depth > _DEEPEST:
             raise InputFault(f"models are nested deeper than {_DEEPEST} levels")
         config = model.at("config")
@@ -122,10 +128,11 @@ class Walk:
         if value is None:
             raise InputFault(f"layer {prefix + reference[0]!r} has no output {reference[2]}")
         try:
-            return Value(unify(value.shape, shape), value.origin)
+            return Value(unify(value.shape, shape), value.origin, value.operation)
         except ValueError as error:
-            self._messages.setdefault(f"the shapes disagree after layer {prefix + reference[0]!r}: {error}")
-            return Value(None, value.origin)
+            name = prefix + reference[0]
+            self._messages.setdefault(f"the shapes disagree after layer {name!r}: {error}")
+            return Value(None, value.origin, self._steps.opaque(name, f"layer {name}", [value.operation]))
 
     def _layer(self, layer: Node, given: list[Value], prefix: str, depth: int) -> list[Value]:
         """One call of one layer."""
@@ -142,30 +149,34 @@ class Walk:
         if inside is not None and inside.is_list and given:
             for value in given:
                 read_by(value.origin, kind)
-            inner = [Value(value.shape, value.origin.past) for value in given]
-            return self.model(layer, inner, f"{name}/", depth + 1) or [Value(None, Origin())]
+            inner = [Value(value.shape, value.origin.past, value.operation) for value in given]
+            return self._walk(layer, inner, f"{name}/", depth + 1) or [self._unknown(kind, name, given)]
         if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
             return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
         if is_convolution(kind) and given:
             return [self._convolution(kind, layer, name, given[0])]
         if kind == "InputLayer":
-            return given or [Value(None, Origin())]
+            return given or [self._unknown(kind, name, given)]
         module = layer.get("module")
         if "Conv" in kind:
             self._messages.setdefault(f"layer {name!r}: {kind} is a convolution that convlint does not know")
         elif module is not None and not module.text().startswith("keras"):
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
-        return [self._other(kind, config, given)]
+        return [self._other(kind, layer, name, given)]
 
-    def _other(self, kind: str, config: Node, given: list[Value]) -> Value:
+    def _unknown(self, kind: str, name: str, given: list[Value]) -> Value:
+        return Value(None, Origin(), self._steps.opaque(name, f"{kind} {name}", [value.operation for value in given]))
+
+    def _other(self, kind: str, layer: Node, name: str, given: list[Value]) -> Value:
         learned = kind in _LEARNED
         for value in given:
             read_by(value.origin, kind)
             if learned:
                 self._flow.consume(value.origin)
         shapes = [value.shape for value in given if value.shape is not None]
-        shape = output_shape(kind, config, shapes) if len(shapes) == len(given) else None
-        return Value(shape, self._flow.merge([value.origin.past for value in given], learned=learned))
+        shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
+        operation = self._steps.other(kind, layer, name, [Tensor(each.operation, each.shape) for each in given], shape)
+        return Value(shape, self._flow.merge([value.origin.past for value in given], learned=learned), operation)
 
     def _each_step(self, layer: Node, value: Value, shape: Shape, prefix: str, depth: int) -> list[Value]:
         """TimeDistributed: the layer runs on batch times steps."""
@@ -175,9 +186,19 @@ class Walk:
         folded = None if batch is None or steps is None else batch * steps
         if folded is not None and folded > MOST_SIZE:
             raise layer.fault(f"runs on {batch} times {steps} inputs, more than 2^31 - 1")
-        (result,) = self._layer(layer, [Value((folded, *rest), value.origin)], prefix, depth + 1)[:1]
+        inside = Value((folded, *rest), value.origin, self._between_steps(prefix, value.operation))
+        (result,) = self._layer(layer, [inside], prefix, depth + 1)[:1]
         after = None if result.shape is None else (batch, steps, *result.shape[1:])
-        return [Value(after, result.origin)]
+        return [Value(after, result.origin, self._between_steps(prefix, result.operation))]
+
+    def _between_steps(self, prefix: str, operation: int) -> int:
+        """What a layer at each step reads or makes: its channels stay where they are if they are last."""
+        name = prefix.removesuffix("/")
+        return (
+            self._steps.opaque(name, f"TimeDistributed {name}", [operation])
+            if self._steps.channels_first
+            else operation
+        )
 
     def _convolution(self, kind: str, layer: Node, name: str, value: Value) -> Value:
         config = layer.at("config")
@@ -194,18 +215,12 @@ class Walk:
             read_by(value.origin, kind)
             index, origin = self._flow.convolution(value.origin)
             self._found.append((part, value.origin, self._flow.written[index]))
-            value = Value(out, origin)
+            value = Value(out, origin, self._steps.convolution(index, name, config, value.operation))
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
             read_by(value.origin, "Activation")
-            value = Value(out, value.origin.past)
+            value = Value(out, value.origin.past, self._steps.activation(name, value.operation, out))
         return value
-
-    def result(self) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], list[str]]:
-        """The layers, one for all calls of the same sizes; their edges; what could not be understood."""
-        layers, edges = without_copies(self._found)
-        refuse_layers(len(layers))
-        return layers, edges, list(self._messages)
 
     @staticmethod
     def _too_many_calls() -> InputFault:

@@ -6,7 +6,7 @@ from convlint.errors import InputFault
 from convlint.model.network import Network
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.input_shapes import by_name, parse_shape
-from convlint.readers.keras.graph import Value, Walk
+from convlint.readers.keras.graph import Walk
 from convlint.readers.keras.references import references
 from convlint.readers.keras.shapes import Shape, text
 from convlint.readers.untrusted.bounded_json import MOST_BYTES, parse
@@ -37,11 +37,11 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
         )
     inputs = _inputs(model)
     given = _given_shapes(inputs, options)
-    walk = Walk(path)
-    walk.model(model, [Value.of_input(given[name]) for name in inputs])
-    layers, edges, messages = walk.result()
+    # TensorFlow and XLA choose the layout themselves and the file does not say what will run it, so the layout
+    # stays "auto" whatever data_format says
+    network, messages = Walk(path, model).network({name: given[name] for name in inputs})
     if not messages and any(
-        None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in layers
+        None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in network.layers
     ):
         name = next((name for name, shape in given.items() if shape is None or None in shape), None)
         if name is None:
@@ -50,9 +50,7 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
             messages.append(
                 f"input {name!r} is {text(given[name])}; set it with --batch N or --input {name}=8x224x224x3"
             )
-    # TensorFlow and XLA choose the layout themselves and the file does not say what will run it, so the layout
-    # stays "auto" whatever data_format says
-    return Network(path=path, layers=layers, edges=edges), messages
+    return network, messages
 
 
 def _inputs(model: Node) -> dict[str, Shape | None]:

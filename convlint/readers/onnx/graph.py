@@ -8,61 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.readers.dataflow import Flow, Origin, Written
 from convlint.readers.onnx.file import text
+from convlint.readers.onnx.operations import Steps
+from convlint.readers.onnx.operators import BODIES, CONSTANTS, CONVOLUTIONS, RESHAPES, STANDARD_DOMAINS
+from convlint.readers.onnx.scope import Scope
 
 if TYPE_CHECKING:
     import onnx
 
-CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
-NORMS = frozenset({"BatchNormalization", "InstanceNormalization"})
-_STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 _LEARNED = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "LSTM", "GRU", "RNN"})
-_CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
-_BODIES = frozenset({"If", "Loop", "Scan"})
-_RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
-
-Shape = tuple[int | None, ...]
-
-
-class Scope:
-    """What is known of the values of one graph: shapes, element types, stored tensors. Looks outward if need be."""
-
-    __slots__ = ("outer", "tensors", "values")
-
-    def __init__(self, graph: onnx.GraphProto, outer: Scope | None = None) -> None:
-        self.values: dict[str, Any] = {value.name: value for value in graph.value_info}
-        for declared in (graph.input, graph.output):
-            self.values.update({value.name: value for value in declared})
-        self.tensors: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
-        self.outer = outer
-
-    def shape(self, name: str) -> Shape | None:
-        """Sizes of a value, None where unknown; None where even the rank is."""
-        tensor = self.tensors.get(name)
-        if tensor is not None:
-            return tuple([size if size > 0 else None for size in tensor.dims])
-        value = self.values.get(name)
-        if value is None:
-            return self.outer.shape(name) if self.outer is not None else None
-        kind = value.type.tensor_type
-        if not kind.HasField("shape"):
-            return None
-        # an axis without a value reads as 0, and so does a symbolic one
-        return tuple([size if (size := axis.dim_value) > 0 else None for axis in kind.shape.dim])
-
-    def element_type(self, name: str) -> int:
-        """onnx.TensorProto.DataType of a value; 0 where unknown."""
-        tensor = self.tensors.get(name)
-        if tensor is not None:
-            return int(tensor.data_type)
-        value = self.values.get(name)
-        if value is None:
-            return self.outer.element_type(name) if self.outer is not None else 0
-        return int(value.type.tensor_type.elem_type)
-
-    def tensor(self, name: str) -> Any:
-        """The stored tensor of that name, or None."""
-        found = self.tensors.get(name)
-        return self.outer.tensor(name) if found is None and self.outer is not None else found
 
 
 class Site:
@@ -82,6 +35,7 @@ class Walk:
 
     def __init__(self, faults: Mapping[str, str]) -> None:
         self.flow = Flow()
+        self.steps = Steps()
         self.sites: list[Site] = []
         self.unknown_convolutions: dict[str, str] = {}  # label -> operator that looks like one, but is not known
         self.dequantized: dict[str, str] = {}
@@ -90,15 +44,17 @@ class Walk:
 
     def start(self, graph: onnx.GraphProto, inputs: Iterable[str]) -> None:
         """Walks the main graph, whose real inputs have these names."""
-        for name in inputs:
-            self._origins[name] = Origin()
-        self._graph(graph, Scope(graph), 1)
+        scope = Scope(graph)
+        names = list(inputs)
+        self._origins.update({name: Origin() for name in names})
+        self.steps.start(graph, names, scope)
+        self._graph(graph, scope, 1)
 
     def _graph(self, graph: onnx.GraphProto, scope: Scope, calls: int) -> None:
         origins, faults = self._origins, self._faults
         for node in graph.node:
             op = node.op_type
-            if op in _CONSTANTS:
+            if op in CONSTANTS:
                 continue
             names = node.input[:]
             found: Origin | None = None
@@ -116,19 +72,22 @@ class Walk:
                 elif origin is not found:
                     more = [*(more or ()), origin]
             fault = faults.get(node.name) if faults else None
-            if op in CONVOLUTIONS and node.domain in _STANDARD_DOMAINS:
+            if op in CONVOLUTIONS and node.domain in STANDARD_DOMAINS:
                 data = origins.get(names[0]) if names else None
                 index, written = self.flow.convolution(data, fault)
                 self.sites.append(Site(node, scope, data, self.flow.written[index], calls, fault))
+                self.steps.convolution(node, index)
                 origins.update(dict.fromkeys(node.output, written))
                 continue
-            if found is None and fault is None and op not in _BODIES:
+            if found is None and fault is None and op not in BODIES:
                 if op == "DequantizeLinear":
                     self._dequantize(node)
-                continue  # a constant
+                self.steps.constant(node)
+                continue
             result = self._other(node, op, scope, calls, found, more, fault)
+            self.steps.other(node, scope, trusted=result.fault is None)
             for name in node.output:
-                if name not in origins or op not in _BODIES:
+                if name not in origins or op not in BODIES:
                     origins[name] = result
 
     def _other(
@@ -137,9 +96,9 @@ class Walk:
     ) -> Origin:  # fmt: skip
         """The origin of what a node writes that is no convolution."""
         learned = op in _LEARNED
-        if op in _BODIES:
+        if op in BODIES:
             fault = fault or self._bodies(node, op, scope, calls)
-        elif op in _RESHAPES:
+        elif op in RESHAPES:
             fault = fault or _count_fault(node, scope)
         elif op == "DequantizeLinear":
             self._dequantize(node)
@@ -167,7 +126,9 @@ class Walk:
             if not attribute.HasField("g"):
                 continue
             body = attribute.g
+            inner = Scope(body, scope)
             if op != "If":
+                self.steps.enter(node, body, inner)
                 # what a loop carries has been through the loop: gradients flow back through it
                 carried = [self._origins.get(name) or Origin() for name in node.input]
                 skip = 1 if op == "Loop" else 0
@@ -175,7 +136,7 @@ class Walk:
                     self._origins[formal.name] = self.flow.merge((origin,), learned=True)
                 for formal in body.input[skip + len(node.input) :]:
                     self._origins[formal.name] = Origin(learned=True)
-            self._graph(body, Scope(body, scope), calls * _trips(node, op, scope))
+            self._graph(body, inner, calls * _trips(node, op, scope))
             results = body.output[1:] if op == "Loop" else body.output
             for position, value in enumerate(results[: len(outputs)]):
                 written = self._origins.get(value.name)

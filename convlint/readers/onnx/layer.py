@@ -7,7 +7,9 @@ from typing import Any
 from convlint.model.geometry import output_size, same_padding, transposed_output_size
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.readers.onnx.file import text
-from convlint.readers.onnx.graph import NORMS, Scope, Shape, Site
+from convlint.readers.onnx.graph import Site
+from convlint.readers.onnx.operators import NORMS, WEIGHT_INPUT
+from convlint.readers.onnx.scope import Scope, Shape
 
 # onnx.TensorProto.DataType
 _DTYPES = {
@@ -15,7 +17,7 @@ _DTYPES = {
     17: Dtype.fp8, 18: Dtype.fp8, 19: Dtype.fp8, 20: Dtype.fp8,
 }  # fmt: skip
 _QUANTIZED = frozenset({2, 3, 17, 18, 19, 20})
-_WEIGHT_INPUT = {"Conv": 1, "ConvTranspose": 1, "ConvInteger": 1, "QLinearConv": 3}
+_INTEGER = frozenset({"ConvInteger", "QLinearConv"})
 _BIAS_INPUT = {"Conv": 2, "ConvTranspose": 2, "QLinearConv": 8}
 # the fields of each axis: size, output, taps, stride, padding before and after, dilation, output padding
 _AXES = (
@@ -34,7 +36,7 @@ def build_layer(
         return _bare(site, name, path), f"{node.op_type} {name!r} reads or writes nothing"
     op, inputs = node.op_type, list(node.input)
     attributes = {attribute.name: attribute for attribute in node.attribute}
-    at = _WEIGHT_INPUT[op]
+    at = WEIGHT_INPUT[op]
     weight_name = inputs[at] if at < len(inputs) else ""
     weight = scope.shape(weight_name) if weight_name else None
     data: Shape | None = scope.shape(inputs[0]) if trusted else None
@@ -71,6 +73,7 @@ def build_layer(
         C=C, K=K, groups=groups, dtype=_dtype(op, inputs, weight_name, scope, dequantized),
         node=text(node.name) or None, bias=None if bias_at is None else len(inputs) > bias_at and inputs[bias_at] != "",
         norm_follows=len(readers) == 1 and readers[0] in NORMS, first=first, head=site.readers.head, calls=site.calls,
+        operator=op if op in _INTEGER else "",
         **sizes,
     )  # fmt: skip
     return layer, fault or (wrong and f"{op} {name!r}: {wrong}")

@@ -12,8 +12,10 @@ from convlint.readers import Reader, ReadOptions
 from convlint.readers.children.limits import TOO_MUCH_MEMORY
 from convlint.readers.dataflow import is_first
 from convlint.readers.onnx.file import load, refuse_outside_data, text
-from convlint.readers.onnx.graph import Scope, Walk
+from convlint.readers.onnx.graph import Walk
 from convlint.readers.onnx.layer import build_layer
+from convlint.readers.onnx.quantized import standardise
+from convlint.readers.onnx.scope import Scope
 from convlint.readers.onnx.shapes import infer, out_of_order, real_inputs, set_input_sizes
 from convlint.report import InputError
 
@@ -46,6 +48,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     model = load(path)
     refuse_outside_data(model.graph.initializer)
+    standardise(model.graph)
     set_input_sizes(model.graph, options)
     inferred = infer(model)
     graph = inferred.model.graph
@@ -78,7 +81,9 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
         messages.append(f"node {label!r}: {op} looks like a convolution, but is not one that convlint knows")
     if not untrusted:
         messages += _unresolved(graph, inputs, layers)
-    return Network(path=path, layers=tuple(layers), edges=tuple(edges), mode="inference"), messages
+    operations = walk.steps.finished([value.name for value in graph.output], layers)
+    network = Network(path=path, layers=tuple(layers), edges=tuple(edges), operations=operations, mode="inference")
+    return network, messages
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:

@@ -10,6 +10,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.readers.spec.values import choice, integer
 
 # what an axis that the layer does not have gets
+UNKNOWN = "unknown"  # of the size of a tensor
 NEUTRAL: Mapping[str, int] = {"kernel_size": 1, "stride": 1, "dilation": 1, "output_padding": 0, "padding": 0}
 
 
@@ -26,6 +27,17 @@ def axes(name: str, value: Value, dims: int, *, minimum: int, neutral: int | Non
         numbers = [integer(name, value, minimum=minimum)] * dims
     padded = [neutral] * (3 - dims) + numbers
     return padded[0], padded[1], padded[2]
+
+
+def tensor_sizes(name: str, value: Value, dims: int) -> tuple[int | None, int | None, int | None]:
+    """The same for sizes of a tensor, each of which may be `unknown`: None."""
+    items = value.data if isinstance(value.data, list) else [value] * dims
+    hidden = [item.data == UNKNOWN for item in items]
+    stated = [Value("1", item.span, plain=True) if gone else item for item, gone in zip(items, hidden, strict=True)]
+    known = axes(name, Value(stated, value.span), dims, minimum=1, neutral=1)
+    gone = [False] * (3 - dims) + (hidden * dims if len(hidden) == 1 else hidden)
+    depth, height, width = (None if gone[axis] else known[axis] for axis in range(3))
+    return depth, height, width
 
 
 def paddings(value: Value, dims: int) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]] | str:

@@ -9,7 +9,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.readers.spec.fields import Fields, read_fields
 from convlint.readers.spec.layer import dims_of
 
-_OF_ONE_LAYER = ("name", "input", "inputs", "from", "op", "type")
+_OF_ONE_LAYER = ("name", "input", "inputs", "from", "weights", "op", "type", "copied")
 
 
 class Defaults:

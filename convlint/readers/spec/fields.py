@@ -36,10 +36,11 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "DilD", "DilH", "DilW")
 PADS = ("PadD", "PadH", "PadW")
+BOOLEANS = ("bias", "first", "head", "copied", "transposed")
 LAYER_KEYS = (
     *SIZES, *PADS, "kernel_size", "stride", "padding", "dilation", "output_padding", "groups", "dtype", "layout",
-    "bias", "op", "name", "input", "inputs", "transposed", "dims", "calls", "first", "head", "residual_inputs",
-    "scale", "size",
+    "bias", "op", "name", "input", "inputs", "weights", "transposed", "dims", "calls", "first", "head", "copied",
+    "residual_inputs", "scale", "size",
 )  # fmt: skip
 CANONICAL: Mapping[str, str] = {
     **{key: key for key in LAYER_KEYS},
@@ -116,11 +117,11 @@ def _read_field(fields: Fields, key: str, value: Value, dims: int, where: str) -
         fields.put(name, dtype_of(value), span, key)
     elif name == "layout":
         fields.put(name, layout_of(value), span, key)
-    elif name in ("bias", "first", "head", "transposed"):
+    elif name in BOOLEANS:
         fields.put(name, boolean(key, value), span, key)
     elif name == "residual_inputs":
         fields.put(name, integer(key, value, minimum=0), span, key)
     elif name == "name":
         fields.put(name, word(key, value), span, key)
-    else:  # op, dims, inputs, scale, size: read by who needs them
+    else:  # op, dims, inputs, weights, scale, size: read by who needs them
         fields.spans[name] = span

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from convlint.errors import shown, suggestion
 from convlint.files.located_yaml import Value, fault
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Edge
+from convlint.model.operation import Operation
 from convlint.readers.spec.defaults import Defaults
 from convlint.readers.spec.errors import SpecErrors
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields
-from convlint.readers.spec.layer import conv_layer, conv_op, dims_of
+from convlint.readers.spec.layer import conv_layer, conv_op, dims_of, written_by
+from convlint.readers.spec.operations import Operations
+from convlint.readers.spec.repeats import Repeats
 from convlint.readers.spec.roles import with_roles
-from convlint.readers.spec.shapes import Shape, carried, carrier_of, latest
+from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, factor_of, latest
 from convlint.readers.spec.values import word
 from convlint.readers.untrusted.limits import MOST_LAYERS, MOST_READS
 
@@ -39,6 +45,8 @@ class SpecGraph:
         self.errors, self.defaults, self.batch, self.complete = errors, defaults, batch, complete
         self.layers: list[ConvLayer] = []
         self.edges: list[Edge] = []
+        self.repeats = Repeats()
+        self.wiring = Operations()
         self.shapes: dict[str, Shape] = {}  # what each named operation hands on
         self.places: dict[str, Span] = {}  # where each name was given
         self.readers: dict[str, list[str]] = {}  # operation -> kinds of the operations that read it
@@ -48,7 +56,18 @@ class SpecGraph:
 
     def finished(self) -> tuple[ConvLayer, ...]:
         """The layers, with what only the whole graph shows of them."""
-        return with_roles(self.layers, self.edges, self.shapes, self.readers, self.feeding)
+        layers = with_roles(self.layers, self.edges, self.shapes, self.readers, self.feeding, self.repeats.names)
+        first = self.repeats.weights
+        return tuple(
+            [
+                replace(layer, node=layers[first[index]].name) if index in first else layer
+                for index, layer in enumerate(layers)
+            ]
+        )
+
+    def operations(self) -> tuple[Operation, ...]:
+        """The items as operations, in their order."""
+        return self.wiring.finished(self.readers)
 
     def read(self, value: Value | None, document: Value) -> None:
         """Reads the list of layers."""
@@ -73,10 +92,13 @@ class SpecGraph:
     def _item(self, item: Value, number: int, name: str) -> None:
         """Reads one operation; what cannot be read hands on an unknown shape, rather than a wrong one."""
         shape = Shape(source=name)
+        known = len(self.wiring.noted)
         if isinstance(item.data, dict):
             shape = self.errors.attempt(lambda: self._operation(item, name), shape)
         else:
             self.errors.fail(fault(f"layer {number} must be a mapping, not {item.kind}", item.span))
+        if len(self.wiring.noted) == known:
+            self.wiring.unread(name)
         if name in self.shapes:
             self.errors.fail(
                 fault(f"name {shown(name)!r} was given on line {self.places[name][0]} already", _name_span(item))
@@ -100,11 +122,24 @@ class SpecGraph:
         if len(self.errors.found) > errors:
             return Shape(source=name)
         if op.conv is not None:
-            return self._conv(name, op.conv, dims, fields, inputs)
+            shape = self._conv(name, op.conv, dims, fields, inputs)
+            of, index = mapping.get("weights"), shape.producers[0]
+            share = partial(self.repeats.share, name, index=index, layers=self.layers)
+            weights = None if of is None else self.errors.attempt(lambda: share(of), None)
+            self.wiring.note("conv", op.text, shape, inputs, fields.values, weights=weights)
+            return shape
+        if op.carrier == AGAIN:
+            shape = self.repeats.run(
+                name, mapping.get("weights"), inputs, fields.spans["layer"], self.layers, self.edges
+            )
+            self.feeding.update(producer for incoming in inputs for producer in incoming.producers)
+            self.wiring.note("conv", op.text, shape, inputs, fields.values)
+            return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):
             fields.values["N"] = self.defaults.of(dims).values.get("N")
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
         self.feeding.update(dropped)
+        self.wiring.note(op.carrier, op.text, shape, inputs, fields.values, factor_of(op.carrier, mapping))
         return shape
 
     def _conv(self, name: str, conv: tuple[str, bool], dims: int, fields: Fields, inputs: list[Shape]) -> Shape:
@@ -119,12 +154,13 @@ class SpecGraph:
         index = len(self.layers)
         self.layers.append(layer)
         if incoming is not None:
-            C, D, H, W = incoming.C, incoming.D, incoming.H, incoming.W
             self.edges.append(
-                Edge(consumer=index, producers=incoming.producers, source=incoming.source, C=C, D=D, H=H, W=W)
-            )
-        D, H, W = (None if size is not None and size < 1 else size for size in (layer.Z, layer.P, layer.Q))
-        return Shape(source=name, producers=(index,), N=layer.N, C=layer.K, D=D, H=H, W=W, dims=dims)
+                Edge(consumer=index, producers=incoming.producers, source=incoming.source, C=incoming.C, D=incoming.D,
+                     H=incoming.H, W=incoming.W, copied=fields.values.get("copied"))
+            )  # fmt: skip
+        shape = written_by(layer, index)
+        self.repeats.first(name, index, shape, edge=len(self.edges) - 1 if incoming is not None else None)
+        return shape
 
     def _inputs(self, mapping: Mapping[str, Value], op: _Operation, dims: int | None) -> list[Shape]:
         """What this operation reads: the named ones, or the one before unless it gives all its sizes itself."""

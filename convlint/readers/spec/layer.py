@@ -97,7 +97,7 @@ def conv_layer(
     if complete:
         _demand(name, values, spans["layer"])
     if values.pop("same", False):
-        _same(values, op, dims)
+        same_sides(values, op, dims)
     chosen = {key: values[key] for key in _LAYER_FIELDS if key in values}
     layer = with_output(
         ConvLayer(
@@ -110,6 +110,12 @@ def conv_layer(
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
     return layer
+
+
+def written_by(layer: ConvLayer, index: int) -> Shape:
+    """What a convolution hands on."""
+    D, H, W = (None if size is not None and size < 1 else size for size in (layer.Z, layer.P, layer.Q))
+    return Shape(source=layer.name, producers=(index,), N=layer.N, C=layer.K, D=D, H=H, W=W, dims=layer.dims)
 
 
 def _fill(values: dict[str, Any], spans: dict[str, Span], defaults: Fields) -> None:
@@ -128,8 +134,8 @@ def _demand(name: str, values: Mapping[str, Any], span: Span) -> None:
         raise InputFault(f"{name}: a convolution needs {what}", line=span[0], column=span[1])
 
 
-def _same(values: dict[str, Any], op: str, dims: int) -> None:
-    """Turns padding "same" into sides; unknown where the stride makes it depend on an unknown size."""
+def same_sides(values: dict[str, Any], op: str, dims: int) -> None:
+    """Turns padding "same" into sides by letter; unknown where the stride makes it depend on an unknown size."""
     for size, taps, stride, dilation, pad, out in (
         ("D", "T", "StrideD", "DilD", "PadD", "OutPadD"),
         ("H", "R", "U", "DilH", "PadH", "OutPadH"),

@@ -93,6 +93,7 @@ class _Spec:
             path=self.path,
             layers=graph.finished(),
             edges=tuple(graph.edges),
+            operations=graph.operations(),
             runtime=runtime,
             mode=mode,
             targets=targets,

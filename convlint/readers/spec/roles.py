@@ -17,11 +17,12 @@ def with_roles(
     shapes: Mapping[str, Shape],
     readers: Mapping[str, Sequence[str]],
     feeding: Collection[int],
+    runs: Mapping[int, Sequence[str]],
 ) -> tuple[ConvLayer, ...]:
     """The layers with their roles, unless the spec states them.
 
     `readers` are the kinds of the operations that read each named one; `feeding` the layers that feed others beside
-    those that the edges name.
+    those that the edges name; `runs` the names under which each layer runs.
     """
     feeds = {index for edge in edges for index in edge.producers}.union(feeding)
     fed = {edge.consumer: edge for edge in edges}
@@ -38,9 +39,11 @@ def with_roles(
                 first = not edge.producers and edge.source in inputs
         if "head" not in layer.spans:
             head = edge is not None and bool(edge.producers) and index not in feeds
-        consumers = readers.get(layer.name)
-        norm = list(consumers) == ["batchnorm"] if consumers else None
-        if (first, head, norm) != (layer.first, layer.head, layer.norm_follows):
-            layer = replace(layer, first=first, head=head, norm_follows=norm)
+        names = runs.get(index, (layer.name,))
+        consumers = [list(readers.get(name, ())) for name in names]
+        norm = all(kinds == ["batchnorm"] for kinds in consumers) if any(consumers) else None
+        calls = layer.calls if "calls" in layer.spans else len(names)
+        if (first, head, norm, calls) != (layer.first, layer.head, layer.norm_follows, layer.calls):
+            layer = replace(layer, first=first, head=head, norm_follows=norm, calls=calls)
         result.append(layer)
     return tuple(result)

@@ -22,9 +22,10 @@ FRAMEWORKS: Mapping[str, str] = {
 }  # fmt: skip
 BOOLEANS = (
     "compile", "cudnn_benchmark", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
-    "tf_cudnn_use_autotune", "pinned_memory",
+    "tf_cudnn_use_autotune", "pinned_memory", "mixed_precision", "cuda_graphs",
 )  # fmt: skip
 VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
+WORDS = ("optimizer",)
 NUMBERS = ("mxnet_cudnn_autotune_default", "xla_gpu_autotune_level")
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "framework": FRAMEWORKS,
@@ -33,10 +34,17 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 }
 ALIASES = {
     "allow_tf32": "tf32", "use_tf32": "tf32", "benchmark": "cudnn_benchmark", "torch_compile": "compile",
+    "amp": "mixed_precision", "cuda_graph": "cuda_graphs",
     "cuda_version": "cuda", "cudnn_version": "cudnn", "tensorrt_version": "tensorrt", "trt": "tensorrt",
 }  # fmt: skip
+OPTIMIZERS = {
+    "sgd_momentum": "momentum",
+    "momentum_sgd": "momentum",
+    "sgd_with_momentum": "momentum",
+    "nesterov": "momentum",
+}
 _MAX_SETTINGS = 200
-SETTINGS = (*CHOICES, *VERSIONS, *BOOLEANS, *NUMBERS)
+SETTINGS = (*CHOICES, *VERSIONS, *BOOLEANS, *NUMBERS, *WORDS)
 
 
 def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
@@ -70,11 +78,21 @@ def _setting(name: str, item: Value) -> Any:
         return choice(name, item, CHOICES[name])
     if name in VERSIONS:
         return _version(name, item)
+    if name in WORDS:
+        return _optimizer(word(name, item), item)
     if name in NUMBERS:
         return integer(name, item, minimum=0)
     if item.data in ("0", "1"):  # how environment variables and provider options spell a boolean
         return item.data == "1"
     return boolean(name, item)
+
+
+def _optimizer(text: str, item: Value) -> str:
+    """`torch.optim.AdamW` is adamw; SGD with momentum has several names."""
+    name = text.rpartition(".")[2].strip().lower().replace("-", "_")
+    if not name.replace("_", "").isalnum() or name.isdigit():
+        raise fault(f"optimizer: {shown(text)!r} is no optimizer's name such as adamw", item.span)
+    return OPTIMIZERS.get(name, name)
 
 
 def _version(name: str, item: Value) -> Version:

@@ -13,7 +13,7 @@ from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
 from convlint.model.geometry import output_size, same_padding
 from convlint.readers.dataflow import MOST_PRODUCERS
-from convlint.readers.spec.axes import axes
+from convlint.readers.spec.axes import axes, tensor_sizes
 from convlint.readers.spec.fields import Fields
 from convlint.readers.spec.values import MAX_SIZE, integer
 
@@ -38,6 +38,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 _DIMS = re.compile(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
+AGAIN = "again"  # a convolution that runs once more, which its reader needs the layers for
 # normalised name -> what it does to a shape
 CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -61,6 +62,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
+    AGAIN: AGAIN,
     **dict.fromkeys(("reshape", "linear", "dense", "view", "slice", "split", "chunk"), "declared"),
 }  # fmt: skip
 
@@ -136,7 +138,7 @@ def _carried(
     if kind == "downsample":
         return _each_axis(base, "scale", mapping, dims, lambda size, factor: max(1, size // factor))
     if kind in ("pixel_shuffle", "pixel_unshuffle"):
-        factor = integer("scale", mapping["scale"]) if "scale" in mapping else 2
+        factor = factor_of(kind, mapping)
         squared = factor * factor
         if kind == "pixel_shuffle":
             return replace(base, C=_div("C", base.C, squared), H=_mul(base.H, factor), W=_mul(base.W, factor))
@@ -144,6 +146,13 @@ def _carried(
     if kind == "pad":
         return base.resized({axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
     return base
+
+
+def factor_of(kind: str, mapping: Mapping[str, Value]) -> int:
+    """By how much a pixel shuffle makes H and W longer; 1 for what is none. Raises InputFault."""
+    if kind not in ("pixel_shuffle", "pixel_unshuffle"):
+        return 1
+    return integer("scale", mapping["scale"]) if "scale" in mapping else 2
 
 
 def _producers(inputs: Sequence[Shape]) -> tuple[int, ...]:
@@ -192,7 +201,7 @@ def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
 
 
 def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
-    D, H, W = (1, 1, 1) if size is None else axes("size", size, dims, minimum=1, neutral=1)
+    D, H, W = (1, 1, 1) if size is None else tensor_sizes("size", size, dims)
     return replace(base, D=D, H=H, W=W)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from typing import Literal
 
@@ -12,14 +13,17 @@ from msgspec import Struct
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, MAX_DEPTH, Loader, text_of
+from convlint.readers.spec.fields import CANONICAL
 
 MOST_EVENTS = 200_000
 _HEAD = 1 << 16  # bytes, which tell most files that are no spec
 _LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
-_TOP_LAYERS = re.compile(r"""^["']?layers["']?[ \t]*:[ \t]*(?P<rest>[^\r\n]*)""", re.MULTILINE)
-_CONTENT = re.compile(r"^[ \t]*([^ \t\r\n#])", re.MULTILINE)  # of the next line that holds something
-_FLOW = re.compile(r"\s*\{")
-_TOP_VERSION = re.compile(r"""^["']?version["']?[ \t]*:""", re.MULTILINE)
+_VERSION_KEY = re.compile(rb"""version["']?[ \t]*:[ \t]*["']?1\b""")
+_VERSION_1 = re.compile(r"""^[ \t{]*["']?version["']?[ \t]*:[ \t]*["']?1["']?[ \t]*([,#}]|$)""", re.MULTILINE)
+_LAYERS = re.compile(r"""^["']?layers["']?[ \t]*:""", re.MULTILINE)
+_ALIAS = "*"
+_FILTER = ("C", "K", "R", "S", "kernel_size")
+_TELLING = frozenset(key for key, name in CANONICAL.items() if name in _FILTER) | {"<<"}
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -38,6 +42,7 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
 
     Without `whole` it is not read beyond those, and a file that does is taken for a spec.
     """
+    head = b""
     try:
         with open_regular(path) as stream:
             head = b"" if named else stream.read(_HEAD)
@@ -46,41 +51,65 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
             if not whole:
                 return Look(verdict="spec")
             text = text_of(head + stream.read(MAX_BYTES + 1 - len(head)))
-    except InputFault:
-        return Look(verdict="spec")
+    except InputFault:  # what has neither name nor version of a spec is none of ours to complain about
+        return Look(verdict="spec" if named or _VERSION_KEY.search(head) else "foreign")
     return Look(verdict="spec", text=text) if is_spec_text(text) else Look(verdict="no spec")
 
 
 def is_spec_text(text: str) -> bool:
-    """Whether the text has `layers:` at the top: a list, or anything at all beside `version:`."""
-    if "layers" not in text or '"schema_version"' in text[:200]:  # a JSON report of convlint itself also has layers
-        return False
-    match = _TOP_LAYERS.search(text)
-    if match is not None:
-        rest = match["rest"].partition("#")[0].strip()
-        below = _CONTENT.search(text, match.end() + 1) if not rest else None
-        listed = rest[:1] in ("[", "*", "&") or (below is not None and below[1] == "-")
-        return listed or _TOP_VERSION.search(text) is not None
-    return _FLOW.match(text) is not None and _flow_spec(text)
+    """Whether the text says `version: 1` and has a layer that looks like a convolution.
 
-
-def _flow_spec(text: str) -> bool:
-    """Whether a text in flow style, as JSON is, has a list `layers` in its outermost mapping.
-
-    What has more values before it, or nests deeper, than a spec may have is none.
+    What has more values before these, or nests deeper, than a spec may have is none. Of what is broken, both names at
+    the beginning of a line are enough: it is for the reader to report.
     """
-    depth = 0
-    key: str | None = None  # in the outermost mapping: the key whose value comes next
+    if "layers" not in text or "version" not in text:
+        return False
+    version = layer = False
     try:
-        for event in islice(yaml.parse(text, Loader=Loader), MOST_EVENTS):
-            if depth > MAX_DEPTH:
-                return False
-            opens = isinstance(event, yaml.CollectionStartEvent)
-            if opens and depth == 1 and key == "layers":
-                return isinstance(event, yaml.SequenceStartEvent)
-            depth += opens - isinstance(event, yaml.CollectionEndEvent)
-            if depth == 1 and isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent) and not opens:
-                key = getattr(event, "value", "") if key is None else None
+        for path, value in _values(text):
+            version = version or (path == ("version",) and value == "1")
+            layer = layer or _tells(path, value)
+            if version and layer:
+                return True
     except yaml.YAMLError:
-        pass  # broken before any layers: not ours to report
+        return (layer or _LAYERS.search(text) is not None) and _VERSION_1.search(text) is not None
     return False
+
+
+def _tells(path: tuple[str, ...], value: str) -> bool:
+    """Whether only a spec has this here: what a convolution has, in a layer or in what layers share."""
+    where, *inside = path
+    if where == "layers":
+        return inside[1] in _TELLING if len(inside) == 2 else value == _ALIAS and len(inside) < 2
+    return where == "defaults" and len(inside) == 1 and inside[0] in _TELLING
+
+
+def _values(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each value of the first document with the keys that lead to it; places in lists and odd keys are empty."""
+    keys: list[str | None] = []  # of the collections around: that whose value comes; None where a key comes
+    around: list[tuple[bool, bool]] = []  # of the same, whether each is a list, and whether it is a key itself
+    for event in islice(yaml.parse(text, Loader=Loader), MOST_EVENTS):
+        if isinstance(event, yaml.CollectionEndEvent):
+            keys.pop()
+            _, is_key = around.pop()
+            if not keys:
+                return
+        elif isinstance(event, yaml.NodeEvent):
+            value = _ALIAS if isinstance(event, yaml.AliasEvent) else str(getattr(event, "value", ""))
+            opens = isinstance(event, yaml.CollectionStartEvent)
+            is_key = bool(keys) and keys[-1] is None
+            if is_key:
+                keys[-1] = "" if opens else value
+            elif keys:
+                yield tuple(key or "" for key in keys), value
+            if opens:
+                listed = isinstance(event, yaml.SequenceStartEvent)
+                around.append((listed, is_key))
+                keys.append("" if listed else None)
+                if len(keys) > MAX_DEPTH:
+                    return
+                continue
+        else:
+            continue
+        if keys and not is_key and not around[-1][0]:
+            keys[-1] = None

@@ -12,6 +12,7 @@ from convlint.model.layer import Dtype
 MAX_SIZE = 2**31
 
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+DTYPE_PREFIXES = ("torch.", "tf.", "np.", "jnp.")
 DTYPES = {
     "float64": "fp64", "double": "fp64", "f64": "fp64",
     "float32": "fp32", "float": "fp32", "f32": "fp32", "single": "fp32",
@@ -103,7 +104,9 @@ def choice(name: str, value: Value, options: Mapping[str, str]) -> str:
 def dtype_of(value: Value) -> Dtype:
     """A dtype in our spelling or a framework's. Raises InputFault with a suggestion."""
     text = word("dtype", value).strip()
-    short = text.lower().removeprefix("torch.").removeprefix("tf.").removeprefix("np.").removeprefix("jnp.")
+    short = text.lower()
+    for prefix in DTYPE_PREFIXES:
+        short = short.removeprefix(prefix)
     try:
         return Dtype(DTYPES.get(short, short))
     except ValueError:

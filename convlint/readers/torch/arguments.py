@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from convlint.errors import InputFault
 from convlint.readers.torch.operators import role
@@ -16,6 +17,11 @@ LONGEST_EXPRESSION = 10_000
 LARGEST_NUMBER = 2**63 - 1
 _TARGET = re.compile(r"(?:torch\.ops\.)?(\w+)\.(\w+)(?:\.\w+)?")
 _NUMBER = re.compile(r"@\d+$")
+_PLAIN = ("as_int", "as_ints", "as_bool")
+_FRAME = re.compile(r'File "([^"\x00-\x1f\ud800-\udfff]{1,300})", line (\d{1,9})')
+_INSTALLED = re.compile(r"[/\\](site-packages|dist-packages)[/\\]")
+_SEPARATOR = re.compile(r"[/\\]")
+_STACK_READ = 4000  # characters: the innermost frames stand last
 
 
 def operator(node: Node) -> str:
@@ -39,15 +45,19 @@ class Reads:
 
     def of(self, argument: Node) -> list[str]:
         """The names of the tensors of one serialized argument."""
-        single = argument.get("as_tensor") if argument.is_object else None
+        if not argument.is_object:
+            return []
+        single = argument.get("as_tensor") or argument.get("as_optional_tensor", "as_tensor")
         if single is not None:
             self._counted(argument, 1)
             return [single.at("name").text()]
-        several = None
-        if argument.is_object:
-            several = argument.get("as_tensors") or argument.get("as_optional_tensors")
-        if several is None:
-            return []
+        nested = argument.get("as_nested_tensors")
+        if nested is not None:
+            return [name for inner in nested.elements(MOST_READS) for name in self._named(argument, inner)]
+        several = argument.get("as_tensors") or argument.get("as_optional_tensors")
+        return [] if several is None else self._named(argument, several)
+
+    def _named(self, argument: Node, several: Node) -> list[str]:
         elements = several.elements(MOST_READS)
         self._counted(argument, len(elements))
         tensors = [element.get("as_tensor") or element for element in elements if not _absent(element)]
@@ -82,6 +92,14 @@ def word(argument: Node | None) -> str | None:
     return None if given is None else given.text()
 
 
+def plain_value(argument: Node | None) -> Any:
+    """What an argument is where it is numbers or a flag; None where nothing is given; else the argument itself."""
+    if argument is None or (argument.is_object and "as_none" in argument.value):
+        return None
+    forms = _PLAIN if argument.is_object else ()
+    return next((argument.value[form] for form in forms if form in argument.value), argument)
+
+
 def flag(argument: Node | None) -> bool:
     """The boolean that an argument is; False where nothing is given."""
     given = argument.get("as_bool") if argument is not None else None
@@ -97,6 +115,15 @@ def owner(node: Node) -> tuple[str | None, bool]:
     parts = stack.rsplit(";", 1)[-1].split(",")
     name = _NUMBER.sub("", parts[1]) if len(parts) > 1 else ""
     return name.removeprefix("L['self'].").removeprefix("L__self__."), "Conv" in parts[-1]
+
+
+def line(node: Node) -> str:
+    """The user's line that a node stands for, such as `net.py:12`; empty where the program does not say."""
+    metadata = node.value.get("metadata") if node.is_object else None
+    stack = metadata.get("stack_trace") if isinstance(metadata, dict) else None
+    frames = _FRAME.findall(stack[-_STACK_READ:]) if isinstance(stack, str) else []
+    own = [frame for frame in frames if not _INSTALLED.search(frame[0])] or frames
+    return f"{_SEPARATOR.split(own[-1][0])[-1]}:{own[-1][1]}" if own else ""
 
 
 class Branches:

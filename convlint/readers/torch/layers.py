@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -13,8 +12,9 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, with_output
 from convlint.model.location import Span
 from convlint.model.network import Edge
 from convlint.readers.dataflow import Origin, Written, is_first
+from convlint.readers.torch.memory_format import Change
 from convlint.readers.torch.operators import NORM
-from convlint.readers.torch.places import relative
+from convlint.readers.torch.places import Sites, line_of, shown
 
 DTYPES = {
     "torch.float64": Dtype.fp64, "torch.float32": Dtype.fp32, "torch.float16": Dtype.fp16,
@@ -28,7 +28,9 @@ class Call(Struct, kw_only=True):
     """One convolution as torch's operators see it; sizes are None where they are symbolic.
 
     `owner`: the qualified name of the module that calls it; `modular`: that module is itself a convolution.
-    `identity`: equal for calls that share their weights. `place`: (file, line) to point at.
+    `copies`: it runs in another layout than its input arrives in; `copied`: its input is written once more in another
+    layout, by it or on the way, where that is known, and `changed` is what does so.
+    `identity`: equal for calls that share their weights. `place`: the code to point at.
     """
 
     arrives: tuple[int | None, ...]
@@ -43,29 +45,36 @@ class Call(Struct, kw_only=True):
     groups: int
     dtype: Dtype | None
     nhwc: bool
+    copies: bool = False
+    copied: bool | None = None
+    changed: Change | None = None
     owner: str | None
     modular: bool
     identity: Hashable
-    place: tuple[str, int] | None
+    place: Sites | None
     source: Origin | None
     written: Written
 
 
 def network_of(
-    calls: Sequence[Call], unknown: Iterable[str], path: str
+    calls: Sequence[Call], unknown: Iterable[str], path: str, *, entry: bool = False
 ) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], list[str]]:
-    """The layers and edges of a forward pass, and what could not be understood."""
+    """The layers and edges of a forward pass, and what could not be understood.
+
+    `entry`: an entry of the config names the model; what no line of the project builds stands there.
+    """
     messages = [f"{name} looks like a convolution, but is not one that convlint knows" for name in unknown]
-    groups: dict[Any, list[int]] = {}
-    for position, call in enumerate(calls):
-        groups.setdefault(_identity(call), []).append(position)
-    layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
+    layer_of = layers_of_calls(calls)
+    groups: list[list[int]] = [[] for _ in set(layer_of)]
+    for position, index in enumerate(layer_of):
+        groups[index].append(position)
     taken: dict[str, int] = {}
     layers: list[ConvLayer] = []
     sources: dict[int, tuple[int, ...]] = {}
-    for index, positions in enumerate(groups.values()):
+    copied: dict[int, tuple[bool | None, str, bool]] = {}
+    for index, positions in enumerate(groups):
         same = [calls[position] for position in positions]
-        layer, wrong = _layer(same, taken, path)
+        layer, wrong = _layer(same, taken, path, entry=entry)
         layers.append(layer)
         if wrong is not None:
             messages.append(wrong)
@@ -75,25 +84,42 @@ def network_of(
         before.pop(index, None)  # a layer that reads its own output is called in a loop
         if before:
             sources[index] = tuple(before)
+            copied[index] = _copied(same)
     edges = [
         Edge(
             consumer=index, producers=producers, source=layers[producers[-1]].name,
             C=layers[index].C, H=layers[index].H, W=layers[index].W, D=layers[index].D,
+            copied=copied[index][0], changed_at=copied[index][1], inherent=copied[index][2],
         )
         for index, producers in sources.items()
     ]  # fmt: skip
     return tuple(layers), tuple(edges), messages
 
 
+def layers_of_calls(calls: Sequence[Call]) -> list[int]:
+    """For each call, the index of its layer: layers are numbered by their first calls."""
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(_identity(call), len(numbers)) for call in calls]
+
+
+def _copied(calls: Sequence[Call]) -> tuple[bool | None, str, bool]:
+    """Whether a call reads a tensor that is copied into another layout; what changes it, and whether it must."""
+    known = [call for call in calls if call.copied is not None]
+    changes = (call.changed for call in known if call.copied)
+    change = next((each for each in changes if each is not None), None)
+    at = "" if change is None else f"{change.what} at {line_of(change.place)}"
+    return (any(call.copied for call in known) if known else None), at, change is not None and change.inherent
+
+
 def _identity(call: Call) -> Any:
     """What makes two calls the same layer: the same weights (or line, where weights are computed) and sizes."""
     return (
         call.identity, call.arrives, call.weight, str(call.stride), str(call.padding), str(call.dilation), call.groups,
-        call.dtype, call.nhwc,
+        call.dtype, call.nhwc, call.copies,
     )  # fmt: skip
 
 
-def _layer(calls: list[Call], taken: dict[str, int], path: str) -> tuple[ConvLayer, str | None]:
+def _layer(calls: list[Call], taken: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
     call = calls[0]
     dims = len(call.weight) - 2
     name = call.owner or ""
@@ -122,13 +148,13 @@ def _layer(calls: list[Call], taken: dict[str, int], path: str) -> tuple[ConvLay
     # A tensor of one channel, or of maps of 1x1, lies in memory the same in both layouts.
     either = arrives[1] == 1 or all(size == 1 for size in arrives[2:])
     layout: Layout = "NHWC" if call.nhwc else "auto" if either else "NCHW"
-    where, spans = _place(call, path)
+    where, spans, library = _place(call, path, entry=entry)
     layer = with_output(
         ConvLayer(
-            name=name, path=where, spans=spans, node=call.owner or None,
+            name=name, path=where, spans=spans, library=library, node=call.owner or None,
             op="conv_transpose" if call.transposed else "conv", dims=dims, N=arrives[0], C=C, K=K,
             groups=call.groups, dtype=call.dtype, layout=layout, bias=call.bias,
-            calls=len(calls),
+            calls=len(calls), copies_input=call.copies,
             first=all(is_first(each.source) for each in calls), head=all(each.written.head for each in calls),
             norm_follows=all(each.written.readers == [NORM] for each in calls), **fields,
         )
@@ -154,13 +180,14 @@ def _padding(padding: Any, axis: int, dims: int, size: int | None, dilation: int
     return pad, pad
 
 
-def _place(call: Call, path: str) -> tuple[str, dict[str, Span]]:
+def _place(call: Call, path: str, *, entry: bool) -> tuple[str, dict[str, Span], str]:
+    """Path and span of the user's own line, of nothing for the config's entry, or of the library; its line behind."""
     if call.place is None:
-        return path, {}
-    file, line = call.place
-    text = linecache.getline(file, line).rstrip()
-    start = len(text) - len(text.lstrip()) + 1
-    return relative(file), {"layer": (line, start, line, max(len(text), start) + 1)}
+        return path, {}, ""
+    innermost, own = call.place
+    if own is None:
+        return (path, {}, line_of(innermost)) if entry else (shown(innermost.file), {"layer": innermost[1:]}, "")
+    return shown(own.file), {"layer": own[1:]}, "" if own.file == innermost.file else line_of(innermost)
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:

@@ -28,6 +28,14 @@ LEARNED = frozenset(
         "aten::scaled_dot_product_attention",
     }
 )  # fmt: skip
+# operators whose result may look into their first argument: what is later written into it is written there
+_VIEWS = """
+    _reshape_alias adjoint alias as_strided broadcast_to chunk contiguous detach diagonal dsplit expand expand_as
+    flatten hsplit lift_fresh moveaxis movedim narrow permute pin_memory positive ravel real reshape reshape_as
+    resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose
+    unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
+"""
+VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 NORM = "norm"
 
 

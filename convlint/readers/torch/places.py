@@ -1,22 +1,81 @@
-"""Where in the user's files a convolution stands."""
+"""Where a convolution stands: in the user's project, in the library that the project calls, or in both."""
 
 from __future__ import annotations
 
+import linecache
 import os
+import sys
+import sysconfig
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice
 from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
 
-SITE = "_convlint_site"  # attribute of a convolution module: (file, line) of its construction
-
+SITE = "_convlint_site"  # attribute of a module that has sizes of its own: the Sites of its construction
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+_OURS = str(Path(__file__).parents[2]) + os.sep
 
 _base: list[Path] = []
+_roots: list[Path] = []
+_importable: list[str] = []
 
 
-def remember_folder() -> Path:
-    """The current folder, which paths are shown from: the code that is to run may change it."""
-    _base[:] = [Path.cwd()]
-    return _base[0]
+class Place(NamedTuple):
+    """Some code; lines and columns count from 1, the end column is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
 
 
+class Sites(NamedTuple):
+    """The innermost line that stands outside torch, and the innermost one of the user's project, if any does."""
+
+    innermost: Place
+    own: Place | None
+
+
+def remember_folders(roots: Sequence[str]) -> list[str]:
+    """Of `roots`, else of the current folder and its `src`, those that are there: modules are imported from them.
+
+    What lies below them and the current folder is the project, but for what is installed there. Paths are shown from
+    the current folder, which the code that is to run may change.
+    """
+    here = Path.cwd()
+    folders = [Path(root).absolute() for root in roots or (here, here / "src")]
+    folders = [folder for folder in folders if folder.is_dir()]
+    _base[:] = [here]
+    _roots[:] = dict.fromkeys([*folders, here])
+    _importable[:] = [_from_here(folder) for folder in folders]
+    is_of_project.cache_clear()
+    _told.cache_clear()
+    return list(map(str, folders))
+
+
+def importable() -> list[str]:
+    """The folders that modules are imported from, as seen from the current one."""
+    return _importable
+
+
+@cache
+def is_of_project(file: str) -> bool:
+    """Whether a source file is the user's own."""
+    path = Path(file)
+    if not path.is_absolute() or file.startswith((_OURS, inside_torch())):
+        return False
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    for root in _roots:
+        environments = [home for home in (Path(sys.prefix), Path(sys.base_prefix)) if root in home.parents]
+        if path.is_relative_to(root) and not any(path.is_relative_to(home) for home in (*installed, *environments)):
+            return not _INSTALLED.intersection(path.relative_to(root).parts)
+    return False
+
+
+@cache
 def inside_torch() -> str:
     """The prefix of every file of torch's own. Imports torch."""
     import torch
@@ -24,9 +83,82 @@ def inside_torch() -> str:
     return str(Path(torch.__file__).parent) + os.sep
 
 
-def relative(path: str) -> str:
-    """The path as seen from the folder that was current before any foreign code ran, where it lies below it."""
+def sites(frame: FrameType | None) -> Sites | None:
+    """The innermost lines from `frame` outwards. None where all is torch's own, and ours."""
+    innermost, own = _outside_torch(frame)
+    if innermost is None:
+        return None
+    return Sites(_place(innermost), None if own is None else _place(own))
+
+
+def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """The innermost frame that is neither torch's nor ours, and the innermost one of the project."""
+    innermost = own = None
+    ours = (inside_torch(), _OURS)
+    while frame is not None and own is None:
+        file = frame.f_code.co_filename
+        if not file.startswith(ours):
+            innermost = innermost or frame
+            own = frame if is_of_project(file) else None
+        frame = frame.f_back
+    return innermost, own
+
+
+def _place(frame: FrameType) -> Place:
+    """The expression that a frame is in: a call with its arguments; its whole line where Python does not know."""
+    file, line = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
+    found = next(islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
+    _, end_line, start, end = found or (None, None, None, None)
+    known = end_line is not None and line <= end_line <= len(linecache.getlines(file))  # code may be made up
+    if known and end_line is not None and start is not None and end is not None:
+        return Place(file, line, _column(file, line, start), end_line, _column(file, end_line, end))
+    text = linecache.getline(file, line).rstrip()
+    first = len(text) - len(text.lstrip()) + 1
+    return Place(file, line, first, line, max(len(text), first) + 1)
+
+
+def _column(file: str, line: int, offset: int) -> int:
+    """The character from 1 at an offset in bytes of UTF-8."""
+    text = linecache.getline(file, line)
+    return offset + 1 if text.isascii() else len(text.encode()[:offset].decode("utf-8", "replace")) + 1
+
+
+def shown(file: str) -> str:
+    """A file's path: as seen from the folder that was current before any foreign code ran, or as it is imported."""
+    path = Path(file)
+    if _base and path.is_relative_to(_base[0]) and not _INSTALLED.intersection(path.parts):
+        return str(path.relative_to(_base[0]))
+    if path.is_absolute() and is_of_project(file):
+        return _from_here(path)
+    return file
+
+
+def _from_here(path: Path) -> str:
     try:
-        return str(Path(path).relative_to(_base[0]))
-    except ValueError:
-        return path
+        return os.path.relpath(path, _base[0])
+    except ValueError:  # another drive
+        return str(path)
+
+
+def imported_as(file: str) -> str:
+    """A file of a library by its path in the folder that it is imported from: `torchvision/models/resnet.py`."""
+    path = Path(file)
+    homes = [Path(entry) for entry in sys.path if entry and path.is_relative_to(entry)]
+    return str(path.relative_to(max(homes, key=lambda home: len(home.parts)))) if homes else file
+
+
+def line_of(place: Place) -> str:
+    """`models/net.py:12` of the project, `timm/layers/conv.py:30` of a library."""
+    return f"{_told(place.file)}:{place.line}"
+
+
+def line_at(frame: FrameType | None) -> str:
+    """The line of the project that a frame is called from, else that of a library; empty where all is torch's own."""
+    innermost, own = _outside_torch(frame)
+    found = own or innermost
+    return "" if found is None else f"{_told(found.f_code.co_filename)}:{found.f_lineno}"
+
+
+@cache
+def _told(file: str) -> str:
+    return shown(file) if is_of_project(file) else imported_as(file)

@@ -7,6 +7,8 @@ and torch need not be installed.
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import Any
 
 from convlint.errors import InputFault
 from convlint.model.layer import Dtype
@@ -21,20 +23,23 @@ from convlint.readers.torch.arguments import (
     Reads,
     arguments,
     channels_last,
-    expression,
     flag,
+    line,
     numbers,
     operator,
     owner,
+    plain_value,
     word,
 )
+from convlint.readers.torch.kinds import writes_in_place
 from convlint.readers.torch.layers import Call, network_of
-from convlint.readers.torch.operators import CONVOLUTIONS, role
-from convlint.readers.torch.symbolic_size import Sizes
+from convlint.readers.torch.operations import Operations
+from convlint.readers.torch.operators import CONVOLUTIONS, VIEWS, role
+from convlint.readers.torch.program_tensors import Tensors
 from convlint.readers.untrusted.bounded_json import MOST_BYTES, parse
 from convlint.readers.untrusted.bounded_zip import open_zip, read_member
 from convlint.readers.untrusted.json_tree import Node
-from convlint.readers.untrusted.limits import MOST_AXES, MOST_SIZE, capped, refuse_layers
+from convlint.readers.untrusted.limits import MOST_SIZE, capped, refuse_layers
 from convlint.report import InputError
 
 # torch._export.serde.schema.ScalarType
@@ -43,7 +48,7 @@ _DTYPES = {
     29: Dtype.fp8, 30: Dtype.fp8, 31: Dtype.fp8, 32: Dtype.fp8,
 }  # fmt: skip
 _GRAPH = re.compile(r"([^/]+/)?(models/[^/]+\.json|serialized_exported_program\.json)")
-_SYMBOL = re.compile(r"Symbol\('(\w+)'|(\w+)$")
+_HANDED_OUT = ("user_output", "loss_output", "user_input_mutation")
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -72,20 +77,23 @@ class _Program:
         if module is None or graph is None or not graph.is_object:
             raise InputFault("not a torch.export program that convlint understands: it has no graph")
         self.nodes = graph.at("nodes").elements(MOST_OPERATIONS)
-        self.tensors = graph.at("tensor_values")
-        if not self.tensors.is_object:
-            raise self.tensors.must_be("an object")
         specs = module.get("signature", "input_specs")
         inputs = [spec.get("user_input", "arg", "as_tensor") for spec in ([] if specs is None else specs.elements())]
-        self.user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
-        self.symbols = Sizes()
+        user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
+        self.tensors = Tensors(graph.at("tensor_values"), user_inputs)
         self.reads = Reads()
+        self.outputs = self._outputs(module.get("signature", "output_specs"), graph.get("outputs"))
 
     def read(self, options: ReadOptions) -> tuple[Network, list[str]]:
         """The network, and what could not be resolved. Raises InputFault."""
-        self._set_sizes(options)
+        self.tensors.set_sizes(options)
         flow = Flow()
-        origins: dict[str, Origin] = {name: Origin() for name in self.user_inputs}
+        operations = Operations()
+        origins: dict[str, Origin] = {}
+        for name in self.tensors.inputs:
+            origins[name] = Origin()
+            operations.input((name, self.tensors.any_shape(name)), name)
+        bases: dict[str, str] = {}  # a view -> what it looks into
         calls: list[Call] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
@@ -103,20 +111,49 @@ class _Program:
                     source.direct.readers.append(job)
                 index, origin = flow.convolution(source)
                 calls.append(self._call(name, node, names, outputs[0], source, flow.written[index]))
+                operations.convolution(len(calls) - 1, calls[-1], names, outputs[0], partial(line, node))
                 origins[outputs[0]] = origin
                 continue
             if branches.hide_convolutions(node):
                 hidden.append(f"{name} has convolutions in its branches, which convlint does not look into")
+            writes = job is None and writes_in_place(name) and bool(names)
+            base = bases.get(names[0]) if writes else None
+            operations.note(
+                name, names, [(output, self.tensors.any_shape(output)) for output in outputs],
+                partial(_argument, node), partial(line, node),
+                in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
+            )  # fmt: skip
             self._pass_on(flow, origins, names, outputs, job, name)
+            if writes and outputs:
+                operations.alias(names[0], outputs[0])
+            if base is not None and outputs and outputs[0] in origins:
+                before = (origins[base].past,) if base in origins else ()
+                origins[base] = flow.merge((origins[outputs[0]], *before))
+            if names and (base is not None or name in VIEWS):
+                bases.update(dict.fromkeys(outputs, bases.get(names[0], names[0])))
             if job == "unknown" and any(tensor in origins for tensor in names):
                 unknown[name] = None
         refuse_layers(len(calls))
         layers, edges, messages = network_of(calls, unknown, self.path)
         messages += hidden
         if any(None in (layer.N, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in layers):
-            messages.append(self._unresolved())
-        runtime = Runtime(framework="pytorch")
-        return Network(path=self.path, layers=layers, edges=edges, runtime=runtime), messages
+            messages.append(self.tensors.unresolved())
+        operations.outputs(self.outputs or None)
+        wiring, runtime = operations.finished(calls, layers), Runtime(framework="pytorch")
+        return Network(path=self.path, layers=layers, edges=edges, operations=wiring, runtime=runtime), messages
+
+    def _outputs(self, specs: Node | None, outputs: Node | None) -> list[str]:
+        """The tensors that the program returns; new values of its buffers, which it returns beside them, are none."""
+        given = [
+            argument
+            for spec in ([] if specs is None else specs.elements())
+            for kind in _HANDED_OUT
+            if (argument := spec.get(kind, "arg")) is not None
+        ]
+        if specs is None and outputs is not None:
+            given = outputs.elements()
+        alone = [argument.at("name").text() for argument in given if argument.get("name") is not None]
+        return alone + [name for argument in given for name in self.reads.of(argument)]
 
     @staticmethod
     def _pass_on(
@@ -147,12 +184,12 @@ class _Program:
         transposed = CONVOLUTIONS[operator][3]
         turned = transposed if isinstance(transposed, bool) else flag(given.get("transposed"))
         data, weights = self.tensors.at(names[0]), self.tensors.at(names[1])
-        weight = self._shape(names[1])
+        weight = self.tensors.shape(names[1])
         dims = len(weight) - 2
         fixed = tuple(size for size in weight if size is not None)
         if len(fixed) != len(weight) or not 1 <= dims <= 3:
             raise InputFault(f"the weights of convolution {output!r} have no fixed shape")
-        arrives, leaves = self._shape(names[0]), self._shape(output)
+        arrives, leaves = self.tensors.shape(names[0]), self.tensors.shape(output)
         if len(arrives) not in (dims + 1, dims + 2) or len(leaves) != len(arrives):
             raise node.fault(f"reads {len(arrives)} axes and writes {len(leaves)}, its weights have {len(weight)}")
         (groups,) = numbers(given.get("groups"), 1, 1, 1)
@@ -177,65 +214,9 @@ class _Program:
             owner=module, modular=modular, identity=names[1], place=None, source=source, written=written,
         )  # fmt: skip
 
-    def _sizes(self, name: str) -> list[tuple[Node, int | None]]:
-        """The sizes of a tensor as they are written, and their values where these are known."""
-        sizes = self.tensors.at(name).at("sizes").elements(MOST_AXES)
-        return [(size, self._size(size)) for size in sizes]
 
-    def _size(self, size: Node) -> int | None:
-        fixed = size.get("as_int")
-        if fixed is not None:
-            return fixed.integer(0, LARGEST_NUMBER)
-        text = expression(size)
-        return None if text is None else self.symbols.of(text)
-
-    def _shape(self, name: str) -> tuple[int | None, ...]:
-        """The sizes of a tensor that a convolution reads or writes."""
-        sizes = self._sizes(name)
-        for node, size in sizes:
-            if size is not None and not 1 <= size <= MOST_SIZE:
-                raise node.fault(f"must be a size of 1 to 2^31 - 1, not {size}")
-        return tuple(size for _, size in sizes)
-
-    def _set_sizes(self, options: ReadOptions) -> None:
-        """Gives symbolic sizes what `--batch` and `--input` say. Raises InputFault where a fixed size differs."""
-        from convlint.readers.input_shapes import by_name, parse_shape
-
-        named = by_name(options.inputs, self.user_inputs)
-        for name, text in named.items():
-            if name not in self.user_inputs:
-                raise InputFault(
-                    f"the program has no input {name!r}; it has {', '.join(map(repr, self.user_inputs[:8]))}"
-                )
-            self._match(name, parse_shape(text, options.batch).sizes)
-        if options.batch is not None:
-            for name in self.user_inputs:
-                sizes = self._sizes(name)
-                if name not in named and (len(sizes) > 1 or [size for _, size in sizes] == [None]):
-                    self._match(name, (options.batch,))  # a vector of sizes has no batch
-
-    def _match(self, name: str, wanted: tuple[int, ...]) -> None:
-        sizes = self.tensors.at(name).at("sizes").elements(MOST_AXES)
-        if len(wanted) not in (1, len(sizes)):
-            raise InputFault(f"input {name!r} has {len(sizes)} axes, --input gives it {len(wanted)}")
-        for axis, (size, want) in enumerate(zip(sizes, wanted, strict=False)):
-            symbol = _SYMBOL.match(expression(size) or "")
-            known = self._size(size)
-            if known is None and symbol:
-                self.symbols.set(symbol[1] or symbol[2], want)
-            elif known is not None and known != want:
-                raise InputFault(
-                    f"the program was exported with axis {axis} of input {name!r} fixed at {known}, not {want}; "
-                    "export it again with dynamic_shapes"
-                )
-
-    def _unresolved(self) -> str:
-        for name in self.user_inputs:
-            sizes = [size for _, size in self._sizes(name)]
-            if None in sizes:
-                shape = "x".join("?" if size is None else str(size) for size in sizes)
-                return f"input {name!r} is {shape}; set it with --batch N or --input {name}=Nx3x224x224"
-        return "some sizes depend on values that are known only when the program runs"
+def _argument(node: Node, name: str) -> Any:
+    return plain_value(next((argument for given, argument in arguments(node) if given == name), None))
 
 
 READER = Reader(read=read)

@@ -6,19 +6,28 @@ Runs under `torch.inference_mode()`, where composite operators such as `aten.con
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.dataflow import Flow, Origin
+from convlint.readers.torch.autocast import Autocast
+from convlint.readers.torch.dispatched import argument_of, as_iterated, bound, job_of, tensors_of
 from convlint.readers.torch.layers import DTYPES, Call
-from convlint.readers.torch.operators import CONVOLUTIONS, NORM, role
-from convlint.readers.torch.places import SITE, inside_torch
+from convlint.readers.torch.memory_format import Change, Changes, layout_of, suggests_channels_last
+from convlint.readers.torch.operations import Operations, Tensor
+from convlint.readers.torch.operators import CONVOLUTIONS, NORM
+from convlint.readers.torch.places import SITE, Place, Sites, line_at, line_of, sites
 
-_TORCH = inside_torch()
-_HERE = str(Path(__file__))
+# operators that write what they read once more, in a layout that their caller may choose
+_REWRITES = frozenset(
+    ("clone", "contiguous", "_reshape_copy", "reshape", "_to_copy", "to", "copy_", "flatten", "view_copy")
+)
+_SPOKEN = {"clone": "contiguous()", "contiguous": "contiguous()", "_reshape_copy": "reshape"}
+_CAST = (torch.float16, torch.bfloat16, torch.float32)  # what autocast casts; float64 is left alone
 
 
 class Trace(TorchDispatchMode):  # type: ignore[misc]
@@ -27,33 +36,44 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, root: torch.nn.Module) -> None:
         super().__init__()
         self.flow = Flow()
+        self.operations = Operations()
         self._names = {id(module): name for name, module in root.named_modules()}
         self.calls: list[Call] = []
+        self.autocast: Autocast | None = None
         self.unknown: dict[str, None] = {}
         self._origins: dict[int, Origin] = {}
-        self._bases: dict[int, int] = {}  # a view's id -> the id of what it looks into
+        self._bases: dict[int, tuple[int, tuple[int, ...]]] = {}  # a view's id -> what it looks into
         self._alive: list[Any] = []  # ids stay unique only as long as the tensors live
         self._kinds: dict[Any, tuple[str, str]] = {}
+        self._changes = Changes()
 
     def watch(self, tensor: Any) -> None:
         """Declares an input of the network."""
         self._alive.append(tensor)
         self._origins[id(tensor)] = Origin()
+        self._changes.start(tensor)
+        self.operations.input((id(tensor), tuple(tensor.shape)))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operator and notes where its result comes from."""
         kind = self._kinds.get(func)
         if kind is None:
-            kind = self._kinds[func] = _kind(func)
+            kind = self._kinds[func] = job_of(func)
         name, job = kind
         arguments = args if not kwargs else (*args, *kwargs.values())
         result = func(*args, **(kwargs or {}))
+        if name == "aten::scaled_dot_product_attention":  # fused kernels write [batch, sequence, heads, width]
+            result = result.transpose(1, 2).contiguous().transpose(1, 2)
+        elif torch.Tag.pointwise in func.tags:
+            result = as_iterated(arguments, result)
         if job == "convolution":
-            return self._convolution(name, _bound(func, args, kwargs) if kwargs else args, result)
+            return self._convolution(name, bound(func, args, kwargs) if kwargs else args, result)
+        if job != "learned":
+            self._changes.note(tensors_of(arguments), tensors_of((result,)), partial(self._change, name))
         origins = self._origins
         found: Origin | None = None
         more: list[Origin] | None = None
-        for tensor in _tensors(arguments):
+        for tensor in tensors_of(arguments):
             origin = origins.get(id(tensor))
             if origin is None:
                 continue
@@ -65,8 +85,12 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 found = origin
             elif origin is not found:
                 more = [*(more or ()), origin]
+        if job == "view":
+            self._look(args[0], result)
         if found is None:
             return result
+        base = self._bases.get(id(result)) if job == "write" else None
+        self._operation(func, args, kwargs, result, job == "write", base)
         if job == "unknown":
             self.unknown[name] = None
         learned = job == "learned"
@@ -75,20 +99,49 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 self.flow.consume(origin)
         if more is not None or (learned and not found.learned):
             found = self.flow.merge((found, *(more or ())), learned=learned)
-        for tensor in _tensors((result,)):
+        for tensor in tensors_of((result,)):
             self._note(tensor, found)
-        if job == "view":
-            for tensor in _tensors((result,)):
-                self._bases[id(tensor)] = self._bases.get(id(args[0]), id(args[0]))
-        elif job == "write" and id(args[0]) in self._bases:  # `out[:, :8] = y` writes into the whole of out
-            base = self._bases[id(args[0])]
-            old = origins.get(base)
-            origins[base] = self.flow.merge((found, old.past)) if old is not None else found
+        if base is not None:  # `out[:, :8] = y` writes into the whole of out
+            old = origins.get(base[0])
+            origins[base[0]] = self.flow.merge((found, old.past)) if old is not None else found
         return result
+
+    def _runs_in(self, data: Any) -> Any:
+        """The dtype of a convolution: autocast's, where it holds for these tensors."""
+        held = None if self.autocast is None else self.autocast.dtype
+        return data.dtype if held is None or data.dtype not in _CAST else held
 
     def _note(self, tensor: Any, origin: Origin) -> None:
         self._alive.append(tensor)
         self._origins[id(tensor)] = origin
+
+    def _look(self, whole: Any, result: Any) -> None:
+        """Keeps in mind what a view looks into."""
+        for tensor in tensors_of((result,)):
+            if tensor is not whole:
+                self._alive += [whole, tensor]
+                self._bases[id(tensor)] = self._bases.get(id(whole), (id(whole), tuple(whole.shape)))
+
+    def _operation(self, func: Any, args: Any, kwargs: Any, result: Any, writes: bool, base: Tensor | None) -> None:
+        arguments = list(tensors_of(args if not kwargs else (*args, *kwargs.values())))
+        constants = [tuple(tensor.shape) for tensor in arguments if not self.operations.knows(id(tensor))]
+        written = list(tensors_of((result,))) or (arguments if writes else ())  # some that write hand nothing on
+        self.operations.note(
+            func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
+            partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
+            constants=constants, built=_built,
+        )  # fmt: skip
+
+    def _change(self, operator: str) -> Change | None:
+        """The operation that is running: the innermost module, where it is one alone, else the operator; its line."""
+        module, place = _caller()
+        if place is None:
+            return None
+        what = operator.partition("::")[2]
+        inherent = what not in _REWRITES
+        if module is not None and not any(True for _ in module.children()):
+            what = f"{type(module).__name__} {self._names.get(id(module), '')}".rstrip()
+        return Change(_SPOKEN.get(what, what), place.own or place.innermost, inherent)
 
     def _convolution(self, name: str, args: Any, result: Any) -> Any:
         stride, padding, dilation, transposed, output_padding, groups = CONVOLUTIONS[name]
@@ -101,9 +154,12 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if source is not None and source.direct is not None:
             source.direct.readers.append("convolution")
         index, origin = self.flow.convolution(source)
-        nhwc = _channels_last(data) or _channels_last(weight)
-        if nhwc and result.dim() in (4, 5):  # cuDNN answers in the layout it is asked in; the meta device does not
-            result = result.contiguous(memory_format=_order(result))
+        nhwc = any(suggests_channels_last(tensor.shape, tensor.stride()) for tensor in (data, weight))
+        copies = nhwc and layout_of(data) == "NCHW" and source is not None and bool(source.producers)
+        change = self._changes.of(data)
+        if result.dim() in (4, 5):  # cuDNN answers in the layout it is asked in; the meta device may not
+            order = _order(result) if nhwc else torch.contiguous_format
+            result = torch.empty(result.shape, dtype=result.dtype, device="meta", memory_format=order)
         module, place = _caller()
         owner = None if module is None else self._names.get(id(module), type(module).__name__)
         turned = bool(transposed if isinstance(transposed, bool) else argument(transposed, False))
@@ -114,69 +170,46 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 bias=argument(2, None) is not None, stride=argument(stride, 1), padding=argument(padding, 0),
                 dilation=argument(dilation, 1), transposed=turned,
                 output_padding=argument(output_padding, 0) if output_padding is not None and turned else 0,
-                groups=argument(groups, 1), dtype=DTYPES.get(str(data.dtype)),
-                nhwc=nhwc, owner=owner,
+                groups=argument(groups, 1), dtype=DTYPES.get(str(self._runs_in(data))),
+                nhwc=nhwc, copies=copies, copied=copies or change is not None, changed=change, owner=owner,
                 modular=isinstance(module, torch.nn.modules.conv._ConvNd),
-                identity=id(weight) if fixed else (place, id(module)), place=place, source=source,
-                written=self.flow.written[index],
+                identity=id(weight) if fixed else (place and place.innermost[:2], id(module)), place=place,
+                source=source, written=self.flow.written[index],
             )
+        )  # fmt: skip
+        self.operations.convolution(
+            len(self.calls) - 1, self.calls[-1], [id(tensor) for tensor in tensors_of(args[:3])], id(result),
+            lambda: "" if place is None else line_of(place.own or place.innermost),
         )  # fmt: skip
         self._alive.append(weight)
         self._note(result, origin)
+        self._changes.start(result)
         return result
-
-
-def _kind(func: Any) -> tuple[str, str]:
-    schema = func._schema
-    known = role(schema.name)
-    if known is not None:
-        return schema.name, known
-    if any(argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments):
-        return schema.name, "write"
-    if any(value.alias_info is not None for value in schema.returns):
-        return schema.name, "view"
-    return schema.name, schema.name
-
-
-def _bound(func: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """Positional and keyword arguments in the order of the operator's schema."""
-    values = list(args)
-    for argument in func._schema.arguments[len(args) :]:
-        values.append(kwargs.get(argument.name, argument.default_value))
-    return tuple(values)
-
-
-def _tensors(values: Any) -> Any:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            for inner in value:
-                if isinstance(inner, torch.Tensor):
-                    yield inner
-
-
-def _channels_last(tensor: Any) -> bool:
-    if tensor.dim() not in (4, 5):
-        return False
-    return tensor.is_contiguous(memory_format=_order(tensor)) and not tensor.is_contiguous()
 
 
 def _order(tensor: Any) -> Any:
     return torch.channels_last if tensor.dim() == 4 else torch.channels_last_3d
 
 
-def _caller() -> tuple[Any, tuple[str, int] | None]:
-    """The module whose forward calls the convolution, and the line to point at: of its construction, or of the call."""
+def _built() -> Place | None:
+    """Where the user's code constructs the module that runs, if that notes it."""
+    module = _running(sys._getframe(1))
+    found = None if module is None else module.__dict__.get(SITE)
+    return None if found is None else found.own
+
+
+def _caller() -> tuple[Any, Sites | None]:
+    """The module whose forward calls the convolution, and the code to point at: of its construction, or of the call."""
     frame = sys._getframe(2)
-    place: tuple[str, int] | None = None
+    module, place = _running(frame), sites(frame)
+    return module, place if module is None else module.__dict__.get(SITE, place)
+
+
+def _running(frame: FrameType | None) -> Any:
+    """The innermost module of which a method runs; None where there is none."""
     while frame is not None:
-        code = frame.f_code
-        outside = not code.co_filename.startswith(_TORCH) and code.co_filename != _HERE
-        if outside and place is None:
-            place = (code.co_filename, frame.f_lineno)
         owner = frame.f_locals.get("self")
         if isinstance(owner, torch.nn.Module):
-            return owner, owner.__dict__.get(SITE, place) if SITE in owner.__dict__ else place
-        frame = frame.f_back  # type: ignore[assignment]
-    return None, place
+            return owner
+        frame = frame.f_back
+    return None

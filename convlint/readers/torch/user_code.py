@@ -1,4 +1,4 @@
-"""Running the user's own code: importing a module, building a network, and saying clearly where that fails.
+"""Running the user's own code, and saying clearly where it fails.
 
 This is the only place of convlint that executes what it checks, only for `package.module:name`, and in a process of
 its own (`readers/children/modules.py`), which the code may leave in whatever state it likes.
@@ -7,60 +7,84 @@ its own (`readers/children/modules.py`), which the code may leave in whatever st
 from __future__ import annotations
 
 import contextlib
-import difflib
-import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from convlint.errors import InputFault
-from convlint.readers.torch.places import SITE, inside_torch, relative, remember_folder
+from convlint.readers.torch.network_access import NoNetwork, no_network
+from convlint.readers.torch.places import (
+    SITE,
+    imported_as,
+    inside_torch,
+    is_of_project,
+    remember_folders,
+    shown,
+    sites,
+)
 
 # how torch says that a value is needed which the meta device does not have
-_VALUE_NEEDED = ("meta tensor", "meta device", "device meta", "no data", "data-dependent", "data dependent")
+_VALUE_NEEDED = (
+    "meta tensor", "meta device", "device meta", "no data", "data-dependent", "data dependent", "data-independent",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
-def guest() -> Iterator[None]:
-    """While the user's code runs: the current directory is importable, and our command line is not seen."""
-    here = str(remember_folder())
-    sys.path.insert(0, here)
+def guest(roots: Sequence[str] = ()) -> Iterator[None]:
+    """While the user's code runs: the project is importable, and our command line is not seen.
+
+    Importable are `roots`, else the current folder and its `src`, ahead of what is installed.
+    """
+    folders = remember_folders(roots)
+    sys.path[:0] = folders
     arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
-        yield
+        with no_network():
+            yield
     finally:
         sys.argv = arguments
-        with contextlib.suppress(ValueError):
-            sys.path.remove(here)
+        for folder in folders:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(folder)
 
 
 @contextlib.contextmanager
 def construction_sites() -> Iterator[None]:
-    """While active, every convolution module notes the line of the user's code that constructs it."""
+    """While active, every module whose sizes follow the channels notes the line of the user's code that constructs it.
+
+    These are convolutions, norms and PReLU.
+    """
+    from torch import nn
+    from torch.nn.modules.batchnorm import _NormBase
     from torch.nn.modules.conv import _ConvNd
 
-    original = _ConvNd.__init__
-    inside = inside_torch()
-
-    def noting(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        frame = sys._getframe(1)
-        while frame is not None:
-            code = frame.f_code
-            # a subclass's own __init__ is not where the convolution was asked for
-            if not code.co_filename.startswith(inside) and frame.f_locals.get("self") is not self:
-                self.__dict__[SITE] = (code.co_filename, frame.f_lineno)  # copies keep it
-                return
-            frame = frame.f_back  # type: ignore[assignment]
-
-    _ConvNd.__init__ = noting
+    originals = {kind: kind.__init__ for kind in (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)}
+    for kind, original in originals.items():
+        kind.__init__ = _noting(original)
     try:
         yield
     finally:
-        _ConvNd.__init__ = original
+        for kind, original in originals.items():
+            kind.__init__ = original
+
+
+def _noting(original: Callable[..., None]) -> Callable[..., None]:
+    """A module's `__init__` after which the module knows its `Sites`."""
+
+    def noting(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_locals.get("self") is self:
+            frame = frame.f_back  # a subclass's own __init__ is not where the module was asked for
+        found = sites(frame)
+        if found is not None:
+            self.__dict__[SITE] = found  # copies keep it
+
+    return noting
 
 
 @contextlib.contextmanager
@@ -90,112 +114,50 @@ def needs_values(error: BaseException) -> bool:
 def run(what: str, call: Callable[[], Any]) -> Any:
     """Calls into the user's code. Raises InputFault for whatever it raises."""
     try:
-        return call()
+        return alone(call)
     except InputFault:
         raise
+    except NoNetwork as error:
+        raise InputFault(f"{what} wants to load something from {error.host}; {error.advice}") from error
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: nobody else raises those in this process
-        raise InputFault(f"{what} {_describe(error)}") from error
+        raise InputFault(f"{what} {described(error)}") from error
 
 
-def _describe(error: BaseException) -> str:
+def alone(call: Callable[[], Any]) -> Any:
+    """Calls; a copy of this process that the code has forked, and that comes back from it, goes no further."""
+    me = os.getpid()
+    try:
+        return call()
+    finally:
+        if os.getpid() != me:
+            os._exit(0)
+
+
+def described(error: BaseException) -> str:
+    """What the code raises, and where."""
     ours = (inside_torch(), str(Path(__file__).parents[1]) + os.sep, "<frozen")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-    place = f" at {relative(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    try:
+        extracted = traceback.extract_tb(error.__traceback__)
+    except (RuntimeError, ValueError):  # code that says nothing of its lines
+        extracted = traceback.StackSummary()
+    frames = [frame for frame in extracted if not frame.filename.startswith(ours)]
+    place = _where(frames)
     if isinstance(error, SystemExit):
         return f"calls sys.exit({error.code!r}){place}"
     text = str(error).strip().splitlines()
-    first = text[0][:300] if text else ""
+    first = text[0][:160] if text else ""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"raises SyntaxError: {error.msg} at {relative(error.filename)}:{error.lineno}"
+        return f"raises SyntaxError: {error.msg} at {shown(error.filename)}:{error.lineno}"
     return f"raises {type(error).__name__}{': ' if first else ''}{first}{place}"
 
 
-def load(reference: str) -> Any:
-    """The object that `package.module:name` names. Raises InputFault."""
-    module_name, _, attribute = reference.partition(":")
-    import_module(module_name)
-    found: Any = sys.modules[module_name]
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            close = difflib.get_close_matches(part, [name for name in dir(found) if not name.startswith("_")], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise InputFault(f"{module_name} has no {part!r}{hint}")
-        found = getattr(found, part)
-    return found
-
-
-def import_module(name: str) -> None:
-    """Imports a module with everything it builds on the meta device. Raises InputFault."""
-    import torch
-
-    before = set(sys.modules)
-    try:
-        with torch.device("meta"):
-            importlib.import_module(name)
-    except BaseException as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name
-        if missing and (name == missing or name.startswith(f"{missing}.")):
-            raise InputFault(f"there is no module {missing!r} here; run from the folder that holds it") from None
-        if not needs_values(error):
-            raise InputFault(f"importing {name} {_describe(error)}") from error
-        top = name.partition(".")[0]
-        for loaded in set(sys.modules) - before:  # start over, with real values
-            if loaded == top or loaded.startswith(f"{top}."):
-                del sys.modules[loaded]
-        with weights_on_meta():
-            run(f"importing {name}", lambda: importlib.import_module(name))
-
-
-def weights_on_meta() -> Any:
-    """A context that allocates no weights, but lets small computed values (`torch.linspace(...).tolist()`) be real."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-
-    fillers = {
-        torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.empty_strided,
-        torch.normal,
-    }  # fmt: skip
-
-    class Context(TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = dict(kwargs or {})
-            if func in fillers and kwargs.get("device") is None:
-                kwargs["device"] = "meta"
-            return func(*args, **kwargs)
-
-    return Context()
-
-
-def build(reference: str) -> Any:
-    """The network that `package.module:name` names, on the meta device. Raises InputFault."""
-    import torch
-
-    found = load(reference)
-    if not isinstance(found, torch.nn.Module):
-        if not callable(found):
-            raise InputFault(f"{reference} is a {type(found).__name__}, not a module, a class or a function")
-        found = call_on_meta(f"building {reference}", found)
-        if not isinstance(found, torch.nn.Module):
-            raise InputFault(f"{reference} gives a {type(found).__name__}, not a torch.nn.Module")
-    return run(f"moving {reference} to the meta device", lambda: _to_meta(found))
-
-
-def call_on_meta(what: str, call: Callable[[], Any]) -> Any:
-    """Calls a factory without allocating weights; once more with real small values, where it needs them."""
-    import torch
-
-    try:
-        with torch.device("meta"):
-            return run(what, call)
-    except InputFault as fault:
-        if fault.__cause__ is None or not needs_values(fault.__cause__):
-            raise
-    with weights_on_meta():
-        return run(what, call)
-
-
-def _to_meta(module: Any) -> Any:
-    on_meta = all(tensor.is_meta for tensor in module.parameters()) and all(
-        tensor.is_meta for tensor in module.buffers()
-    )
-    return module if on_meta else module.to("meta")
+def _where(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The last frame inside the project, with that of the library that raised; or the last one."""
+    if not frames:
+        return ""
+    last = frames[-1]
+    own = next((frame for frame in reversed(frames) if is_of_project(frame.filename)), None)
+    if own is None:
+        return f" at {imported_as(last.filename)}:{last.lineno}"
+    behind = "" if own is last else f", in {imported_as(last.filename)}:{last.lineno}"
+    return f" at {shown(own.filename)}:{own.lineno}{behind}"

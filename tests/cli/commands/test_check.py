@@ -293,18 +293,18 @@ def test_flags_have_no_line() -> None:
 
 # --- the JSON contract
 
-TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "layers", "findings",
-       "skipped", "suppressed", "errors"]  # fmt: skip
+TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks", "layers",
+       "findings", "skipped", "suppressed", "errors"]  # fmt: skip
 TOTAL = ["grade", "time_us", "lost_us", "time_after_us"]
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
-LAYER = ["name", "path", "line", "column", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW", "groups", "dtype",
-         "layout", "estimates"]  # fmt: skip
+LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW",
+         "groups", "dtype", "layout", "estimates"]  # fmt: skip
 ESTIMATE = ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "passes"]
 PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
-        "wave_efficiency", "time_us", "tflops", "bound_by"]  # fmt: skip
+        "wave_efficiency", "workspace_bytes", "time_us", "tflops", "bound_by"]  # fmt: skip
 FINDING = ["code", "name", "severity", "message", "layer", "layers", "path", "line", "column", "end_line",
-           "end_column", "gpu", "advised", "lost_us", "lost_alone_us", "lost_capacity_us", "lost_percent",
-           "pays_with", "fix", "source", "fingerprint", "fingerprints"]  # fmt: skip
+           "end_column", "library", "model", "gpu", "advised", "lost_us", "lost_alone_us", "lost_capacity_us",
+           "lost_percent", "pays_with", "fix", "source", "fingerprint", "fingerprints"]  # fmt: skip
 
 
 def test_the_json_contract_key_by_key(folder: Path) -> None:
@@ -328,7 +328,15 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
         assert list(finding) == FINDING
         assert list(finding["source"]) == ["document", "section"]
         if finding["fix"] is not None:
-            assert list(finding["fix"]) == ["describe", "safety", "set", "time_change_us"]
+            assert list(finding["fix"]) == [
+                "describe",
+                "safety",
+                "set",
+                "by_layer",
+                "time_change_us",
+                "code_edits",
+                "no_edit",
+            ]
     assert [list(skip) for skip in found["skipped"]] == [["code", "layer", "path", "needs"]] * len(found["skipped"])
     assert found["skipped"]
     (error,) = found["errors"]

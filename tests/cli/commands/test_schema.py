@@ -90,6 +90,19 @@ def test_what_convlint_refuses_does_not_fit(text: str) -> None:
     assert list(SPEC.iter_errors(yaml.safe_load(text)))
 
 
+def test_wiring_fits() -> None:
+    text = (
+        "version: 1\nlayers:\n  - {name: x, op: input, C: 3, H: 8, W: 8}\n"
+        "  - {name: a, K: 3, R: 1, S: 1, copied: false}\n  - {op: again, weights: a}\n"
+        "  - {op: resize, size: unknown}\n  - {op: resize, size: [7, unknown]}\n"
+    )
+    assert read_spec(text, "x")[1] == ()
+    assert [error.message for error in SPEC.iter_errors(yaml.safe_load(text))] == []
+    for broken in (text.replace("copied: false", "copied: no thing"), text.replace("size: unknown", "size: somehow")):
+        assert read_spec(broken, "x")[1] != ()
+        assert list(SPEC.iter_errors(yaml.safe_load(broken)))
+
+
 def test_every_key_of_a_layer_is_known_and_explained() -> None:
     properties = SPEC.schema["properties"]["layers"]["items"]["properties"]
     assert set(properties) == set(CANONICAL)
@@ -109,6 +122,24 @@ min-loss = 0.5
 rules = ["rules"]
 include = ["*.yaml"]
 exclude = "old"
+dtype = "fp16"
+layout = "channels_last"
+[runtime]
+framework = "pytorch"
+cudnn_benchmark = true
+[[models]]
+name = "net"
+model = "pkg.models:Net(3, width=1.5)"
+inputs = { x = "16x3x64x64:fp16:channels_last", t = "16:int64" }
+channels_last = true
+autocast = "bf16"
+mode = "training"
+runtime = { cudnn_benchmark = true }
+target = ["a100", "t4"]
+[[models]]
+name = "other"
+model = "pkg.models:make"
+inputs = ["1x3x8x8"]
 [severity]
 CL102 = "error"
 [per-file-ignores]
@@ -135,7 +166,8 @@ def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: p
     "text",
     ["selct = []", "min-loss = 101", "fail-on = 'warn'", "mode = 3", "[severity]\nCL102 = 'bad'", "select = [3]",
      "per-file-ignores = 3", "[[per-layer-ignores]]\nlayers = 'x'",
-     "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'"],
+     "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'", "[[models]]\nname = 'a'",
+     "[[models]]\nname = 'a'\nmodel = 'b:c'\nautocast = 'fp32'", "dtype = 3"],
 )  # fmt: skip
 def test_wrong_configs_do_not_fit(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -72,7 +72,7 @@ def test_a_layer_of_a_file_with_the_files_mode_and_target(tmp_path):
         (["-N", "1:4", *FIG4, "--output", "png"], "png=FILE"),
         (["-N", "1:4", *FIG4, "--output", "csv=/nowhere/at/all.csv"], "no folder"),
         (["-N", "1:4", "-C", "8", "--dtype", "fp16"], "unknown"),
-        (["-N", "1:4", *FIG4, "--layer", "x"], "give the file too"),
+        (["-N", "1:4", *FIG4, "--layer", "x"], "give that too: convlint sweep PATH"),
         (["--figure", "3"], "Figures 2, 4"),
         (["--figure", "4", "-N", "1:4"], "leave out -N"),
         (["{path}", "-N", "1:4"], "name one with --layer: one, two"),

@@ -11,6 +11,7 @@ from checkout import ROOT
 
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge, Network
+from convlint.model.operation import Operation
 from convlint.model.runtime import Runtime
 from convlint.model.version import Version
 from convlint.readers import ReadOptions
@@ -22,6 +23,7 @@ SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)
 NETWORK = Network(
     path="x.onnx", layers=(LAYER, LAYER), edges=(Edge(consumer=1, producers=(0,), source="a", C=3, H=None, W=4),),
+    operations=(Operation(kind="input", C=3), Operation(kind="conv", layer=1, inputs=(0,), output=True)),
     runtime=Runtime(framework="pytorch", cudnn=Version("8.9.2"), compile=True), mode="inference", targets=("a100",),
 )  # fmt: skip
 
@@ -64,6 +66,10 @@ def change(*path: Any, to: Any) -> bytes:
         change("network", "layers", 0, "spans", to=[]), change("network", "layers", 0, "spans", to={"C": [1, 2]}),
         change("network", "layers", 0, "__class__", to="x"), change("network", "layers", 0, "name", to=None),
         change("network", "edges", 0, "consumer", to=2), change("network", "edges", 0, "producers", to=[-1]),
+        change("network", "operations", 1, "layer", to=2), change("network", "operations", 1, "layer", to=None),
+        change("network", "operations", 1, "inputs", to=[1]), change("network", "operations", 1, "inputs", to=[-1]),
+        change("network", "operations", 1, "weights", to=2), change("network", "operations", 1, "kind", to="add"),
+        change("network", "operations", 0, "kind", to="pool"),
         change("network", "runtime", "cudnn", to="new"), change("network", "mode", to="both"),
         change("errors", 0, "message", to=7), change("errors", to=None),
     ],

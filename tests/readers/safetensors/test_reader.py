@@ -15,13 +15,14 @@ import pytest
 import torch
 import torch_nets
 from archives import read_apart
+from command_line import convlint
 from safetensors import SafetensorError, deserialize
 from safetensors.torch import save_file
 from torch import nn
 
 from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
-from convlint.readers.pickle_refusal import read as read_pickle
+from convlint.readers.refusals import read as read_pickle
 from convlint.readers.safetensors.reader import read
 
 pytestmark = pytest.mark.slow
@@ -302,10 +303,27 @@ def test_nothing_is_imported_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.pt", "model.pth", "pytorch_model.bin", "last.ckpt", "m.PKL"])
 def test_pickles_are_refused_unopened(name: str) -> None:
-    assert getattr(find_format(name), "module", None) == "pickle_refusal"
+    assert getattr(find_format(name), "module", None) == "refusals"
     network, errors = read_pickle(f"/does/not/exist/{name}", ReadOptions())
     assert network is None
     assert "unpickling runs the code" in errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("net.h5", "save the model as .keras"), ("w.weights.HDF5", "of weights alone after load_weights"),
+        ("saved_model.pb", "--saved-model FOLDER"), ("net.tflite", "--tflite FILE"),
+        ("net.engine", "check the ONNX file that it was built from"), ("net.plan", "is built for one GPU"),
+    ],
+)  # fmt: skip
+def test_other_files_are_refused_with_what_to_save_instead(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    ran = convlint("check", str(tmp_path / name), "-o", "concise")
+    assert ran.code == 3
+    assert words in ran.out
+    if name == "saved_model.pb":
+        assert words in convlint("check", str(tmp_path), "-o", "concise").out
 
 
 def test_weights_of_three_channels_read_images(tmp_path):

@@ -18,6 +18,9 @@ CARRIED = [
     ("op: upsample, scale: 2", (64, 224, 224)),
     ("op: upsample, scale: [2, 3]", (64, 224, 336)),
     ("op: interpolate, size: [30, 40]", (64, 30, 40)),
+    ("op: resize, size: unknown", (64, None, None)),
+    ("op: resize, size: [unknown, 40]", (64, None, 40)),
+    ("op: resize, size: [unknown]", (64, None, None)),
     ("op: downsample, scale: 2", (64, 56, 56)),
     ("op: pixel_shuffle, scale: 2", (16, 224, 224)),
     ("op: pixel_unshuffle, scale: 4", (1024, 28, 28)),
@@ -47,6 +50,7 @@ def test_carriers_in_three_dimensions() -> None:
         ("op: avgpool, kernel_size: [2, 4, 4]", (8, 8, 8)),
         ("op: upsample, scale: [1, 2, 2]", (16, 64, 64)),
         ("op: adaptive_avg_pool, size: [1, 7, 7]", (1, 7, 7)),
+        ("op: resize, size: [8, unknown, 7]", (8, None, 7)),
         ("op: pad, padding: [1, 0, 2]", (18, 32, 36)),
     ]:
         last = network(spec(f"op: conv3d, {text}", carrier, "K: 8, kernel_size: 1")).layers[1]

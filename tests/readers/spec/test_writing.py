@@ -160,6 +160,17 @@ def test_a_path_in_a_comment_cannot_end_it(tmp_path: Path) -> None:
         assert len(back(Network(path="m", layers=(placed,)), tmp_path).layers) == 1
 
 
+def test_more_layers_than_one_item_reads(tmp_path: Path) -> None:
+    layers = [ConvLayer(name="a", path="m", K=8, R=3, S=3, norm_follows=norm) for norm in (True, False) * 300]
+    found = back(Network(path="m", layers=tuple(layers)), tmp_path)
+    assert [layer.norm_follows for layer in found.layers] == [True, False] * 300
+
+
+def test_a_volume_of_unknown_depth(tmp_path: Path) -> None:
+    layer = ConvLayer(name="a", path="m", dims=3, C=3, D=None, H=None, W=None, K=8, T=3, R=3, S=3, Z=None)
+    same(Network(path="m", layers=(layer,)), tmp_path)
+
+
 @pytest.mark.slow
 def test_many_layers_of_one_name_and_unknown_size() -> None:
     """The work is linear: names that are taken are not searched for again for each layer."""

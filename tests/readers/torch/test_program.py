@@ -17,8 +17,10 @@ from archives import bomb, read_apart, with_false_size
 from torch import nn
 
 from convlint.readers import ReadOptions
+from convlint.readers.torch.arguments import Reads, line
 from convlint.readers.torch.program import read
 from convlint.readers.torch.symbolic_size import evaluate
+from convlint.readers.untrusted.json_tree import Node
 
 pytestmark = [
     pytest.mark.slow,
@@ -217,6 +219,38 @@ def test_each_fault_of_a_program_is_told_with_its_place(tmp_path: Path, content:
     assert network is not None
     assert len(network.layers) == 1
     assert words in message(written(tmp_path / "m.pt2", content))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "text"),
+    [
+        ({"stack_trace": 'File "/home/me/net.py", line 31, in forward\n  x.view(1)'}, "net.py:31"),
+        ({"stack_trace": 'File "C:\\nets\\net.py", line 3, in f'}, "net.py:3"),
+        (
+            {
+                "stack_trace": 'File "/a/net.py", line 3, in f\n  self.norm(x)\n'
+                'File "/v/site-packages/torch/nn/modules/norm.py", line 9, in forward\n  return 1'
+            },
+            "net.py:3",
+        ),
+        ({"stack_trace": 'File "/v/dist-packages/timm/layer.py", line 9, in forward'}, "layer.py:9"),
+        ({"stack_trace": "File " * 100_000}, ""), ({"stack_trace": 'File "a\x1b[31m.py", line 3'}, ""),
+        ({"stack_trace": ["x"]}, ""), ({}, ""), (7, ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_lines_of_nodes(metadata: Any, text: str) -> None:
+    assert line(Node({"metadata": metadata}, "node")) == text
+
+
+def test_tensors_of_every_form_of_argument() -> None:
+    a, b = {"name": "a"}, {"name": "b"}
+    for argument, names in (
+        ({"as_tensor": a}, ["a"]), ({"as_tensors": [a, b]}, ["a", "b"]),
+        ({"as_optional_tensor": {"as_tensor": a}}, ["a"]),
+        ({"as_optional_tensor": {"as_none": True}}, []), ({"as_nested_tensors": [[a], [b, a]]}, ["a", "b", "a"]),
+        ({"as_optional_tensors": [{"as_none": True}, {"as_tensor": b}]}, ["b"]), ({"as_none": True}, []), (7, []),
+    ):  # fmt: skip
+        assert Reads().of(Node(argument, "arg")) == names
 
 
 def test_names_that_count_on_each_other(tmp_path: Path) -> None:

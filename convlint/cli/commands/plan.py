@@ -1,0 +1,121 @@
+"""`convlint plan`: what to change in a whole network, in which order, and what each step brings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from convlint.cli.commands.plan_words import Planned
+from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
+from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.output import style_of
+from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.engine.check import Target
+from convlint.engine.networks import lacking
+from convlint.errors import UsageError
+from convlint.linting.idle import refuse_idle
+from convlint.linting.models import models_here
+from convlint.linting.one_input import Job, as_asked, last_resort, read_input, resolve_targets, say
+from convlint.model.layer import ConvLayer, Mode
+from convlint.model.network import Network
+from convlint.model.runtime import default_mode
+from convlint.planning.plan import plan
+from convlint.planning.result import Plan
+from convlint.planning.wishes import Wishes
+from convlint.readers.inputs import Input, decide
+from convlint.readers.reading import Reading
+from convlint.readers.spec.writing import spec_text
+from convlint.report import InputError
+from convlint.reporters import Style
+from convlint.rulebook.book import load_rulebook
+from convlint.sweep.sweep import unknown_time
+from convlint.verdict.select import incomplete
+
+_NAMES = 5  # layers named in one message
+NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
+
+
+def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
+    """Writes the plan, and the changed network to `file`, and returns the exit code. Raises UsageError."""
+    source = decide(path) if path is not None else models_here([model or ""])[0]
+    refuse_idle(job.reading, [source])
+    spec = [Use(role="the spec", path=file)] if file is not None else []
+    refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
+    resolve_targets(job.gpus)
+    planned = _planned(source, job, wishes)
+    for place in shown.outputs:
+        style = style_of(sys.stdout, shown.color) if place.file is None else Style()
+        deliver(place.file, _render(place.format, planned, style), style)
+    found = planned.plan
+    if file is not None and found is not None:
+        replace_file(file, spec_text(replace(found.network, targets=(found.gpu,), mode=found.mode)))
+    return incomplete(planned.errors) or (NOT_REACHED if found is not None and found.is_reached is False else 0)
+
+
+def _render(name: str, planned: Planned, style: Style) -> str:
+    if name == "json":
+        from convlint.cli.commands.plan_json import render as render_json
+
+        return render_json(planned)
+    if name == "markdown":
+        from convlint.cli.commands.plan_markdown import render as render_markdown
+
+        return render_markdown(planned)
+    from convlint.cli.commands.plan_text import render as render_text
+
+    return render_text(planned, style)
+
+
+def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
+    """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
+    errors: list[InputError] = []
+    found: Plan | None = None
+    notes: list[str] = []
+    with last_resort(errors, source.name), Reading(on_output=say) as reading:
+        network, read_errors = read_input(source, job.reading, reading)
+        errors += read_errors
+        if network is not None:
+            target = _target(network, job, errors, notes)
+            if not network.layers and not errors:
+                errors.append(InputError(path=network.path, message="nothing to plan: no convolution in it"))
+            if target is not None and network.layers:
+                network = as_asked(network, job)
+                mode = network.mode or default_mode(network.runtime)
+                found = plan(network, load_rulebook(), target, mode, wishes)
+                errors += _without_time(network, target, mode, found)
+    return Planned(path=source.name, plan=found, errors=tuple(errors), notes=tuple(notes))
+
+
+def _target(network: Network, job: Job, errors: list[InputError], notes: list[str]) -> Target | None:
+    """The GPU asked for, or the first that the input names."""
+    names = job.gpus or network.targets or job.default_gpus
+    try:
+        (target,) = resolve_targets(names[:1])
+    except UsageError as error:
+        span = network.spans.get("target")
+        line, column = (None, None) if span is None else span[:2]
+        errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
+        return None
+    if len(names) > 1:
+        notes.append(f"for {names[0]}, the first of {', '.join(names)}: --gpu names another")
+    return target
+
+
+def _without_time(network: Network, target: Target, mode: Mode, found: Plan | None) -> list[InputError]:
+    """One error for each reason why layers have no time: a plan for the whole network lacks them."""
+    left_out = None if found is None else found.without_time
+    layers: dict[str, list[ConvLayer]] = {}
+    for index, layer in enumerate(network.layers):
+        if left_out is None or index in left_out:
+            lacks = lacking(layer, network.runtime, mode, {target.label: target.gpu})
+            layers.setdefault(lacks.get(target.label) or unknown_time(layer, target.gpu), []).append(layer)
+    return [_no_time(network.path, reason, of) for reason, of in layers.items()]
+
+
+def _no_time(path: str, reason: str, layers: Sequence[ConvLayer]) -> InputError:
+    at = layers[0].locate()
+    names = ", ".join(layer.name for layer in layers[:_NAMES])
+    more = f" and {len(layers) - _NAMES} more" if len(layers) > _NAMES else ""
+    return InputError(path=path, message=f"no time for {names}{more}: {reason}", line=at.line, column=at.column)

@@ -1,0 +1,78 @@
+"""What all forms of a plan say in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from convlint.planning.result import Plan, State, Step
+from convlint.report import Finding, InputError
+from convlint.reporters.words import duration, plural, step
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """The plan for one input, None where there is none, and what is wrong with the input."""
+
+    path: str
+    plan: Plan | None
+    errors: tuple[InputError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def percent(before: float | None, after: float | None) -> str:
+    """`+1.9 %`; `-` where nothing changes, `?` where it is not known."""
+    if before is None or after is None:
+        return "?"
+    if before == after or not before:
+        return "-"
+    change = 100 * (after / before - 1)
+    return f"{change:+.1f} %" if abs(change) >= 0.05 else f"{change:+.1g} %"
+
+
+def change(one: Step) -> str:
+    """What a step changes, in how many layers, and whether the results stay."""
+    counted = plural(len(one.layers), "layer")
+    words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
+    return words if one.safety == "safe" else f"{words}; changes the network"
+
+
+def headline(plan: Plan) -> str:
+    """`13.9 ms of convolutions per training step with N=64 on a100, grade B`."""
+    batch = f" with N={plan.batch}" if plan.batch is not None else ""
+    return f"{duration(plan.now.time_us)} of convolutions per {step(plan.mode)}{batch} on {plan.gpu}{_graded(plan.now)}"
+
+
+def _graded(state: State) -> str:
+    return "" if state.grade is None else f", grade {state.grade}"
+
+
+def verdict(plan: Plan) -> str:
+    """What all steps come to."""
+    now, after = plan.now, plan.after
+    if not plan.steps:
+        words = "no step would shorten it" if plan.is_reached is None else "no step is needed"
+        return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
+    words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
+    words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"
+    words += f", FLOPs {percent(now.flops, after.flops)}"
+    return f"{words}: {_missed(plan)}" if plan.is_reached is False else words
+
+
+def _missed(plan: Plan) -> str:
+    return f"{duration(plan.target_us or 0.0)} is out of reach"
+
+
+def notes(planned: Planned) -> Iterator[str]:
+    """What else has to be said."""
+    yield from planned.notes
+    if planned.plan is None:
+        return
+    yield from planned.plan.notes
+    for finding in planned.plan.unpriced:
+        yield f"also advised, without a price: {unpriced(finding)}"
+
+
+def unpriced(finding: Finding) -> str:
+    """`CL502: use HEURISTIC`."""
+    return f"{finding.rule.code}: {finding.fix.describe if finding.fix else finding.message}"

@@ -1,0 +1,156 @@
+"""What a framework's host needs to start a network's operations: where the GPU is done sooner, it waits.
+
+An eager framework launches one kernel after another, so that small layers wait for the CPU, whatever the GPU could do:
+ResNet-50 infers on V100 with autocast in 12.8 ms at N = 1 and in 14.0 ms at N = 16 (NVIDIA DeepLearningExamples,
+PyTorch/Classification/ConvNets/resnet50v1.5, container 21.03). Latency there follows the number of operations: 332 to
+364 us per convolution over eight networks on one machine (torch2trt, benchmarks/JETSON_XAVIER.md).
+
+A convolution counts with its normalisation, where some layer is known to have one or nothing is known of any, and its
+activation: three operations, as ResNet-50 (3.3), MobileNetV2 (2.9) and EfficientNet-B0 (3.0) have them. The host's
+speed is that of a server; desktops were measured at less than half of it per operation, slow cloud CPUs at three times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from convlint.estimate.results import LayerEstimate, PassEstimate
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import PASSES, ConvLayer
+from convlint.model.runtime import Runtime, framework_of
+
+Host = tuple[float, float, float]  # us for fprop, dgrad and wgrad of one call
+NO_HOST: Final[Host] = (0.0, 0.0, 0.0)
+
+# ResNet-50 at N = 1, torch 2.0.1 in fp32: 6.53 ms on A100, 6.48 on V100, 6.03 on T4 (transformers,
+# docs/source/en/perf_torch_compile.md), some 173 operations.
+EAGER_US_PER_OPERATION: Final = 38.0
+OPERATIONS: Final = 3  # per convolution
+# Steps of training take 2.7 to 4 times as long as inference on one host, the optimizer included (pytorch/benchmark,
+# pull requests 543 to 553, 706): a backward operation is taken to cost a little more than a forward one.
+BACKWARD: Final = 1.2
+# Autocast looks at every operation and casts weights: 1.20 to 1.31 for ResNet-50 and EfficientNets (the README above).
+AUTOCAST: Final = 1.25
+_BISECTIONS: Final = 40
+JETSON: Final = 3.0  # its ARM cores over a server's: torch2trt's table
+# Over eager PyTorch on the same machine: torch.compile in its default mode .59 (V100) to .63 (A100) for ResNet-50;
+# TensorFlow's graphs 4.25 ms where PyTorch takes 12.78 (NVIDIA DeepLearningExamples). TensorRT's engines, XLA and ONNX
+# Runtime have no term: the first start kernels as fast as the GPU asks for them, of the others nothing sure was found.
+COMPILED: Final = 0.6
+TENSORFLOW: Final = 0.33
+# Fewer convolutions are taken to be a part of some network, whose other operations nobody knows.
+LEAST_CALLS: Final = 10
+# Times the GPU's convolutions that the host needs before it is the bound for sure: another host may be twice as fast
+# (desktops are), and norms and activations, which the GPU runs too, are assumed to take as long again.
+SURELY: Final = 4.0
+
+
+def host_us(gpu: Gpu, runtime: Runtime) -> Host:
+    """Microseconds before which no pass ends on a host of its framework; zeros where none holds the GPU up."""
+    framework = framework_of(runtime)
+    if runtime.cuda_graphs or framework not in ("pytorch", "tensorflow"):
+        return NO_HOST
+    share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
+    forward = EAGER_US_PER_OPERATION * OPERATIONS * share * (JETSON if gpu.integrated else 1.0)
+    backward = forward * BACKWARD / 2
+    return forward * (AUTOCAST if runtime.mixed_precision and is_eager(runtime) else 1.0), backward, backward
+
+
+def is_eager(runtime: Runtime) -> bool:
+    """Whether the framework is known to launch operation after operation from its interpreter.
+
+    PyTorch does unless torch.compile is asked for, which is optional (PyTorch, "Introduction to torch.compile").
+    """
+    return framework_of(runtime) == "pytorch" and not runtime.compile and not runtime.cuda_graphs
+
+
+class Hosted(NamedTuple):
+    """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
+
+    `host_us` is what the host needs, `gpu_us` what the GPU needs; None where that is not known. Where that is less,
+    the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `waits_us` is
+    what that adds to each layer.
+    """
+
+    estimates: tuple[LayerEstimate | None, ...]
+    host_us: float | None
+    gpu_us: float | None
+    waits_us: tuple[float, ...] = ()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the GPU waits for the host."""
+        return self.host_us is not None and self.gpu_us is not None and self.gpu_us < self.host_us
+
+    @property
+    def is_surely_bound(self) -> bool:
+        """Whether it would wait for a faster host too, so that no kernel that ends sooner saves time."""
+        return self.is_bound and (self.gpu_us or 0.0) * SURELY < (self.host_us or 0.0)
+
+    def time_us(self, index: int, gpu_us: float) -> float:
+        """What a layer takes of which the GPU, after some change, needs `gpu_us`."""
+        before = self.estimates[index]
+        if not self.is_bound or before is None:
+            return gpu_us
+        return max(gpu_us, before.time_us) if self.is_surely_bound else gpu_us + self.waits_us[index]
+
+
+def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], host: Host) -> Hosted:
+    """The estimates of the layers of one network on a host; as they are where a layer's time is not known."""
+    known = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate is not None]
+    if len(known) < len(layers):
+        return Hosted(tuple(estimates), None, None)
+    gpu_us = sum(estimate.time_us for _, estimate in known)
+    if host == NO_HOST:
+        return Hosted(tuple(estimates), None, gpu_us)
+    norms = any(layer.norm_follows for layer in layers)  # else nobody says which layers have one
+    share_of = [
+        {
+            which: share * (1.0 if layer.norm_follows or not norms else (OPERATIONS - 1) / OPERATIONS)
+            for which, share in zip(PASSES, host, strict=True)
+        }
+        for layer in layers
+    ]
+    parts = [
+        (layer.calls, one.time_us, share[which])
+        for (layer, estimate), share in zip(known, share_of, strict=True)
+        for which, one in estimate.passes.items()
+    ]
+    host_us = sum(calls * own for calls, _, own in parts)
+    if gpu_us >= host_us:
+        return Hosted(tuple(estimates), host_us, gpu_us)
+    low, high = 0.0, 1.0  # the GPU catches up in long passes: of what the host needs, this share is waited for
+    for _ in range(_BISECTIONS):
+        share = (low + high) / 2
+        whole = sum(calls * max(time, share * own) for calls, time, own in parts)
+        low, high = (share, high) if whole < host_us else (low, share)
+    sure = Hosted(tuple(estimates), host_us, gpu_us).is_surely_bound
+    waiting: dict[tuple[int, float], PassEstimate] = {}
+    found = []
+    for (layer, estimate), own_share in zip(known, share_of, strict=True):
+        passes = {}
+        for which, one in estimate.passes.items():
+            key = id(one), high * own_share[which]
+            passes[which] = waiting[key] = waiting.get(key) or _held_up(one, key[1], sure=sure)
+        time_us, unquantized_us = (
+            layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
+        )
+        found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
+    waits_us = tuple(after.time_us - before.time_us for after, (_, before) in zip(found, known, strict=True))
+    return Hosted(tuple(found), host_us, gpu_us, waits_us)
+
+
+def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:
+    """The pass on a host that lets it end after `least_us`; where that is sure, what it wastes costs no time."""
+    time_us = max(one.time_us, least_us)
+    wait_us, share = time_us - one.time_us, one.time_us / time_us
+    overhead_us = one.overhead_us + wait_us
+    return replace(
+        one, time_us=time_us, overhead_us=overhead_us, tflops=one.tflops * share, peak_share=one.peak_share * share,
+        unquantized_us=time_us if sure else one.unquantized_us + wait_us,
+        lost_to_tiles_us=0.0 if sure else one.lost_to_tiles_us, lost_to_waves_us=0.0 if sure else one.lost_to_waves_us,
+        bound_by="launch" if 2 * overhead_us > time_us else one.bound_by,
+    )  # fmt: skip

@@ -1,0 +1,244 @@
+"""What one step of a network's convolutions keeps on the GPU, in bytes, and the largest batch that leaves room for it.
+
+Only what is known is counted, so that every figure is the least that the network needs: a layer's input, which wgrad
+reads again; the input of the batch normalisation behind it; weights, their gradients and the optimizer's state; the
+largest workspace. Activation functions, other layers and the CUDA context come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from msgspec import Struct
+
+from convlint.errors import suggestion
+from convlint.estimate.liveness import alive, input_bytes, output_bytes, tensor_name
+from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
+from convlint.model.network import Edge
+from convlint.model.runtime import Runtime, framework_of
+
+# Tensors of a parameter's size that an optimizer keeps for it: torch.optim's sources, by the names of their states.
+OPTIMIZER_STATES: Mapping[str, int] = {
+    "none": 0,
+    "sgd": 0,
+    "momentum": 1,  # SGD's momentum_buffer
+    "rmsprop": 1,  # square_avg
+    "adagrad": 1,  # sum
+    "asgd": 1,  # ax
+    "lion": 1,  # exp_avg (lion-pytorch)
+    "adam": 2,  # exp_avg, exp_avg_sq
+    "adamw": 2,
+    "nadam": 2,
+    "radam": 2,
+    "adamax": 2,  # exp_avg, exp_inf
+    "adadelta": 2,  # square_avg, acc_delta
+    "rprop": 2,  # prev, step_size
+    "lamb": 2,  # pytorch-lamb
+}
+_SIXTEEN_BITS = (Dtype.fp16, Dtype.bf16)
+_FOLDS_NORMS = ("tensorrt", "jax", "onnxruntime")  # in inference no tensor stands before the norm
+_MOST_WATCHED = 8  # layers that join those whose workspace is followed to other batches
+_MOST_WORKSPACE = 64  # times a layer's tensors: more than any algorithm takes
+_LEAST_ROOM = 1 << 30  # bytes, for partial sums, which grow with the weights
+_SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "dtype")
+
+
+WorkspaceAt = Callable[[int, int], int]  # (layer, N) -> bytes
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """Bytes that one network keeps at one moment, its fullest.
+
+    In training `activations` are those kept for the backward pass; in inference, those alive at once.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    workspace: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.gradients + self.optimizer + self.activations + self.workspace
+
+
+def parameters(layers: Sequence[ConvLayer]) -> int | None:
+    """Weights and biases of the layers, those that share a module once; None where a size is unknown."""
+    seen: set[object] = set()
+    total = 0
+    for layer in layers:
+        own = _weights(layer)
+        if own is None:
+            return None
+        key = (layer.path, layer.node, layer.op, layer.K, layer.groups, own)
+        if layer.node is None or key not in seen:
+            seen.add(key)
+            total += own
+    return total
+
+
+def _weights(layer: ConvLayer) -> int | None:
+    C, K, T, R, S = layer.C, layer.K, layer.T, layer.R, layer.S
+    if C is None or K is None or T is None or R is None or S is None:
+        return None
+    return C // layer.groups * K * T * R * S + (K if layer.bias else 0)
+
+
+def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]:
+    """The networks that the layers belong to: what edges connect, directly or at one batch, is one.
+
+    Layers that stand alone are one where most of them read as many channels as the one before writes; a list of
+    layers that have nothing to do with each other shares no memory.
+    """
+    leader = list(range(len(layers)))
+
+    def of(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    connected = {edge.consumer for edge in edges} | {producer for edge in edges for producer in edge.producers}
+    same_batch: dict[int | None, tuple[list[int], list[int]]] = {}
+    for index, layer in enumerate(layers):
+        same_batch.setdefault(layer.N, ([], []))[index not in connected].append(index)
+    for together, alone in same_batch.values():
+        agreeing = sum(layers[one].K == layers[next_].C for one, next_ in pairwise(alone))
+        for index in [*together, *(alone if 2 * agreeing >= len(alone) - 1 else ())]:
+            leader[of(index)] = of(together[0] if together else alone[0])
+    for edge in edges:
+        for producer in edge.producers:
+            leader[of(producer)] = of(edge.consumer)
+    found: dict[int, list[int]] = {}
+    for index in range(len(layers)):
+        found.setdefault(of(index), []).append(index)
+    return list(found.values())
+
+
+def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
+    """What has to be known of the layers for their memory to be."""
+    return tuple(name for name in _SIZES if any(getattr(layer, name) is None for layer in layers))
+
+
+def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
+    """What has to be known of the optimizer; without it, memory is that with an optimizer that keeps nothing."""
+    optimizer = runtime.optimizer
+    if mode != "training" or optimizer is None or optimizer in OPTIMIZER_STATES:
+        return ()
+    near = suggestion(optimizer, OPTIMIZER_STATES) or f"; known are {', '.join(OPTIMIZER_STATES)}"
+    return (f"the state of optimizer {optimizer}{near}",)
+
+
+class Footprint:
+    """The memory of one network whose sizes are all known, as a function of its batch."""
+
+    def __init__(self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode) -> None:
+        """`edges` index `layers`; an optimizer of which nothing is known counts as one without state."""
+        self.layers, self.edges, self.mode = layers, edges, mode
+        self.batch = layers[0].N or 1
+        self._copies = mode == "inference" and not (
+            framework_of(runtime) in _FOLDS_NORMS or framework_of(runtime) is None or runtime.compile
+        )
+        mixed = mode == "training" and bool(runtime.mixed_precision)
+        states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
+        self.weights = self.gradients = self.optimizer = 0
+        by_dtype: dict[Dtype, list[ConvLayer]] = {}
+        for layer in layers:
+            by_dtype.setdefault(layer.dtype or Dtype.fp32, []).append(layer)
+        for dtype, same in by_dtype.items():
+            count = parameters(same) or 0
+            kept = 4 if mixed and dtype in _SIXTEEN_BITS else dtype.bytes  # the optimizer works on fp32 masters
+            self.weights += count * (kept + (dtype.bytes if kept != dtype.bytes else 0))
+            self.gradients += count * kept if mode == "training" else 0
+            self.optimizer += count * kept * states
+
+    def memory(self, workspace: Sequence[int], batch: int | None = None) -> Memory:
+        """At `batch` (the present one where none is given), with the workspace of each layer there; bytes."""
+        live = self.held
+        if batch is not None:
+            live = [size * batch // self.batch for size in live]
+        if self.mode == "training":  # all is kept until the backward pass begins
+            activations, most = live[0], max(workspace)
+        else:
+            _, activations, most = max((own + extra, own, extra) for own, extra in zip(live, workspace, strict=True))
+        return Memory(
+            weights=self.weights, gradients=self.gradients, optimizer=self.optimizer, activations=activations,
+            workspace=most,
+        )  # fmt: skip
+
+    def fits(self, batch: int, capacity: int, workspace_at: WorkspaceAt) -> bool:
+        """Whether its memory at `batch` is at most `capacity` bytes; workspace is asked for where it matters."""
+        least = self.memory([0] * len(self.layers), batch).total
+        if least > capacity:
+            return False
+        if least + _MOST_WORKSPACE * self._largest_tensor * batch // self.batch + _LEAST_ROOM <= capacity:
+            return True
+        return self._fits(batch, capacity, range(len(self.layers)), workspace_at)
+
+    def largest_batch(self, capacity: int, workspace_at: WorkspaceAt) -> int:
+        """The largest batch that fits into `capacity` bytes; 0 where one image is too many.
+
+        Only the layers whose workspace is largest are followed; those that turn out to be larger there join them.
+        """
+        room = max(0, capacity - self.weights - self.gradients - self.optimizer)
+        watched: set[int] = set()
+        largest = room * self.batch // max(1, *self.held)
+        while largest:
+            held = [size * largest // self.batch for size in self.held] if self.mode == "inference" else None
+            sizes = self._workspaces(largest, range(len(self.layers)), workspace_at)
+            if self.memory(sizes, largest).total <= capacity:
+                return largest
+            fullest = sorted(range(len(sizes)), key=lambda index: -sizes[index] - (held[index] if held else 0))
+            watched.update(fullest[:_MOST_WATCHED])
+            low, high = 0, largest
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if self._fits(middle, capacity, watched, workspace_at) else (low, middle)
+            largest = low
+        return 0
+
+    def _fits(self, batch: int, capacity: int, indices: Iterable[int], workspace_at: WorkspaceAt) -> bool:
+        return self.memory(self._workspaces(batch, indices, workspace_at), batch).total <= capacity
+
+    def _workspaces(self, batch: int, indices: Iterable[int], workspace_at: WorkspaceAt) -> list[int]:
+        """Of these layers at `batch`; that of all others counts as none. Equal layers are asked once."""
+        sizes, known = [0] * len(self.layers), dict[int, int]()
+        for index in indices:
+            kind = self._kinds[index]
+            if kind not in known:
+                known[kind] = workspace_at(index, (self.layers[index].N or 1) * batch // self.batch or 1)
+            sizes[index] = known[kind]
+        return sizes
+
+    @cached_property
+    def _kinds(self) -> list[int]:
+        """For each layer the first that is like it."""
+        first: dict[object, int] = {}
+        return [first.setdefault(layer_identity(layer), index) for index, layer in enumerate(self.layers)]
+
+    @cached_property
+    def _largest_tensor(self) -> int:
+        """Bytes of the largest input with its output, at the present batch."""
+        return max(input_bytes(layer) + output_bytes(layer) for layer in self.layers)
+
+    @cached_property
+    def held(self) -> list[int]:
+        """Bytes of activations at the present batch: in training all that are kept; else those alive at each layer."""
+        return [self._kept()] if self.mode == "training" else alive(self.layers, self.edges, copies=self._copies)
+
+    def _kept(self) -> int:
+        """The inputs that convolutions and batch normalisations read again in the backward pass, each one once."""
+        arriving = {edge.consumer: edge for edge in self.edges}
+        tensors: dict[object, int] = {}
+        norms = 0
+        for index, layer in enumerate(self.layers):
+            own, edge = input_bytes(layer), arriving.get(index)
+            shared = edge is not None and layer.calls == 1
+            tensors[tensor_name(edge, own) if edge is not None and shared else index] = own * layer.calls
+            if layer.norm_follows:
+                norms += output_bytes(layer) * layer.calls
+        return sum(tensors.values()) + norms

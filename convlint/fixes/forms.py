@@ -1,0 +1,194 @@
+"""What one key of a spec has to say once some of the values that it sets are others, in the form that it has now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from convlint.fixes import yaml_nodes as nodes
+from convlint.fixes.words import boolean_word, dtype_word, layout_word
+from convlint.readers.spec.axes import NEUTRAL
+from convlint.readers.spec.fields import CANONICAL, COMPOSITES, PADS, SIZES
+
+SIDES = ("front", "back", "top", "bottom", "left", "right")
+BOOLEANS = ("bias", "first", "head")
+NUMBERS = (*SIZES, "groups", "calls", "residual_inputs")
+_PAD_LETTERS = tuple((pad, pad + "_end") for pad in PADS)
+_SAME = "same"
+
+
+class Sides(Struct, frozen=True):
+    """Padding by the name of each side."""
+
+    named: tuple[tuple[str, str], ...]
+
+
+class No(Struct, frozen=True):
+    """That something cannot be written, and why."""
+
+    reason: str
+
+
+# Why a node that says the one cannot say the other where it stands; None where it can.
+Unwritable: TypeAlias = "Callable[[nodes.Node, Data, Data], str | None]"
+Data: TypeAlias = "str | tuple[Data, ...] | Sides"  # what a node says; numbers are text, as in the reader
+
+
+def data_of(node: nodes.Node) -> Data:
+    """What a node says, for keys whose value the reader has read: others may be endless."""
+    target = nodes.behind(node)
+    if isinstance(target, nodes.Scalar):
+        return target.text
+    if isinstance(target, nodes.Sequence):
+        return tuple(map(data_of, target.items))
+    return Sides(tuple((name, nodes.behind(target.found[name].value).text) for name in SIDES if name in target.found))
+
+
+def letters_of(name: str, dims: int | None) -> tuple[str, ...]:
+    """What the key of this canonical name sets, of an operation of so many dimensions (None: of no convolution)."""
+    axes = slice(3 - (dims or 3), None)
+    if name in COMPOSITES:
+        return tuple(COMPOSITES[name][axes])
+    if name == "padding":
+        return tuple(letter for pair in _PAD_LETTERS[axes] for letter in pair)
+    return (name, name + "_end") if name in PADS else (name,)
+
+
+def _keys() -> dict[str, tuple[str, ...]]:
+    result: dict[str, list[str]] = {}
+    for key, name in CANONICAL.items():
+        for letter in letters_of(name, 3):
+            result.setdefault(letter, []).append(key)
+    return {letter: tuple(keys) for letter, keys in result.items()}
+
+
+KEYS_OF: Mapping[str, tuple[str, ...]] = _keys()  # letter -> the keys that may set it
+CHANGEABLE = frozenset(
+    (*NUMBERS, *BOOLEANS, "dtype", "layout", *(letter for pair in _PAD_LETTERS for letter in pair))
+).union(*COMPOSITES.values())
+
+
+def restated(key: str, old: Data, changes: Mapping[str, Any], drawn: Sequence[str], dims: int | None) -> Data | No:
+    """What `key` says after `changes` (letter -> value). `drawn` are the letters that count; others may become any."""
+    name = CANONICAL[key]
+    if name in COMPOSITES or name == "padding":
+        if dims is None:
+            return No(f"{key} of an operation that is no convolution is left alone")
+        return _padding(old, changes, drawn, dims) if name == "padding" else _axes(name, old, changes, drawn, dims)
+    if name in PADS:
+        begin, end = (int(changes.get(letter, old)) for letter in (name, name + "_end"))
+        return str(begin) if begin == end else No(f"{key} pads both sides alike")
+    return stated(key, changes[name], str(old), dims)
+
+
+def stated(key: str, value: Any, old: str | None, dims: int | None) -> str:
+    """One value as text, in the words of `old` where there is one."""
+    name = CANONICAL[key]
+    if name in BOOLEANS:
+        return boolean_word(bool(value), "true" if old is None else old)
+    if name == "dtype":
+        return str(value) if old is None else dtype_word(str(value), old)
+    if name == "layout":
+        return str(value) if old is None else layout_word(str(value), old, key=key, dims=dims)
+    return str(int(value))
+
+
+def together(name: str, values: Mapping[str, int], dims: int) -> Data:
+    """What a key for several axes says that nothing says yet: one number where that is enough."""
+    letters = letters_of(name, dims)
+    if name == "padding":
+        return _sides_or_axes([(values[begin], values[end]) for begin, end in _pairs(letters)], letters)
+    return _compact([values[letter] for letter in letters])
+
+
+def neutral(letter: str) -> int:
+    """What a letter of several axes is where nothing states it."""
+    name = next((name for name, letters in COMPOSITES.items() if letter in letters), "padding")
+    return NEUTRAL[name]
+
+
+def is_same(value: Data) -> bool:
+    """Whether padding is left to the sizes."""
+    return isinstance(value, str) and value.lower().strip() == _SAME
+
+
+def _axes(name: str, old: Data, changes: Mapping[str, Any], drawn: Sequence[str], dims: int) -> Data:
+    letters = letters_of(name, dims)
+    before = _numbers(old, dims)
+    after = [int(changes.get(letter, number)) for letter, number in zip(letters, before, strict=True)]
+    if isinstance(old, tuple) and len(old) == dims:
+        return tuple(map(str, after))
+    counting = {number for letter, number in zip(letters, after, strict=True) if letter in drawn}
+    if len(counting) == 1:
+        number = str(counting.pop())
+        return (number,) if isinstance(old, tuple) else number
+    return tuple(map(str, after))
+
+
+def _padding(old: Data, changes: Mapping[str, Any], drawn: Sequence[str], dims: int) -> Data | No:
+    if is_same(old):
+        return No("padding: same follows from the sizes")
+    letters = letters_of("padding", dims)
+    after = [
+        (int(changes.get(first, begin)), int(changes.get(last, end)))
+        for (first, last), (begin, end) in zip(_pairs(letters), _pads(old, dims), strict=True)
+    ]
+    if after == _pads(old, dims):
+        return old
+    if isinstance(old, Sides):
+        stated = dict(old.named)
+        wanted = dict(zip(SIDES[6 - 2 * dims :], (str(side) for pair in after for side in pair), strict=True))
+        named = {**stated, **{side: pad for side, pad in wanted.items() if pad != stated.get(side, "0")}}
+        return Sides(tuple((side, named[side]) for side in SIDES if side in named))
+    if isinstance(old, tuple):
+        if any(isinstance(item, tuple) for item in old):
+            return tuple((str(begin), str(end)) for begin, end in after)
+        if len(old) == 2 * dims:
+            return tuple(str(side) for pair in after for side in pair)
+        if len(old) == dims and all(begin == end for begin, end in after):
+            return tuple(str(begin) for begin, _ in after)
+    new = _sides_or_axes(after, letters, drawn)
+    return (new,) if isinstance(old, tuple) and isinstance(new, str) else new
+
+
+def _sides_or_axes(pads: Sequence[tuple[int, int]], letters: Sequence[str], drawn: Sequence[str] | None = None) -> Data:
+    """One number, one for each axis, or all sides: whatever is enough for the letters that count."""
+    sides = [side for pair in pads for side in pair]
+    counting = {side for side, letter in zip(sides, letters, strict=True) if drawn is None or letter in drawn}
+    if len(counting) == 1:
+        return str(counting.pop())
+    if all(begin == end for begin, end in pads):
+        return tuple(str(begin) for begin, _ in pads)
+    return tuple(map(str, sides))
+
+
+def _pairs(letters: Sequence[str]) -> list[tuple[str, str]]:
+    return list(zip(letters[::2], letters[1::2], strict=True))
+
+
+def _numbers(old: Data, dims: int) -> list[int]:
+    texts = old if isinstance(old, tuple) else (old,)
+    numbers = [int(str(text)) for text in texts]
+    return numbers * dims if len(numbers) == 1 else numbers
+
+
+def _pads(old: Data, dims: int) -> list[tuple[int, int]]:
+    """(begin, end) of each axis, from the outermost inwards."""
+    if isinstance(old, Sides):
+        named = dict(old.named)
+        sides = [int(named.get(side, 0)) for side in SIDES[6 - 2 * dims :]]
+    elif isinstance(old, str) and not old[:1].isdigit():  # valid
+        sides = [0] * (2 * dims)
+    elif isinstance(old, tuple) and any(isinstance(item, tuple) for item in old):
+        sides = [int(str(side)) for pair in old if isinstance(pair, tuple) for side in pair]
+    elif isinstance(old, tuple) and len(old) == 2 * dims:
+        sides = [int(str(side)) for side in old]
+    else:
+        sides = [side for side in _numbers(old, dims) for _ in range(2)]
+    return list(zip(sides[::2], sides[1::2], strict=True))
+
+
+def _compact(values: Sequence[int]) -> Data:
+    return str(values[0]) if len(set(values)) == 1 else tuple(map(str, values))

@@ -1,0 +1,109 @@
+"""The classes of torch whose arguments state sizes: which of them a call constructs, and what it gives for each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+_CONV = (
+    "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode",
+    "device", "dtype",
+)  # fmt: skip
+_TRANSPOSED = (
+    "in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups", "bias", "dilation",
+    "padding_mode", "device", "dtype",
+)  # fmt: skip
+_DIMS = ("1d", "2d", "3d")
+CONVOLUTIONS: Mapping[str, tuple[str, ...]] = {
+    **{f"Conv{n}": _CONV for n in _DIMS},
+    **{f"ConvTranspose{n}": _TRANSPOSED for n in _DIMS},
+    **{f"LazyConv{n}": _CONV[1:] for n in _DIMS},
+    **{f"LazyConvTranspose{n}": _TRANSPOSED[1:] for n in _DIMS},
+}
+# what states the channels of others: their parameters up to it; those of none take it from what arrives
+NORMS: Mapping[str, tuple[str, ...]] = {
+    **{f"{kind}Norm{n}": ("num_features",) for kind in ("Batch", "Instance") for n in _DIMS},
+    **{f"Lazy{kind}Norm{n}": () for kind in ("Batch", "Instance") for n in _DIMS},
+    "SyncBatchNorm": ("num_features",),
+    "GroupNorm": ("num_groups", "num_channels"),
+    "PReLU": ("num_parameters",),
+}
+# of parameters that need not be given
+DEFAULTS: Mapping[str, int | bool] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": True}
+_AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "modules.instancenorm."))
+
+
+class Argument(NamedTuple):
+    """What a call gives for a parameter; `value` is None where it gives nothing, or where `unclear` says why not."""
+
+    value: ast.expr | None = None
+    unclear: str = ""
+
+
+class Imports:
+    """The names of a module that mean one import wherever they stand in it."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._target: dict[str, str | None] = {}
+        self._star = False
+        for name, target in _bindings(tree):
+            if name == "*":
+                self._star = True
+            elif self._target.setdefault(name, target) != target:
+                self._target[name] = None
+
+    def torch_class(self, call: ast.Call) -> str | None:
+        """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
+        names, function = [], call.func
+        while isinstance(function, ast.Attribute):
+            names.append(function.attr)
+            function = function.value
+        if not isinstance(function, ast.Name) or (self._star and not names):
+            return None
+        target = self._target.get(function.id)
+        if target is None:
+            return None
+        dotted = ".".join((target, *reversed(names)))
+        inside, _, kind = dotted.removeprefix("torch.nn.").rpartition(".")
+        known = dotted.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
+        return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
+
+
+def argument(call: ast.Call, name: str, parameters: tuple[str, ...] = ()) -> Argument:
+    """What a call gives for the parameter `name`; `parameters` are those of its class in order, as far as known."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return Argument(keyword.value)
+    position = parameters.index(name) if name in parameters else len(call.args)
+    starred = next((n for n, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args))
+    if position < starred:
+        return Argument(call.args[position])
+    if starred < len(call.args):
+        return Argument(unclear="may come with its *arguments")
+    if any(keyword.arg is None for keyword in call.keywords):
+        return Argument(unclear="may come with its **arguments")
+    return Argument()
+
+
+def _bindings(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
+    """Each name that is bound anywhere, with what it imports; None where that is no import."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    top = alias.name.partition(".")[0]
+                    yield (alias.asname, alias.name) if alias.asname else (top, top)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                for alias in names:
+                    yield alias.asname or alias.name, f"{'.' * level}{module or ''}.{alias.name}"
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                yield name, None
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, None
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name, None
+            case ast.MatchMapping(rest=str(name)):
+                yield name, None
+            case _:
+                pass

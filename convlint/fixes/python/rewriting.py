@@ -1,0 +1,125 @@
+"""New literals in Python source, and new keywords in calls: edits that are parsed again before they are used."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from convlint.errors import InputFault
+from convlint.fixes.edits import Edit, applied
+from convlint.fixes.python.source import PythonSource, parsed
+
+Value = int | bool | tuple[int, ...]
+_LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
+_SPACE = frozenset((tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT))
+
+
+class Rewrites(NamedTuple):
+    """What literals become, and which keywords calls get, by name."""
+
+    literals: Mapping[ast.Constant, Value]
+    keywords: Mapping[ast.Call, Mapping[str, Value]]
+
+
+def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
+    """The edits in bytes, in order. Raises InputFault where the edited module would not be the same otherwise."""
+    edits = [Edit(*source.extent(node), repr(value)) for node, value in rewrites.literals.items()]
+    edits += [_added(source, call, given) for call, given in rewrites.keywords.items()]
+    try:
+        text = applied(source.text, edits)
+    except ValueError:
+        raise InputFault("what would change overlaps") from None
+    if not _same(source.tree, parsed(text), rewrites):
+        raise InputFault("the edited module would mean something else")
+    in_bytes = source.in_bytes(edits)
+    if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
+        raise InputFault(f"its {source.encoding} cannot be edited in places")
+    return in_bytes
+
+
+def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
+    """The file after edits of its bytes, which put in nothing but ASCII."""
+    return applied(raw.decode("latin-1"), edits).encode("latin-1")
+
+
+def text_in_bytes(source: PythonSource, text: str) -> bytes:
+    """A text in the encoding of the source, with its byte order mark."""
+    return text.encode(source.encoding)
+
+
+def _added(source: PythonSource, call: ast.Call, given: Mapping[str, Value]) -> Edit:
+    """Behind the last argument; on a line of its own where each argument has one, and a comma behind the last."""
+    new = [f"{name}={value!r}" for name, value in given.items()]
+    start, end = source.extent(call)
+    last, comma = _last_two(source.text[start:end])
+    at, closing = start + last, end - 1
+    arguments = sorted(source.extent(node) for node in (*call.args, *(word.value for word in call.keywords)))
+    if not arguments:
+        return Edit(at, at, ", ".join(new))
+    first_of_line, end_of_line = source.line_around(arguments[-1][0])[0], source.line_around(at)[1]
+    indent = source.text[first_of_line : arguments[-1][0]]
+    indent = indent[: len(indent) - len(indent.lstrip(" \t"))]
+    if comma is None or not start + comma < end_of_line <= closing or not _one_a_line(source, call, arguments):
+        return Edit(at, at, "".join(f", {each}" for each in new))
+    line_break = source.line_break(at)
+    return Edit(end_of_line, end_of_line, "".join(f"{line_break}{indent}{each}," for each in new))
+
+
+def _one_a_line(source: PythonSource, call: ast.Call, arguments: list[tuple[int, int]]) -> bool:
+    """Whether every argument begins on another line than what comes before it ends on."""
+    before = source.extent(call.func)[1]
+    for start, end in arguments:
+        if source.line_around(start)[0] <= before:
+            return False
+        before = end
+    return True
+
+
+def _last_two(call: str) -> tuple[int, int | None]:
+    """Where the last argument of a call ends (its opening bracket, if it has none), and the comma behind it."""
+    lines = [0]
+    whole = io.StringIO(_LONE_RETURN.sub("\n", f"({call})"), newline="")
+    for text in whole:
+        lines.append(lines[-1] + len(text))
+    whole.seek(0)
+    found = [token for token in tokenize.generate_tokens(whole.readline) if token.type not in _SPACE]
+    found = [token for token in found if token.type != tokenize.ENDMARKER][:-2]  # both closing brackets
+    trails = found[-1].string == ","
+    places = [lines[token.end[0] - 1] + token.end[1] - 1 for token in found[-2:]]
+    return (places[0], places[1] - 1) if trails else (places[-1], None)
+
+
+def _same(old: ast.Module, new: ast.Module, rewrites: Rewrites) -> bool:
+    """Whether two trees differ in nothing but what was to be rewritten."""
+    pending: list[tuple[Any, Any]] = [(old, new)]
+    while pending:
+        one, other = pending.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, list):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif isinstance(one, ast.Constant) and one in rewrites.literals:
+            wanted = rewrites.literals[one]
+            if type(other.value) is not type(wanted) or other.value != wanted:
+                return False
+        elif isinstance(one, ast.AST):
+            fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
+            added = rewrites.keywords.get(one) if isinstance(one, ast.Call) else None
+            if added:
+                before, after = fields["keywords"]
+                gained = (after or [])[-len(added) :]
+                if {each.arg: ast.unparse(each.value) for each in gained} != {
+                    name: repr(value) for name, value in added.items()
+                }:
+                    return False
+                fields["keywords"] = before, (after or [])[: -len(added)]
+            pending += fields.values()
+        elif one != other:
+            return False
+    return True

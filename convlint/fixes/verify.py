@@ -1,0 +1,156 @@
+"""Whether a file that was edited became what was meant: nothing else changed, the findings went, no time was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from convlint.engine.changes import with_fix, with_settings
+from convlint.engine.results import NetworkResult
+from convlint.fixes.applicable import wishes
+from convlint.fixes.plan import Plan
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
+from convlint.report import Finding
+
+_EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
+_CLOSE_US = 1e-6
+_CLOSE = 0.005  # of the layers' time: less is no difference, on a GPU that waits for its host above all
+
+
+def unexpected(before: Network, after: Network, plan: Plan) -> dict[int | None, str]:
+    """What changed beside what was to change, in a few words, by layer; None is the network as a whole."""
+    whole = _changed_as_a_whole(before, after, plan)
+    if whole:
+        return {None: whole}
+    carried = any(field not in _EXACT for sets in plan.sets.values() for field in sets)
+    found: dict[int | None, str] = {}
+    for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
+        meant = with_fix(old, plan.sets.get(index, {}))
+        if meant != new and not (carried and _unsized(meant) == _unsized(new)):
+            found[index] = f"{old.name} would be read with another {_difference(meant, new)}"
+    return found
+
+
+def _changed_as_a_whole(before: Network, after: Network, plan: Plan) -> str:
+    if [layer.name for layer in before.layers] != [layer.name for layer in after.layers]:
+        return "other layers would be read"
+    if (before.mode, before.targets) != (after.mode, after.targets):
+        return "another mode or target would be read"
+    if with_settings(before.runtime, plan.runtime) != after.runtime:
+        return "another runtime would be read"
+    if list(map(_wiring, before.operations)) != list(map(_wiring, after.operations)):
+        return "another wiring would be read"
+    return ""
+
+
+def _wiring(operation: Any) -> tuple[object, ...]:
+    return operation.kind, operation.name, operation.inputs, operation.layer, operation.output
+
+
+def _unsized(layer: ConvLayer) -> ConvLayer:
+    """The layer without what follows from the layers before it."""
+    return replace(layer, D=None, H=None, W=None, Z=None, P=None, Q=None)
+
+
+def _difference(one: ConvLayer, other: ConvLayer) -> str:
+    names = (name for name in one.__struct_fields__ if name != "spans")
+    return next(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def staying(plan: Plan, findings: Iterable[Finding]) -> set[int]:
+    """The granted wishes, by position, that `findings` of the edited network still express."""
+    still: dict[tuple[str, str | None, str | None], set[str]] = {}
+    for wish in wishes(findings):
+        still.setdefault((wish.finding.rule.code, wish.layer, wish.finding.gpu), set()).update(wish.sets)
+    return {
+        number
+        for number, wish in enumerate(plan.granted)
+        if not still.get((wish.finding.rule.code, wish.layer, wish.finding.gpu), set()).isdisjoint(wish.sets)
+    }
+
+
+def wanted_back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
+    """The granted wishes, by position, that change a value which `findings` of the edited network want as it was."""
+    found: dict[tuple[str | None, str], str] = {}
+    index_of = {before.layers[index].name: index for index in plan.sets}
+    for wish in wishes(findings):
+        index = index_of.get(wish.layer or "")
+        if index is None:
+            continue
+        layer, sets = before.layers[index], plan.sets[index]
+        for field, value in wish.sets.items():
+            if field in sets and value == getattr(layer, field):
+                found[layer.name, field] = f"{wish.finding.rule.code} would want it back"
+    blamed: dict[int, str] = {}
+    for number, wish in enumerate(plan.granted):
+        for field in wish.sets:
+            reason = found.get((wish.layer, field))
+            if reason is not None:
+                blamed[number] = reason
+    return blamed
+
+
+def breaking(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
+    """The granted wishes, by position, that change layers in which there are errors now that were not there before."""
+    known = set(_errors(before))
+    new = {name: code for code, name, gpu in _errors(after) if (code, name, gpu) not in known}
+    if not new:
+        return {}
+    names = [entry.layer.name for entry in before.layers]
+    found = {}
+    for number, touched in enumerate(plan.touched):
+        code = next((new[names[index]] for index in touched if names[index] in new), "")
+        if code:
+            found[number] = f"it would lead to {code}"
+    return found or dict.fromkeys(range(len(plan.granted)), f"it would lead to {next(iter(new.values()))}")
+
+
+def _errors(result: NetworkResult) -> Iterator[tuple[str, str | None, str | None]]:
+    for finding in result.findings:
+        if finding.severity == "error":
+            for name in finding.layers or (finding.layer,):
+                yield finding.rule.code, name, finding.gpu
+
+
+def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, tuple[str, float]]:
+    """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
+
+    Wishes without a price mend what is wrong whatever it costs: their layers are not looked at. Of layers whose batch
+    changes, the time per image counts. Where findings on other targets ask for it, it is their wishes alone.
+    """
+    mended = {index for number in range(len(plan.granted)) if _unpriced(plan, number) for index in plan.touched[number]}
+    found: dict[int, tuple[str, float]] = {}
+    for label in before.labels:
+        added = dict(_added(before, after, label, mended))
+        now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
+        for number, touched in enumerate(plan.touched):
+            if not _unpriced(plan, number):
+                own = sum(added.get(index, 0.0) for index in touched)
+                close = max(_CLOSE_US, _CLOSE * sum(now.get(index, 0.0) for index in touched))
+                if own > max(close, found.get(number, ("", 0.0))[1]):
+                    found[number] = label, own
+        whole = sum(added.values())
+        if not found and whole > max(_CLOSE_US, _CLOSE * sum(now.values())):
+            found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
+    of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
+    return of_others or found
+
+
+def _unpriced(plan: Plan, number: int) -> bool:
+    wish = plan.granted[number]
+    return wish.finding.lost_us is None and "N" not in wish.sets and wish.layer is not None
+
+
+def _added(before: NetworkResult, after: NetworkResult, label: str, ignored: set[int]) -> Iterator[tuple[int, float]]:
+    """By how many us each layer takes longer; those whose sizes differ do another work."""
+    for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
+        now, then = old.times.get(label), new.times.get(label)
+        if now is None or then is None or index in ignored:
+            continue
+        if (old.layer.P, old.layer.Q, old.layer.Z) != (new.layer.P, new.layer.Q, new.layer.Z):
+            continue
+        images = (old.layer.N or 1) / (new.layer.N or 1)
+        yield index, then.time_us * images - now.time_us

@@ -1,0 +1,200 @@
+"""The nodes of a YAML text and the characters that each of them takes: what an edit has to know.
+
+For text that `convlint.files.located_yaml` parses: what is hostile was refused there. Aliases and merges stay visible
+here, because an edit at an anchor changes all that refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from msgspec import Struct, field
+
+from convlint.files.located_yaml import Loader
+
+BOM = "\ufeff"
+
+# No node knows what it stands in, so that there are no circles among them: the collector of garbage leaves them alone.
+
+
+class Scalar(Struct, eq=False, gc=False):
+    """One word or number. `start` and `end` leave out its anchor and hold its quotes; `style` is empty where plain."""
+
+    start: int
+    end: int
+    text: str
+    style: str
+    aliased: bool = False  # whether an alias refers to it
+
+
+class Sequence(Struct, eq=False, gc=False):
+    """A list."""
+
+    start: int
+    end: int
+    flow: bool
+    items: list[Node] = field(default_factory=list)
+    aliased: bool = False
+
+
+class Mapping(Struct, eq=False, gc=False):
+    """A mapping: `own` is what it says itself, `found` what it holds after merges, `entries` all in order, with <<."""
+
+    start: int
+    end: int
+    flow: bool
+    column: int  # of the keys, where it is no flow mapping
+    entries: list[Entry] = field(default_factory=list)
+    own: dict[str, Entry] = field(default_factory=dict)
+    found: dict[str, Entry] = field(default_factory=dict)
+    sources: list[Mapping] = field(default_factory=list)  # those merged, the stronger first
+    aliased: bool = False
+
+
+class Alias(Struct, eq=False, gc=False):
+    """`*name`, and the node that it stands for."""
+
+    start: int
+    end: int
+    target: Scalar | Sequence | Mapping
+
+
+Target = Scalar | Sequence | Mapping
+Node = Scalar | Sequence | Mapping | Alias
+
+
+class Entry(Struct, eq=False, gc=False):
+    """One key of a mapping and its value."""
+
+    key: Scalar | Alias
+    value: Node
+
+
+class Tree(Struct, eq=False, gc=False):
+    """A document. `mappings` stand in the order in which they end, so that what is merged comes first."""
+
+    root: Mapping
+    mappings: list[Mapping]
+    aliases: bool  # whether there are any
+
+    @property
+    def json(self) -> bool:
+        """Whether it is written as JSON: keys between double quotes."""
+        return self.root.flow and bool(self.root.entries) and behind(self.root.entries[0].key).style == '"'
+
+
+def behind(node: Node | None) -> Any:
+    """The node itself, or what an alias stands for."""
+    return node.target if isinstance(node, Alias) else node
+
+
+def nodes_of(text: str) -> Tree | None:
+    """The nodes of the one document in `text`, with offsets into it; None where it is no mapping."""
+    builder = _Builder(text)
+    root = builder.root
+    if not isinstance(root, Mapping):
+        return None
+    return Tree(root=root, mappings=builder.mappings, aliases=builder.aliases)
+
+
+class _Builder:
+    """One pass over the events."""
+
+    def __init__(self, text: str) -> None:
+        body = text.lstrip(BOM)  # libyaml does not count a byte order mark that it swallows
+        self.shift = len(text) - len(body)
+        self.root: Node | None = None
+        self.stack: list[Sequence | Mapping] = []
+        self.keys: list[Scalar | Alias | None] = []  # per open collection: the key that waits for its value
+        self.anchors: dict[str, Target] = {}
+        self.open_anchors: list[str | None] = []
+        self.mappings: list[Mapping] = []
+        self.aliases = False
+        decorated = [scalar for scalar in self._scalars(body) if scalar.end > scalar.start]
+        if decorated:
+            starts = dict(_scalar_tokens(body))
+            for scalar in decorated:
+                scalar.start = starts.get(scalar.end - self.shift, scalar.end - self.shift) + self.shift
+
+    def _scalars(self, body: str) -> Iterator[Scalar]:
+        """Builds the tree; yields the scalars that have an anchor or `!` before them, which events do not tell off."""
+        shift, stack = self.shift, self.stack
+        event: Any
+        for event in yaml.parse(body, Loader=Loader):
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                start = event.start_mark.index
+                scalar = Scalar(start + shift, event.end_mark.index + shift, event.value, event.style or "")
+                if event.anchor is not None:
+                    self.anchors[event.anchor] = scalar
+                if event.anchor is not None or body[start : start + 1] == "!":
+                    yield scalar
+                self._put(scalar)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                mark, flow = event.end_mark, bool(event.flow_style)  # ends after {, or where the first key begins
+                start = mark.index + shift - flow
+                if kind is yaml.MappingStartEvent:
+                    mapping = Mapping(start, start, flow, mark.column)
+                    mapping.found = mapping.own
+                    stack.append(mapping)
+                else:
+                    stack.append(Sequence(start, start, flow))
+                self.keys.append(None)
+                self.open_anchors.append(event.anchor)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                node = stack.pop()
+                self.keys.pop()
+                node.end = event.end_mark.index + shift
+                anchor = self.open_anchors.pop()
+                if anchor is not None:
+                    self.anchors[anchor] = node
+                if isinstance(node, Mapping):
+                    self.mappings.append(node)
+                self._put(node)
+            elif kind is yaml.AliasEvent:
+                target = self.anchors[event.anchor]
+                target.aliased = self.aliases = True
+                self._put(Alias(event.start_mark.index + shift, event.end_mark.index + shift, target))
+
+    def _put(self, node: Node) -> None:
+        if not self.stack:
+            self.root = node
+            return
+        parent = self.stack[-1]
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+            return
+        key = self.keys[-1]
+        if key is None:
+            self.keys[-1] = node  # type: ignore[assignment]  # a key is a scalar: the parser refused others
+            return
+        self.keys[-1] = None
+        entry = Entry(key, node)
+        parent.entries.append(entry)
+        name: Scalar = behind(key)
+        if name.text == "<<" and not name.style:
+            _merge(parent, node)
+        else:
+            parent.own[name.text] = parent.found[name.text] = entry
+
+
+def _merge(mapping: Mapping, node: Node) -> None:
+    """Takes over what the mapping does not say, as the reader does."""
+    if mapping.found is mapping.own:
+        mapping.found = dict(mapping.own)
+    merged = behind(node)
+    for item in merged.items if isinstance(merged, Sequence) else [merged]:
+        source: Mapping = behind(item)
+        mapping.sources.append(source)
+        for name, entry in source.found.items():
+            mapping.found.setdefault(name, entry)
+
+
+def _scalar_tokens(body: str) -> Iterator[tuple[int, int]]:
+    """Where each scalar ends, and where it starts without what stands before it."""
+    token: Any
+    for token in yaml.scan(body, Loader=Loader):
+        if type(token) is yaml.ScalarToken:
+            yield token.end_mark.index, token.start_mark.index

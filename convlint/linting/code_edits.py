@@ -1,0 +1,54 @@
+"""What findings on a live model advise, as edits of the code that constructs it; nothing is written here."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from convlint.engine.results import NetworkResult
+from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
+from convlint.fixes.applicable import applicability, wishes
+from convlint.linting.one_input import Checked, Job
+from convlint.model.location import CodeEdit
+from convlint.report import Finding
+
+MOST_EDITED = 100  # findings of one model: each is planned for, and its modules parsed again, on its own
+
+
+def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
+    """The result, its findings with all edits that their fixes need; or with the line that prevents them."""
+    result, network = checked.result, checked.network
+    if result is None or network is None or not network.operations:  # widths would be anyone's guess
+        return result
+    asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
+    if not asked:
+        return result
+    from convlint.fixes.plan import Planner
+    from convlint.fixes.python_text import PythonEditor
+
+    planner, editor = Planner(network, job.overridden()), PythonEditor(network, _content)
+    edited: dict[int, Finding] = {}
+    for finding in asked:
+        plan = planner.plan(wishes([finding]))
+        if finding.fix is None or plan.refused or plan.runtime or not plan.sets:
+            continue
+        made = editor.edits(plan.sets)
+        edits = tuple(
+            CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new)
+            for path, several in sorted(made.edits.items())
+            for edit in several
+        )
+        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else replace(finding.fix, code_edits=edits)
+        edited[id(finding)] = replace(finding, fix=fix)
+    return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
+
+
+def _content(path: str) -> bytes | None:
+    """A module's first bytes, one more than may be edited; None where it cannot be read."""
+    from convlint.fixes.python.source import MOST_BYTES
+
+    try:
+        with open_regular(path) as stream:
+            return stream.read(MOST_BYTES + 1)
+    except InputFault:
+        return None

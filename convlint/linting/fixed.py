@@ -1,0 +1,69 @@
+"""What of an input is to be mended, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.engine.results import NetworkResult
+from convlint.fixes.applicable import applicability
+from convlint.report import Finding, InputError, Severity
+from convlint.verdict.select import Policy, chosen, counts
+
+
+class Fixing(Struct, frozen=True, kw_only=True):
+    """Which findings are to be mended: those that count, and whose fix can be applied.
+
+    Where nothing counts, warnings do. `mends` false: only how many there are is to be said. `proposes`: findings are
+    to carry the edits of their own fix.
+    """
+
+    policy: Policy
+    codes: frozenset[str]
+    severities: Mapping[str, Severity]
+    unsafe: bool = False
+    mends: bool = False
+    proposes: bool = False
+
+    def counting(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those that count, the gravest first."""
+        policy = replace(self.policy, fail_on="warning") if self.policy.fail_on == "never" else self.policy
+        judged = chosen(findings, set(self.codes), self.severities)
+        found = [finding for finding in judged if finding.fix is not None and counts(finding, policy)]
+        return sorted(found, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
+
+    def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those that count and may be mended."""
+        allowed = ("safe", "unsafe") if self.unsafe else ("safe",)
+        return [finding for finding in self.counting(findings) if applicability(finding) in allowed]
+
+
+class Edited(Struct, frozen=True, kw_only=True):
+    """A file, or standard input ("-"), as it was read and as it is to become."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+
+class Fixed(Struct, frozen=True, kw_only=True):
+    """What mending an input came to: what its files become, how many findings went, and what is to be said of others.
+
+    `unmended` is the result where the files stay as they are.
+    """
+
+    files: tuple[Edited, ...] = ()
+    count: int = 0
+    notes: tuple[str, ...] = ()
+    unmended: NetworkResult | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of one input; the result is that of the mended files, where there are any."""
+
+    result: NetworkResult | None
+    errors: list[InputError]
+    fixed: Fixed | None = None

@@ -1,0 +1,212 @@
+"""Mending one spec in rounds: edit, read and check again; what does not keep its promise is left out, and said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from convlint.fixes.applicable import Wish, WishKey, wishes
+from convlint.fixes.plan import Planner
+from convlint.fixes.verify import breaking, slower, staying, wanted_back
+from convlint.linting.attempt import Attempt, attempt
+from convlint.linting.fixed import Fixing
+from convlint.linting.one_input import Checked, Job, check_read
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
+from convlint.report import InputError
+from convlint.reporters.words import duration
+from convlint.rulebook.book import Rulebook
+
+MOST_ROUNDS = 10
+# How often the edited text of one file is checked, and how often it is read, in all rounds: of a small file often
+# enough to find the one fix that does not go together with the others, of a large one so that nobody waits for hours.
+MOST_CHECKS, MOST_READINGS = 20, 100
+MOST_LAYERS_CHECKED, MOST_LAYERS_READ = 40_000, 200_000
+_MOST_NAMED = 3  # layers that a note names
+_MOST_NOTES = 10
+
+
+class Mending:
+    """The rounds on one spec: `text` and `checked` are what holds after those that went well."""
+
+    def __init__(
+        self, source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
+    ) -> None:
+        self._source, self._rulebook, self._job, self._reading, self._fixing = source, rulebook, job, reading, fixing
+        self.text, self.checked, self.count = source.text or "", checked, 0
+        self.refused: dict[WishKey, tuple[Wish, str]] = {}
+        self._vain: set[WishKey] = set()  # what was tried on the text at hand
+        self._waiting: set[WishKey] = set()  # of several on one layer that together lost time: each is tried alone
+        self._alone: set[WishKey] = set()  # what did wait
+        self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
+        layers = 1 if checked.read is None else max(1, len(checked.read.layers))
+        self._checks = min(MOST_CHECKS, max(3, MOST_LAYERS_CHECKED // layers))
+        self._readings = min(MOST_READINGS, max(5, MOST_LAYERS_READ // layers))
+
+    def run(self) -> None:
+        """Mends round after round, until nothing more can be mended."""
+        for _ in range(MOST_ROUNDS):
+            waiting = len(self._waiting)
+            if not self._round() and len(self._waiting) == waiting:
+                break
+
+    def notes(self, path: str) -> Iterator[str]:
+        """What is to be said of what is wanted and not mended."""
+        result = self.checked.result
+        found = () if result is None else self._fixing.wanted(result.findings)
+        left = {wish.key for wish in wishes(found)}
+        groups: dict[tuple[str, str], dict[str | None, None]] = {}
+        for wish, reason in self.refused.values():
+            if wish.key in left:
+                groups.setdefault((wish.finding.rule.code, reason), {})[wish.layer] = None
+        for (code, reason), layers in list(groups.items())[:_MOST_NOTES]:
+            names = [layer for layer in layers if layer is not None]
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            of = f" of {', '.join(names[:_MOST_NAMED])}{more}" if names else ""
+            yield f"{path}: {code}{of} is not fixed: {reason}"
+        if len(groups) > _MOST_NOTES:
+            yield f"{path}: {len(groups) - _MOST_NOTES} more are not fixed"
+
+    def _round(self) -> bool:
+        """One round; whether anything was mended."""
+        network, result = self.checked.network, self.checked.result
+        if network is None or result is None or self.checked.errors:
+            return False
+        asked = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
+        planner = Planner(network, self._job.overridden())
+        while asked and self._checks > 0:
+            made = self._sound(planner, asked)
+            if made is None:
+                return False
+            failing = self._failing(made)
+            if not failing:
+                return True
+            for number, reason in failing.items():
+                wish = made.plan.granted[number]
+                self.refused[wish.key] = wish, reason
+                if wish.key not in self._waiting:
+                    self._vain.add(wish.key)
+            asked = [wish for number, wish in enumerate(made.plan.granted) if number not in failing]
+        self._refuse(asked, "too much was tried in vain")
+        return False
+
+    def _is_open(self, wish: Wish) -> bool:
+        """Whether a wish was not tried in vain, and does not bring back what was there before."""
+        if wish.key in self._vain:
+            return False
+        if any((wish.layer, field, value) in self._former for field, value in wish.sets.items()):
+            self._refuse([wish], "it would undo what another fix set")
+            return False
+        return True
+
+    def _one_of_those_waiting(self, several: Iterable[Wish]) -> list[Wish]:
+        """Of the wishes that wait, the first of each layer, for which the waiting is over."""
+        taken: set[str | None] = set()
+        found = []
+        for wish in several:
+            if wish.key in self._waiting:
+                if wish.layer in taken:
+                    continue
+                taken.add(wish.layer)
+                self._waiting.discard(wish.key)
+                self._alone.add(wish.key)
+            found.append(wish)
+        return found
+
+    def _refuse(self, several: Iterable[Wish], reason: str) -> None:
+        """Until the text is another."""
+        for wish in several:
+            self.refused[wish.key] = wish, reason
+            self._vain.add(wish.key)
+
+    def _sound(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+        """An attempt at as many wishes as read again as they were meant; None where that is none of them."""
+        made = self._attempt(planner, asked)
+        while made is not None and made.wrong:
+            granted, blamed = made.plan.granted, _blamed(made)
+            if len(blamed) == len(granted) == 1 or self._readings <= 0:
+                self._refuse(granted, next(iter(made.wrong.values())))
+                return None
+            if len(blamed) == len(granted):
+                return self._halves(planner, granted)
+            for number, reason in blamed.items():
+                self._refuse([granted[number]], reason)
+            made = self._attempt(planner, [wish for number, wish in enumerate(granted) if number not in blamed])
+        return made
+
+    def _halves(self, planner: Planner, granted: Sequence[Wish]) -> Attempt | None:
+        """Both halves of what does not go together, as far as they do."""
+        half = len(granted) // 2
+        first, second = self._sound(planner, granted[:half]), self._sound(planner, granted[half:])
+        if first is None or second is None:
+            return first or second
+        both = self._attempt(planner, (*first.plan.granted, *second.plan.granted))
+        if both is None or both.wrong:
+            self._refuse(second.plan.granted, "it does not go together with other fixes")
+            return first
+        return both
+
+    def _attempt(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+        """One attempt; None where nothing is left of it to edit."""
+        read = self.checked.read
+        if self._job.reading.batch is not None:  # edits are of what the file states
+            options = replace(self._job.reading, batch=None)
+            read, _ = self._reading.read(replace(self._source, text=self.text), options)
+        if read is None or not asked:
+            return None
+        self._readings -= 1
+        made = attempt(asked, planner, self.text, read, self._source, self._job, self._reading)
+        for wish, reason in made.refused:
+            self.refused[wish.key] = wish, reason
+        return made if made.plan.granted else None
+
+    def _failing(self, made: Attempt) -> dict[int, str]:
+        """The granted wishes that do not keep their promise, by position; where all do, the attempt is what holds."""
+        before, network, plan = self.checked, made.network, made.plan
+        self._checks -= 1
+        errors: list[InputError] = []
+        result = None if network is None else check_read(network, self._rulebook, self._job, errors)
+        if result is None or errors or before.result is None:
+            return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
+        left = self._fixing.counting(result.findings)
+        failing = dict.fromkeys(staying(plan, left), "the finding would stay")
+        if before.network is not None:
+            failing |= wanted_back(plan, before.network, left)
+        failing |= breaking(plan, before.result, result)
+        slow = slower(plan, before.result, result)
+        crowd = Counter(index for number in slow for index in plan.touched[number])
+        for number, (label, added_us) in slow.items():
+            key, touched = plan.granted[number].key, plan.touched[number]
+            if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
+                self._waiting.add(key)
+            failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
+        if not failing:
+            self._accept(made, Checked(read=made.read, network=network, result=result))
+        return failing
+
+    def _accept(self, made: Attempt, checked: Checked) -> None:
+        network, plan = self.checked.network, made.plan
+        assert network is not None  # it was edited
+        for index, sets in plan.sets.items():
+            layer = network.layers[index]
+            self._former.update((layer.name, field, getattr(layer, field)) for field in sets)
+        for field in plan.runtime:
+            self._former.add((None, field, getattr(network.runtime, field.removeprefix("runtime."))))
+        for wish in plan.granted:
+            self.refused.pop(wish.key, None)
+        self.count += len({id(wish.finding) for wish in plan.granted})
+        self.text, self.checked = made.text, checked
+        for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
+            tried.clear()
+
+
+def _blamed(made: Attempt) -> dict[int, str]:
+    """The granted wishes, by position, that changed a layer which is not what was meant; all where that is unknown."""
+    found: dict[int, str] = {}
+    for number, touched in enumerate(made.plan.touched):
+        wrong = touched & made.wrong.keys()
+        if wrong:
+            found[number] = made.wrong[min(wrong)]
+    return found or dict.fromkeys(range(len(made.plan.granted)), next(iter(made.wrong.values())))

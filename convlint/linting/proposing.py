@@ -1,0 +1,216 @@
+"""The edits of each finding's own fix, for formats that hand them on: as --fix would make them for it alone.
+
+Whether they keep what they promise is found out for many findings at once, as in the first round of --fix: the text
+with all of their edits is read and checked again. What fails there is tried once more, one finding a layer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.engine.results import NetworkResult
+from convlint.files.safe import is_exact
+from convlint.fixes.applicable import Wish, applicability, wishes
+from convlint.fixes.change import Change
+from convlint.fixes.edits import Edit, applied
+from convlint.fixes.places import Places
+from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.separate import SpecText
+from convlint.fixes.spec_text import Edits
+from convlint.fixes.verify import breaking, slower, staying, wanted_back
+from convlint.linting.attempt import Attempt, edited, read_again
+from convlint.linting.fixed import Fixing
+from convlint.linting.one_input import Checked, Job, check_read
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
+from convlint.report import Finding, InputError, Scalar
+from convlint.rulebook.book import Rulebook
+
+# How often the text of one file is checked with edits, and how many layers are looked at to find them: of a small file
+# often enough to tell all findings apart, of a large one so that nobody waits much longer than for its check.
+MOST_CHECKS, MOST_LAYERS_CHECKED = 20, 20_000
+LOOKS_PER_LAYER, MOST_LOOKS_ANYWAY = 10, 20_000
+_ANYWAY = 2  # checks of a file however large
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What mending one finding alone comes to; `number` is its position among the findings."""
+
+    number: int
+    plan: Plan
+    edits: tuple[Edit, ...]
+
+
+class Proposing:
+    """The proposals on one spec, whose text is that of `source`."""
+
+    def __init__(
+        self, source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
+    ) -> None:
+        self._source, self._rulebook, self._job, self._reading, self._checked = source, rulebook, job, reading, checked
+        self._fixing = replace(fixing, unsafe=True)
+        self._text = source.text or ""
+        self._known: dict[frozenset[Change], Edits] = {}  # findings on one group of channels often want the same
+        layers = 1 if checked.read is None else max(1, len(checked.read.layers))
+        self._looks = max(MOST_LOOKS_ANYWAY, LOOKS_PER_LAYER * layers)
+        self._checks = min(MOST_CHECKS, max(_ANYWAY, MOST_LAYERS_CHECKED // layers))
+
+    def result(self) -> NetworkResult | None:
+        """The result, whose findings carry the edits of their fixes, where these are found to be good."""
+        result, places = self._checked.result, Places(self._text)
+        if result is None or self._checked.errors or not places.are_plain:
+            return result
+        findings = list(result.findings)
+        for proposal in self._good(self._proposals(findings)):
+            finding = findings[proposal.number]
+            assert finding.fix is not None  # it is what the proposal is about
+            edits = tuple(places.text_edit(edit, result.path) for edit in proposal.edits)
+            fix = replace(finding.fix, edits=edits, edits_safety=applicability(finding))
+            findings[proposal.number] = replace(finding, fix=fix)
+        return replace(result, findings=tuple(findings))
+
+    def _proposals(self, findings: Sequence[Finding]) -> list[Proposal]:
+        wanted = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
+        wanted.sort(key=lambda number: -(findings[number].lost_us or 0.0))
+        network, read = self._checked.network, self._checked.read
+        if self._job.reading.batch is not None:  # edits are of what the file states
+            read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
+        if not wanted or network is None or read is None:
+            return []
+        self._planner, self._spec = Planner(network, self._job.overridden()), SpecText(self._text, read)
+        found = []
+        for number in wanted:
+            proposal = self._proposal(number, list(wishes([findings[number]])))
+            if proposal is not None:
+                found.append(proposal)
+        return found
+
+    def _proposal(self, number: int, asked: Sequence[Wish]) -> Proposal | None:
+        """What granting these wishes of one finding comes to; None where nothing of it can be written."""
+        if self._looks <= 0:
+            return None
+        plan, _, edits = edited(asked, self._planner, self._edits)
+        if not edits or not all(is_exact(edit.new) for edit in edits):
+            return None
+        return Proposal(number=number, plan=plan, edits=edits)
+
+    def _edits(self, changes: Sequence[Change]) -> Edits:
+        key = frozenset(changes)
+        self._looks -= len(changes)
+        if key not in self._known:
+            self._looks -= self._spec.cost(changes)
+            self._known[key] = self._spec.edits(changes)
+        return self._known[key]
+
+    def _good(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+        """Those that keep their promise, as far as that can be found out."""
+        again: list[Proposal] = []
+        for together in _apart(proposals, by_field=True):
+            yield from self._sound(together, again)
+        for together in _apart(again, by_field=False):
+            yield from self._sound(together, [])
+
+    def _sound(self, together: Sequence[Proposal], again: list[Proposal]) -> Iterator[Proposal]:
+        """Those of several that keep it together; what may keep it without others, or in part, goes to `again`."""
+        if not together or self._checks <= 0:
+            return
+        self._checks -= 1
+        plan, owners = _joined(together)
+        made = self._attempt(together, plan)
+        failing = set(range(len(owners))) if made is None else self._failing(made)
+        if len(failing) == len(owners) and len(together) > 1:  # nobody knows which of them it is
+            half = len(together) // 2
+            yield from self._sound(together[:half], again)
+            yield from self._sound(together[half:], again)
+            return
+        left: list[list[Wish]] = [[] for _ in together]
+        for number, wish in enumerate(plan.granted):
+            if number not in failing:
+                left[owners[number]].append(wish)
+        crowd = Counter(index for each in together for index in each.plan.sets)
+        good = []
+        for each, granted in zip(together, left, strict=True):
+            if len(granted) == len(each.plan.granted):
+                good.append(each)
+            elif granted:
+                less = self._proposal(each.number, granted)
+                if less is not None:
+                    (good if less.edits == each.edits else again).append(less)
+            elif any(crowd[index] > 1 for index in each.plan.sets):
+                again.append(each)
+        if made is not None and made.wrong:  # nothing is known of the others yet
+            yield from self._sound(good, again)
+        else:
+            yield from good
+
+    def _attempt(self, together: Sequence[Proposal], plan: Plan) -> Attempt | None:
+        """The text with the edits of several proposals, and what it reads as; None where they overlap."""
+        network = self._checked.network
+        assert network is not None  # else there were no proposals
+        try:
+            text = applied(self._text, {edit for each in together for edit in each.edits})
+        except ValueError:
+            return None
+        return read_again(Attempt(plan, [], text), network, self._source, self._job, self._reading)
+
+    def _failing(self, made: Attempt) -> set[int]:
+        """The wishes that do not keep their promise, by their position in the plan."""
+        before, plan = self._checked, made.plan
+        assert before.network is not None  # else there were no proposals
+        assert before.result is not None
+        everything = set(range(len(plan.granted)))
+        if made.wrong:
+            return {number for number in everything if plan.touched[number] & made.wrong.keys()} or everything
+        errors: list[InputError] = []
+        result = None if made.network is None else check_read(made.network, self._rulebook, self._job, errors)
+        if result is None or errors:
+            return everything
+        left = self._fixing.counting(result.findings)
+        alone = {number for number in everything if not plan.granted[number].finding.pays_with}
+        return {
+            *staying(plan, left),
+            *wanted_back(plan, before.network, left),
+            *breaking(plan, before.result, result),
+            *(alone & slower(plan, before.result, result).keys()),
+        }
+
+
+def _joined(together: Sequence[Proposal]) -> tuple[Plan, list[int]]:
+    """(one plan of all, for each wish in it the position of the proposal that it is of)."""
+    plans = [each.plan for each in together]
+    sets: dict[int, dict[str, Scalar]] = {}
+    for each in plans:
+        for index, own in each.sets.items():
+            sets.setdefault(index, {}).update(own)
+    plan = Plan(
+        granted=tuple(wish for each in plans for wish in each.granted),
+        touched=tuple(touched for each in plans for touched in each.touched),
+        sets=sets,
+        runtime={name: value for each in plans for name, value in each.runtime.items()},
+    )
+    return plan, [position for position, each in enumerate(plans) for _ in each.granted]
+
+
+def _apart(proposals: Sequence[Proposal], *, by_field: bool) -> list[list[Proposal]]:
+    """Groups of proposals, of which no two change one place in the text, one setting or one layer, unless alike.
+
+    `by_field`: two may change one layer, where they change other fields of it.
+    """
+    groups: list[list[Proposal]] = []
+    placed: dict[tuple[Edit, ...], int] = {}
+    next_of: dict[object, int] = {}  # the first group in which a layer, a setting or a place is free
+    for proposal in proposals:
+        number = placed.get(proposal.edits)
+        if number is None:
+            plan = proposal.plan
+            claims: list[object] = [*plan.runtime, *(("at", edit.start) for edit in proposal.edits)]
+            claims += ((index, field) for index, sets in plan.sets.items() for field in (sets if by_field else ("",)))
+            number = placed[proposal.edits] = max(next_of.get(claim, 0) for claim in claims)
+            next_of.update(dict.fromkeys(claims, number + 1))
+        groups += [[] for _ in range(number + 1 - len(groups))]
+        groups[number].append(proposal)
+    return groups

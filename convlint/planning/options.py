@@ -1,0 +1,100 @@
+"""From a network and the rules to the levers worth pulling: the best setting, and the best widths in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from convlint.engine.check import Target
+from convlint.engine.shapley import SAME
+from convlint.estimate.host import Hosted, is_eager
+from convlint.facts.target import TargetFacts
+from convlint.model.channels import Channels
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.planning.advice import Adviser
+from convlint.planning.levers import Lever, levers_of, of_choice
+from convlint.planning.limits import Limits
+from convlint.planning.prices import UNPREDICTABLE, Prices
+from convlint.planning.search import Search
+from convlint.planning.settings import Choice, Setting, as_laid_out, settings
+from convlint.planning.subsets import GRAPHS
+from convlint.planning.widths import candidates, fewer
+from convlint.planning.wishes import Wishes
+
+MOST_DESCENTS = 2  # settings that are searched where the search is not exact: those that look fastest
+_RECORD = 'record the step as a CUDA graph (torch.compile with mode="reduce-overhead", or torch.cuda.graph)'
+
+
+class Options(NamedTuple):
+    """The levers of the fastest network found, and whether none is faster for sure."""
+
+    levers: list[Lever]
+    is_exact: bool
+
+
+def options(
+    network: Network, channels: Channels, adviser: Adviser, hosted: Hosted, target: Target, mode: Mode, wishes: Wishes
+) -> Options:
+    """The levers to pull, in no order yet. `hosted` has the network's estimates as it stands."""
+    known = [index for index, estimate in enumerate(hosted.estimates) if estimate is not None]
+    every = settings(network, adviser, target, mode, wishes)
+    free = _free(network, channels, every, known, target, mode, wishes)
+    best: tuple[float, list[Lever]] = (UNPREDICTABLE, [])
+    searches = [(setting, _search(setting, channels, free, known, target, mode)) for setting in every]
+    searches = [one for one in searches if one[1].cost({}).time_us < UNPREDICTABLE]
+    is_exact = all(search.is_exact for _, search in searches)
+    if not is_exact:  # a descent takes long, and is no proof in any setting
+        searches = sorted(searches, key=lambda one: one[1].glimpse_us())[:MOST_DESCENTS]
+    for setting, search in searches:
+        widths = Limits(search, wishes.max_parameters, wishes.max_flops).best()
+        time_us = search.cost(widths).time_us
+        if time_us < best[0] * (1 - SAME):
+            prices = search.prices
+            own = [
+                index
+                for index in setting.alternatives
+                if prices.prefers_alternative(index, *prices.sizes(index, widths))
+            ]
+            best = time_us, levers_of(network, setting, own, widths, channels)
+    levers = best[1]
+    if hosted.host_us is not None and hosted.host_us > best[0] and _can_record(network, hosted):
+        levers.append(of_choice(Choice(GRAPHS, True, (), _RECORD, "safe")))
+    limited = wishes.max_parameters is not None or wishes.max_flops is not None
+    return Options(levers, is_exact and not limited)
+
+
+def _search(
+    setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], known: Iterable[int],
+    target: Target, mode: Mode,
+) -> Search:  # fmt: skip
+    own = {index: str(advice.value) for index, advice in setting.alternatives.items()}
+    runtime = setting.network.runtime
+    return Search(Prices(as_laid_out(setting.network), own, channels, target.gpu, runtime, mode), free, known)
+
+
+def _can_record(network: Network, hosted: Hosted) -> bool:
+    """Whether the framework starts kernel after kernel from its interpreter, and nobody says that sizes vary."""
+    return is_eager(network.runtime) and network.runtime.fixed_input_size is not False and hosted.host_us is not None
+
+
+def _free(
+    network: Network, channels: Channels, every: Iterable[Setting], known: Iterable[int],
+    target: Target, mode: Mode, wishes: Wishes,
+) -> Mapping[int, tuple[int, ...]]:  # fmt: skip
+    """The groups that may get another width, and which; all of their layers have a time."""
+    if "channels" in wishes.fixed:
+        return {}
+    alignments = set()
+    for setting in every:
+        facts = TargetFacts(target.label, target.gpu, setting.network.runtime, mode)
+        dtypes = {layer.dtype for layer in setting.network.layers if layer.dtype is not None}
+        alignments |= {facts.precision(dtype)[1] for dtype in dtypes}
+    without_time = set(range(len(network.layers))).difference(known)
+    free = {
+        number: widths
+        for number, widths in candidates(network, channels, alignments).items()
+        if without_time.isdisjoint(channels.groups[number].layers)
+        and (channels.groups[number].only_input or not wishes.keeps_results)
+    }
+    return fewer(free, channels, max(alignments, default=1))

@@ -1,0 +1,112 @@
+"""What the machine makes of a network: what its times rest on, whether its host keeps up, what fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from convlint.files.safe import clean, clean_path
+from convlint.report import NetworkReport, Report
+from convlint.reporters.words import duration, plural
+
+_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
+
+
+def basis_notes(report: Report) -> list[str]:
+    """For each target on which some times do not rest on timings of its generation: what they rest on, and how many."""
+    notes = []
+    for gpu in report.targets:
+        bases = [estimate.basis for entry in report.layers if (estimate := entry.estimates.get(gpu)) is not None]
+        parts = [
+            f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
+            for basis, text in _BASES.items()
+            if basis in bases
+        ]
+        if parts:
+            where = f" on {gpu}" if len(report.targets) > 1 else ""
+            notes.append(f"times{where}: {', '.join(parts)}")
+    return notes
+
+
+def host_notes(report: Report) -> list[str]:
+    """For each input and target where the GPU waits for its host: how long either needs."""
+    return [
+        f"times{_where(report, network)}: at the pace of the host, which needs about {duration(network.host_us or 0)}; "
+        f"the GPU needs {duration(network.gpu_us or 0)}, and what fixes save shows on a host that keeps up"
+        for network in report.networks
+        if network.waits
+    ]
+
+
+def network_notes(report: Report) -> Iterator[str]:
+    """Of each input: its parameters and FLOPs; of each target: what a step keeps in memory, and what fits."""
+    said: set[tuple[str, str]] = set()
+    for network in report.networks:
+        own = network.path, network.mode
+        if own not in said:
+            said.add(own)
+            name = f"{clean_path(network.path)}: " if _several(report) else ""
+            yield name + _size(network)
+        yield f"memory{_where(report, network)}: {_memory(network)}"
+
+
+def _several(report: Report) -> bool:
+    return len({network.path for network in report.networks}) > 1
+
+
+def _where(report: Report, network: NetworkReport) -> str:
+    path = f" of {clean_path(network.path)}" if _several(report) else ""
+    return path + (f" on {clean(network.gpu)}" if len(report.targets) > 1 else "")
+
+
+def _size(network: NetworkReport) -> str:
+    parameters = (
+        "unknown parameters"
+        if network.parameters is None
+        else f"{count(network.parameters)} parameters in convolutions"
+    )
+    if network.flops is None:
+        return f"{parameters}, unknown FLOPs"
+    each = network.flops / (network.batch or 1)
+    work = f"{count(each)}FLOPs ({count(each / 2)} multiply-adds) forward"
+    if network.batch:
+        work += f" per image, {count(network.flops)}FLOPs with N={network.batch}" if network.batch > 1 else " per image"
+    return f"{parameters}, {work}"
+
+
+def _memory(network: NetworkReport) -> str:
+    if network.memory_needs:
+        return f"unknown for want of {clean(', '.join(network.memory_needs))}"
+    parts = sorted(((size, name) for name, size in network.memory.items() if size), reverse=True)
+    words = f"{binary(sum(network.memory.values()))}"
+    if network.capacity_bytes is not None:
+        words += f" of {binary(network.capacity_bytes)}"
+    words += f" ({', '.join(f'{name} {binary(size)}' for size, name in parts)})" if parts else ""
+    if network.capacity_bytes is None:
+        return f"{words}; the GPU's own is unknown"
+    if network.largest_batch is None:  # its layers have several batches
+        return words
+    if not network.largest_batch:
+        return f"{words}; not even one image fits"
+    return f"{words}; room for N={network.largest_batch:,} at most, less what other layers keep"
+
+
+def count(value: float) -> str:
+    """Three significant digits and a decimal unit: `23.5 M`, `8.17 G`, `512 `."""
+    return scaled(value, ("", "k", "M", "G", "T", "P", "E"), 1000, whole=1)
+
+
+def binary(size: int) -> str:
+    """Three significant digits and a binary unit: `14.2 GiB`, `512 B`."""
+    return scaled(size, ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"), 1024, whole=1)
+
+
+def scaled(value: float, units: Sequence[str], step: int, *, whole: int = 0) -> str:
+    """Three significant digits and one of the `units`, each `step` times the one before.
+
+    What is counted in the first `whole` units has no decimals.
+    """
+    power = 0
+    while value >= 999.5 and power + 1 < len(units):
+        value, power = value / step, power + 1
+    digits = 0 if value >= 99.95 or power < whole else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f} {units[power]}"

@@ -1,0 +1,154 @@
+"""What a network keeps in memory, part by part, and the batch that leaves room for it."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import conv
+from msgspec.structs import replace
+
+from convlint.estimate.memory import OPTIMIZER_STATES, Footprint, lacking, lacking_state, parameters, parts
+from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.network import Edge
+from convlint.model.runtime import Runtime
+
+TRAINED = Runtime(framework="pytorch")
+WEIGHTS = 64 * 64 * 9  # elements of one of the layers below
+MAP = 256 * 64 * 56 * 56  # elements of its input, and of its output
+
+
+def no_workspace(_index: int, _batch: int) -> int:
+    return 0
+
+
+def footprint(
+    *layers: ConvLayer, edges: tuple[Edge, ...] = (), mode: str = "training", **settings: object
+) -> Footprint:
+    runtime = replace(TRAINED, **settings)
+    return Footprint(layers or (conv(),), edges, runtime, "training" if mode == "training" else "inference")
+
+
+def edge(consumer: int, *producers: int, source: str = "x", C: int = 64) -> Edge:
+    return Edge(consumer=consumer, producers=producers, source=source, C=C, H=56, W=56)
+
+
+def test_training_keeps_weights_gradients_inputs_and_the_largest_workspace() -> None:
+    memory = footprint(conv(), conv()).memory([5, 7])
+    assert (memory.weights, memory.gradients, memory.optimizer) == (2 * WEIGHTS * 2, 2 * WEIGHTS * 2, 0)
+    assert (memory.activations, memory.workspace) == (2 * MAP * 2, 7)
+    assert memory.total == 2 * (2 * WEIGHTS * 2) + 2 * MAP * 2 + 7
+
+
+def test_inference_keeps_no_gradients_and_no_inputs_that_are_done_with() -> None:
+    chain = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 1)), mode="inference", optimizer="adam")
+    memory = chain.memory([0, 0, 0])
+    assert (memory.gradients, memory.optimizer) == (0, 0)
+    assert memory.activations == 2 * MAP * 2  # one layer's input and output
+
+
+def test_of_inference_the_fullest_layer_counts_with_its_own_workspace() -> None:
+    wide, narrow = conv(), conv(K=8)
+    memory = footprint(wide, narrow, edges=(edge(1, 0),), mode="inference").memory([0, 2**40])
+    assert memory.workspace == 2**40
+    assert memory.activations == MAP * 2 + MAP * 2 // 8
+
+
+def test_a_norm_keeps_its_input_and_a_tensor_that_two_layers_read_is_kept_once() -> None:
+    norm = footprint(conv(norm_follows=True)).memory([0]).activations
+    assert norm == 2 * MAP * 2
+    fork = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0))).memory([0] * 3).activations
+    assert fork == 2 * MAP * 2
+    apart = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0, source="y"))).memory([0] * 3).activations
+    assert apart == 3 * MAP * 2
+
+
+def test_a_layer_that_runs_twice_has_its_weights_once_and_its_input_twice() -> None:
+    memory = footprint(conv(calls=2)).memory([0])
+    assert memory.weights == WEIGHTS * 2
+    assert memory.activations == 2 * MAP * 2
+
+
+@pytest.mark.parametrize(("optimizer", "states"), OPTIMIZER_STATES.items())
+def test_an_optimizer_keeps_its_states(optimizer: str, states: int) -> None:
+    assert footprint(optimizer=optimizer).memory([0]).optimizer == states * WEIGHTS * 2
+    assert footprint(conv(dtype=Dtype.fp32), optimizer=optimizer).memory([0]).optimizer == states * WEIGHTS * 4
+
+
+@pytest.mark.parametrize("dtype", [Dtype.fp16, Dtype.bf16])
+def test_mixed_precision_has_fp32_masters_beside_the_copies_that_run(dtype: Dtype) -> None:
+    memory = footprint(conv(dtype=dtype), mixed_precision=True, optimizer="adam").memory([0])
+    assert (memory.weights, memory.gradients, memory.optimizer) == (WEIGHTS * 6, WEIGHTS * 4, WEIGHTS * 8)
+    assert footprint(conv(dtype=dtype), mixed_precision=True, mode="inference").memory([0]).weights == WEIGHTS * 2
+    same = footprint(conv(dtype=Dtype.fp32), mixed_precision=True).memory([0])
+    assert same.weights == same.gradients == WEIGHTS * 4
+
+
+def test_biases_groups_and_shared_modules_count_as_parameters() -> None:
+    assert parameters([conv(bias=True)]) == WEIGHTS + 64
+    assert parameters([conv(groups=64)]) == 64 * 9
+    assert parameters([conv(node="a"), conv(node="a"), conv(node="b")]) == 2 * WEIGHTS
+    assert parameters([conv(), conv()]) == 2 * WEIGHTS
+    assert parameters([conv(C=None)]) is None
+
+
+def test_the_largest_batch_is_the_last_that_fits() -> None:
+    for mode in ("training", "inference"):
+        for capacity in (0, 10**6, 10**8, 10**9, 2**40):
+            one = footprint(mode=mode)
+            largest = one.largest_batch(capacity, no_workspace)
+            assert (largest == 0) == (capacity < 10**6 or not one.fits(1, capacity, no_workspace))
+            assert largest == 0 or one.fits(largest, capacity, no_workspace)
+            assert not one.fits(largest + 1, capacity, no_workspace)
+
+
+def test_workspace_grows_with_the_batch() -> None:
+    one = footprint()
+    small = one.largest_batch(10**9, no_workspace)
+    assert one.largest_batch(10**9, lambda _, N: 2 * N * 64 * 56 * 56) == pytest.approx(small / 2, abs=1)
+
+
+def test_a_layer_whose_workspace_is_small_today_may_be_the_largest_there() -> None:
+    """Every layer is asked at the batch that is named, not only those that are largest now."""
+    layers = [conv(K=64 + 8 * n) for n in range(20)]
+    grown = footprint(*layers)
+
+    def workspace(index: int, N: int) -> int:
+        return 10**9 if index == 13 and N > 20 else 1000 * index
+
+    largest = grown.largest_batch(10**9, workspace)
+    assert largest == 20
+    assert grown.fits(20, 10**9, workspace)
+    assert not grown.fits(21, 10**9, workspace)
+
+
+def test_sizes_of_two_to_the_forty_do_not_overflow() -> None:
+    huge = footprint(conv(N=2**40, C=2**20, K=2**20))
+    memory = huge.memory([0])
+    assert memory.activations == 2**40 * 2**20 * 56 * 56 * 2
+    assert memory.weights == 2**40 * 9 * 2
+    assert huge.largest_batch(40 * 2**30, no_workspace) == 0
+    assert huge.largest_batch(2**45, no_workspace) < 2**40
+
+
+@pytest.mark.parametrize("name", ["N", "H", "K", "dtype"])
+def test_what_is_unknown_is_named(name: str) -> None:
+    assert lacking([conv(), replace(conv(), **{name: None})]) == (name,)
+    assert lacking([conv()]) == ()
+
+
+def test_an_unknown_optimizer_is_named_and_never_guessed() -> None:
+    (need,) = lacking_state(replace(TRAINED, optimizer="shampoo"), "training")
+    assert need.startswith("the state of optimizer shampoo; known are none, sgd, momentum")
+    (near,) = lacking_state(replace(TRAINED, optimizer="adamm"), "training")
+    assert near == "the state of optimizer adamm; did you mean 'adam'?"
+    assert lacking_state(replace(TRAINED, optimizer="shampoo"), "inference") == ()  # it keeps nothing there
+    assert lacking_state(TRAINED, "training") == ()
+    assert footprint(optimizer="shampoo").memory([0]) == footprint().memory([0])  # the least that there can be
+
+
+def test_layers_that_have_nothing_to_do_with_each_other_are_no_network() -> None:
+    a, b = conv(), conv(C=128)
+    assert parts([a, b, a, b], []) == [[0], [1], [2], [3]]  # no layer reads what the one before writes
+    assert parts([a, a, a, b], []) == [[0, 1, 2, 3]]  # most do
+    assert parts([a, b], [edge(1, 0)]) == [[0, 1]]
+    assert parts([a, replace(a, N=8)], []) == [[0], [1]]
+    assert parts([a, a, replace(b, N=8), replace(b, N=8)], [edge(1, 0), edge(3, 2)]) == [[0, 1], [2, 3]]

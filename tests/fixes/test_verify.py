@@ -1,0 +1,120 @@
+"""What an edited network has to be, and what is wrong with it otherwise."""
+
+from __future__ import annotations
+
+from mended_specs import network_of, planned, wish
+from msgspec.structs import replace
+
+from convlint.engine.check import Target, check_network
+from convlint.engine.results import NetworkResult
+from convlint.fixes.verify import breaking, slower, staying, unexpected, wanted_back
+from convlint.gpus.gpu import load_gpu
+from convlint.model.network import Network
+from convlint.rulebook.book import Rulebook
+
+LAYERS = "  - { name: image, op: input, C: 3, H: 32, W: 32 }\n  - { name: a, K: 60 }\n  - { name: b, K: 16 }\n"
+DEFAULTS = "N: 8, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC"
+
+
+def net(layers: str = LAYERS, top: str = "", defaults: str = DEFAULTS) -> Network:
+    return network_of(layers, top, defaults)
+
+
+def result_of(network: Network, *gpus: str) -> NetworkResult:
+    targets = [Target(label=name, gpu=load_gpu(name)) for name in gpus or ("a100",)]
+    return check_network(network, Rulebook([]), targets, "training")
+
+
+def test_what_was_meant_is_as_expected() -> None:
+    plan = planned(net(), wish("a", K=64))
+    assert unexpected(net(), net(LAYERS.replace("60", "64")), plan) == {}
+    assert unexpected(net(), net(), planned(net())) == {}
+
+
+def test_what_is_not_is_said_by_layer() -> None:
+    plan = planned(net(), wish("a", K=64))
+    assert unexpected(net(), net(), plan) == {
+        0: "a would be read with another K", 1: "b would be read with another C",
+    }  # fmt: skip
+    also = net(LAYERS.replace("60", "64"), defaults=DEFAULTS.replace("fp16", "bf16"))
+    assert set(unexpected(net(), also, plan)) == {0, 1}
+
+
+def test_what_is_wrong_with_the_whole() -> None:
+    plan = planned(net())
+    for other, reason in (
+        (net(LAYERS.replace("name: b", "name: z")), "other layers would be read"),
+        (net(top="mode: inference\n"), "another mode or target would be read"),
+        (net(top="target: t4\n"), "another mode or target would be read"),
+        (net(top="runtime: { tf32: false }\n"), "another runtime would be read"),
+        (net(LAYERS.replace("name: b,", "name: b, input: a,") + "  - { name: r, op: relu }\n"),
+         "another wiring would be read"),
+    ):  # fmt: skip
+        assert unexpected(net(), other, plan) == {None: reason}
+
+
+def test_sizes_follow_where_geometry_changes() -> None:
+    plan = planned(net(), wish("a", PadH=0, PadW=0))
+    after = net(LAYERS.replace("K: 60", "K: 60, padding: 0"))
+    assert unexpected(net(), after, plan) == {}
+    assert set(unexpected(net(), after, planned(net()))) == {0, 1}
+
+
+def test_the_wishes_that_stay() -> None:
+    plan = planned(net(), wish("a", K=64), wish("b", "XY002", gpu="t4", layout="NCHW"))
+    again = [wish("a", K=128).finding, wish("a", "XY003", K=128).finding, wish("b", "XY002", layout="NCHW").finding]
+    assert staying(plan, again) == {0}
+    assert staying(plan, [wish("a", dtype="bf16").finding]) == set()
+
+
+def test_what_would_be_wanted_back() -> None:
+    before = net(LAYERS.replace("K: 60", "K: 60, layout: NCHW"))
+    plan = planned(before, wish("a", layout="NHWC"), wish("a", "XY002", dtype="bf16"))
+    assert wanted_back(plan, before, [wish("a", "XY009", layout="NCHW").finding]) == {0: "XY009 would want it back"}
+    assert (
+        wanted_back(plan, before, [wish("a", "XY009", layout="auto").finding, wish("b", layout="NCHW").finding]) == {}
+    )
+
+
+def test_errors_that_are_new_break_it() -> None:
+    plan = planned(net(), wish("a", K=64), wish("b", "XY002", layout="NCHW"))
+    error = replace(wish("b", "XY003").finding, severity="error")
+    clean, broken = result_of(net()), replace(result_of(net()), findings=(error,))
+    assert breaking(plan, clean, clean) == breaking(plan, broken, broken) == {}
+    assert breaking(plan, clean, broken) == dict.fromkeys((0, 1), "it would lead to XY003")  # both change b
+    elsewhere = replace(clean, findings=(replace(error, layer=None),))
+    assert set(breaking(plan, clean, elsewhere)) == {0, 1}
+
+
+def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
+    before = net("  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n  - { name: b, C: 64, H: 56, W: 56, K: 64 }\n")
+    after = net("  - { name: a, C: 64, H: 56, W: 56, K: 512 }\n  - { name: b, C: 64, H: 56, W: 56, K: 64 }\n")
+    plan = planned(before, wish("a", K=512, lost_us=1.0), wish("b", "XY002", dtype="bf16", lost_us=1.0))
+    found = slower(plan, result_of(before), result_of(after))
+    assert list(found) == [0]
+    assert found[0][0] == "a100"
+    assert found[0][1] > 0
+    assert slower(plan, result_of(after), result_of(before)) == {}
+    unpriced = planned(before, wish("a", K=512))
+    assert slower(unpriced, result_of(before), result_of(after)) == {}
+
+
+def test_other_targets_are_asked_too_and_advice_for_them_is_blamed_first() -> None:
+    before = net("  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n")
+    after = net("  - { name: a, C: 64, H: 56, W: 56, K: 512, layout: NHWC }\n")
+    plan = planned(
+        before, wish("a", gpu="a100", K=512, lost_us=1.0), wish("a", "XY002", "t4", layout="NHWC", lost_us=1.0)
+    )
+    both = slower(plan, result_of(before, "a100", "t4"), result_of(after, "a100", "t4"))
+    assert len(both) == 1
+
+
+def test_of_another_batch_the_time_per_image_counts() -> None:
+    before = net("  - { name: a, N: 100, C: 64, H: 56, W: 56, K: 64 }\n")
+    after = net("  - { name: a, N: 128, C: 64, H: 56, W: 56, K: 64 }\n")
+    times = [result.layers[0].times["a100"] for result in map(result_of, (before, after))]
+    assert times[0] is not None
+    assert times[1] is not None
+    assert times[1].time_us > times[0].time_us
+    assert times[1].time_us / 128 < times[0].time_us / 100
+    assert slower(planned(before, wish("a", N=128)), result_of(before), result_of(after)) == {}

@@ -1,0 +1,49 @@
+"""A spec after changes, as text: what the edits make of it, and why some make nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convlint.fixes.change import Change
+from convlint.fixes.edits import applied
+from convlint.fixes.spec_text import Edits, spec_edits
+from convlint.readers.spec.reader import read_spec
+
+Asked = tuple[int | None, str, Any]
+
+
+def edits_of(text: str, *changes: Asked) -> Edits:
+    network, errors = read_spec(text, "net.yaml")
+    assert errors == ()
+    assert network is not None
+    return spec_edits(text, network, [Change(*change) for change in changes])
+
+
+def fixed(text: str, *changes: Asked) -> str:
+    """The text after changes of which none is refused; it reads without errors."""
+    found = edits_of(text, *changes)
+    assert found.refused == ()
+    after = applied(text, found.edits)
+    assert read_spec(after, "net.yaml")[1] == ()
+    return after
+
+
+def refused(text: str, *changes: Asked) -> list[str]:
+    """The reasons, where nothing but what is refused is asked for."""
+    found = edits_of(text, *changes)
+    assert found.edits == ()
+    return [refusal.reason for refusal in found.refused]
+
+
+def one_layer(fields: str, *, dims: int = 2) -> str:
+    """A spec of one convolution, in flow style, which states what is no matter."""
+    return f"version: 1\nlayers:\n  - {{ op: conv{dims}d, {fields} }}\n"
+
+
+def fixed_layer(fields: str, *changes: tuple[str, Any], dims: int = 2) -> str:
+    """What becomes of the fields of that one convolution."""
+    after = fixed(one_layer(fields, dims=dims), *((0, name, value) for name, value in changes))
+    start, end = one_layer("\0", dims=dims).split("\0")
+    assert after.startswith(start)
+    assert after.endswith(end)
+    return after[len(start) : len(after) - len(end)]

@@ -1,0 +1,46 @@
+"""Specs, wishes for them, and what the planner makes of those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convlint.fixes.applicable import Wish
+from convlint.fixes.plan import Plan, Planner
+from convlint.model.location import Location
+from convlint.model.network import Network
+from convlint.readers.spec.reader import read_spec
+from convlint.report import Finding, Fix, RuleInfo, Source
+
+
+def network_of(layers: str, top: str = "", defaults: str = "N: 8, H: 32, W: 32, kernel_size: 3, padding: 1") -> Network:
+    text = f"version: 1\n{top}defaults: {{ {defaults} }}\nlayers:\n{layers}"
+    network, errors = read_spec(text, "net.yaml")
+    assert not errors
+    assert network is not None
+    return network
+
+
+def wish(
+    layer: str | None, code: str = "XY001", gpu: str | None = None, *, lost_us: float | None = None, **sets: Any
+) -> Wish:
+    """What a rule wants of a layer; `runtime__tf32` stands for `runtime.tf32`."""
+    named = {name.replace("__", "."): value for name, value in sets.items()}
+    source = Source(document="house", section="1")
+    rule = RuleInfo(code=code, name="rule", title="", severity="warning", rationale="", source=source)
+    found = Finding(
+        rule=rule, severity="warning", message="m", location=Location(path="net.yaml"), layer=layer, gpu=gpu,
+        lost_us=lost_us, fix=Fix(describe="", safety="unsafe", set=named),
+    )  # fmt: skip
+    return Wish(finding=found, layer=layer, sets=named)
+
+
+def planned(network: Network, *wishes: Wish, **blocked: str) -> Plan:
+    return Planner(network, blocked).plan(wishes)
+
+
+def changes(plan: Plan) -> set[tuple[int | None, str, Any]]:
+    return {(change.layer, change.field, change.value) for change in plan.changes}
+
+
+def refusals(plan: Plan) -> dict[str | None, str]:
+    return {each.layer: reason for each, reason in plan.refused}

@@ -1,0 +1,50 @@
+"""Plans of networks in a few words, and the parts that they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convlint.engine.check import Target, check_network
+from convlint.gpus.gpu import load_gpu
+from convlint.model.channel_walk import channels_of
+from convlint.model.channels import Channels
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.planning.plan import plan
+from convlint.planning.prices import Prices
+from convlint.planning.result import Plan
+from convlint.planning.search import Search
+from convlint.planning.widths import candidates
+from convlint.planning.wishes import Wishes
+from convlint.rulebook.book import load_rulebook
+
+RULEBOOK = load_rulebook()
+ALIGNMENTS = (4, 8)  # of tf32 and 16 bits
+
+
+def target(gpu: str = "a100") -> Target:
+    return Target(label=gpu, gpu=load_gpu(gpu))
+
+
+def planned(network: Network, gpu: str = "a100", mode: Mode = "training", **wishes: Any) -> Plan:
+    found = plan(network, RULEBOOK, target(gpu), mode, Wishes(**wishes))
+    assert found is not None
+    return found
+
+
+def checked_us(found: Plan, network: Network | None = None) -> float:
+    """What the check says of the time of a network, or of the plan's; of as many images as the plan's times are of."""
+    layers = check_network(network or found.network, RULEBOOK, [target(found.gpu)], found.mode).layers
+    N = layers[0].layer.N or 1
+    share = (found.batch or N) / N
+    return share * sum(times.time_us for one in layers if (times := one.times[found.gpu]) is not None)
+
+
+def priced(network: Network, gpu: str = "a100", mode: Mode = "training") -> Prices:
+    return Prices(network.layers, {}, channels_of(network), load_gpu(gpu), network.runtime, mode)
+
+
+def searched(network: Network, channels: Channels | None = None) -> Search:
+    channels = channels or channels_of(network)
+    widths = candidates(network, channels, ALIGNMENTS)
+    return Search(priced(network), widths, range(len(network.layers)))

@@ -1,0 +1,214 @@
+"""Plans of whole networks: their result, checked again, has the promised time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+from planned import RULEBOOK, checked_us, planned, searched, target
+from random_networks import all_widths, chain, tangle
+from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, unet
+
+from convlint.engine.check import check_network
+from convlint.engine.networks import estimated
+from convlint.estimate.memory import parameters
+from convlint.model.channel_walk import channels_of
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+from convlint.planning.advice import Adviser
+from convlint.planning.plan import DESCENT, LIMITED, NO_DATAFLOW, plan
+from convlint.planning.settings import as_laid_out, settings
+from convlint.planning.widths import candidates
+from convlint.planning.wishes import Wishes
+
+BAD = (60, 124, 250, 500)
+NETWORKS: dict[str, Callable[[], Network]] = {
+    "resnet": partial(resnet50, BAD),
+    "resnet in fp32": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
+    "mobilenet": partial(mobilenet_v2, 1.4),
+    "unet": partial(unet, (*BAD, 1000)),
+    "resnext": resnext50,
+    "resnext of odd groups": partial(resnext50, 6, dtype="fp32", layout="NCHW"),
+    "efficientnet": partial(efficientnet_b0, dtype="fp32", layout="NCHW"),
+    "densenet": partial(densenet201, 30),
+    "at the host's pace": partial(resnet50, BAD, N=1, runtime=Runtime(framework="pytorch"), mode="inference"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("gpu", ["a100", "v100"])
+def test_the_promise_is_kept(name: str, gpu: str) -> None:
+    network = NETWORKS[name]()
+    found = planned(network, gpu, network.mode or "training")
+    assert found.now.time_us == checked_us(found, network)
+    assert found.after.time_us == pytest.approx(checked_us(found), rel=1e-12)
+    assert found.steps
+    assert found.steps[0].before == found.now
+    assert found.steps[-1].after == found.after
+    for step in found.steps:
+        assert step.after.time_us < step.before.time_us
+    for one, other in pairwise(found.steps):
+        assert one.after == other.before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_changed_network_fits_together(name: str) -> None:
+    """Channels meet, and what cannot change has not."""
+    network = NETWORKS[name]()
+    found = planned(network, mode=network.mode or "training")
+    checked = check_network(found.network, RULEBOOK, [target()], found.mode)
+    assert not [finding.message for finding in checked.findings if finding.rule.code in ("CL001", "CL002", "CL003")]
+    again = channels_of(found.network)
+    reasons = [group.fixed for group in channels_of(network).groups]
+    assert [group.fixed for group in again.groups] == reasons
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_nothing_more_is_found_in_the_result(name: str) -> None:
+    """No dtype and no layout is left to choose; widths are another matter, as a wider one may be widened again."""
+    network = NETWORKS[name]()
+    found = planned(network, mode=network.mode or "training", fixed=frozenset({"channels", "batch"}))
+    again = planned(found.network, mode=found.mode, fixed=frozenset({"channels", "batch"}))
+    assert again.steps == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [chain, tangle])
+@pytest.mark.parametrize("seed", range(10))
+def test_no_setting_and_no_widths_are_faster(build: Callable[[int, int], Network], seed: int) -> None:
+    network = build(seed, 3)
+    free = candidates(network, channels_of(network), (4, 8))
+    best = min(
+        estimated(one, as_laid_out(one), target().gpu, "training").gpu_us or 0.0
+        for wide in all_widths(network, free)
+        for setting in settings(wide, Adviser(RULEBOOK.of_networks), target(), "training", Wishes())
+        for one in [setting.network]
+    )
+    found = planned(network, fixed=frozenset({"batch"}))
+    assert found.after.time_us <= 1.02 * best
+    assert found.is_exact
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet", "mobilenet", "unet", "densenet"])
+def test_nothing_that_the_search_finds_is_lost_on_the_way(name: str) -> None:
+    network = NETWORKS[name]()
+    search = searched(network)
+    found = planned(network, fixed=frozenset({"batch", "dtype", "layout"}))
+    assert found.after.time_us <= 1.002 * search.cost(search.best()).time_us
+
+
+@pytest.mark.slow
+def test_limits_hold_in_the_network_itself() -> None:
+    network = resnet50(BAD)
+    for share in (0.0, 0.005, 0.02):
+        found = planned(network, max_parameters=share, max_flops=share, fixed=frozenset({"batch"}))
+        now, after = parameters(network.layers), parameters(found.network.layers)
+        assert now is not None
+        assert after is not None
+        assert after <= now * (1 + share)
+        assert found.after.parameters == after
+        assert (found.after.flops or 0) <= (found.now.flops or 0) * (1 + share)
+        assert LIMITED in found.notes
+
+
+def test_results_are_kept() -> None:
+    found = planned(resnet50(BAD, dtype="fp32", layout="NCHW"), keeps_results=True)
+    assert [step.kinds for step in found.steps] == [("layout",), ("channels",)]
+    assert {step.safety for step in found.steps} == {"safe"}
+    assert found.network.layers[0].C == 4
+
+
+def test_steps_say_what_each_layer_gets() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    network = net.network(net.conv(net.conv(net.image, 60, 3), 64, 3))
+    (step,) = planned(network, fixed=frozenset({"batch"})).steps
+    assert step.kinds == ("channels",)
+    assert step.layers == ("conv0", "conv1")
+    assert step.by_layer == ({"K": 64}, {"C": 64})
+    assert step.set == {}
+    assert (step.after.parameters or 0) - (step.before.parameters or 0) == 2 * 4 * 64 * 9
+
+
+def test_settings_say_what_all_share() -> None:
+    first, second = planned(resnet50(dtype="fp32", layout="NCHW", C=4), fixed=frozenset({"batch"})).steps
+    assert {**first.set, **second.set} == {"dtype": "fp16", "layout": "NHWC"}
+    assert len(first.layers) == len(first.by_layer) == 54
+
+
+def test_a_network_that_is_fine_gets_no_steps() -> None:
+    fine = planned(resnet50(C=4, N=256))
+    assert fine.steps == ()
+    assert fine.after == fine.now
+    assert fine.network.layers == resnet50(C=4, N=256).layers
+
+
+def test_a_batch_is_that_of_the_check_and_its_time_of_todays_images() -> None:
+    (*_, last) = planned(resnet50(C=4)).steps
+    assert last.kinds == ("batch",)
+    N = last.set["N"]
+    assert N == 128
+    result = planned(resnet50(C=4)).network
+    assert {layer.N for layer in result.layers} == {N}
+    assert planned(resnet50(C=4), fixed=frozenset({"batch"})).steps == ()
+    assert planned(resnet50(C=4), keeps_results=True).steps == ()
+
+
+def test_grades_rise_with_the_steps() -> None:
+    found = planned(resnet50(BAD, dtype="fp32", layout="NCHW"))
+    letters = [found.now.grade, *(step.after.grade for step in found.steps)]
+    assert letters[0] == "F"
+    assert letters[-1] == "A"
+    assert all(before is not None and after is not None and after <= before for before, after in pairwise(letters))
+
+
+def test_without_dataflow_it_says_so() -> None:
+    bare = replace(resnet50(BAD, dtype="fp32", layout="NCHW"), operations=())
+    found = planned(bare, fixed=frozenset({"batch"}))
+    assert {kind for step in found.steps for kind in step.kinds} == {"dtype", "layout"}
+    assert found.notes == (NO_DATAFLOW,)
+    assert planned(bare, fixed=frozenset({"channels"})).notes == ()
+
+
+@pytest.mark.slow
+def test_a_descent_is_owned_up_to() -> None:
+    found = planned(densenet201(30))
+    assert not found.is_exact
+    assert DESCENT in found.notes
+
+
+def test_layers_without_time_are_left_out_and_named() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    x = net.conv(net.conv(net.image, 60, 3), 60, 3, dtype=None)
+    found = planned(net.network(net.conv(net.conv(x, 60, 3), 64, 3)))
+    assert found.without_time == (1,)
+    assert found.now.grade is None
+    assert found.after.time_us < found.now.time_us
+
+
+def test_nothing_predictable_is_no_plan() -> None:
+    net = Wiring(C=64)
+    network = net.network(net.conv(net.image, 60, 3, H=None, W=None))
+    assert plan(network, RULEBOOK, target(), "training", Wishes()) is None
+    assert plan(Network(path="x", layers=()), RULEBOOK, target(), "training", Wishes()) is None
+
+
+def test_advice_without_a_price_stands_beside() -> None:
+    runtime = Runtime(framework="pytorch", cudnn_benchmark=True, fixed_input_size=False, mixed_precision=True)
+    found = planned(resnet50(N=256, runtime=runtime))
+    assert [finding.rule.code for finding in found.unpriced] == ["CL502"]
+
+
+def test_where_the_host_sets_the_pace_only_recording_helps() -> None:
+    network = resnet50(BAD, N=1, runtime=Runtime(framework="pytorch", cuda_graphs=False), mode="inference")
+    found = planned(network, mode="inference")
+    assert found.steps[0].set == {"runtime.cuda_graphs": True}
+    assert found.network.runtime.cuda_graphs is True
+    varying = replace(network, runtime=replace(network.runtime, fixed_input_size=False))
+    assert planned(varying, mode="inference").steps == ()

@@ -1,0 +1,97 @@
+"""The order of steps: most saved per change first, and together what only pays together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+import pytest
+
+from convlint.planning.steps import LEAST_GAIN, ordered
+
+
+class Made:
+    """Stands for `Subsets`: times by what is pulled; lever n touches the layers named for it."""
+
+    def __init__(self, time_us: Callable[[frozenset[int]], float], touches: dict[int, set[int]]) -> None:
+        self._time_us, self._touches = time_us, touches
+
+    def touched(self, numbers: Iterable[int]) -> list[int]:
+        return sorted({index for number in numbers for index in self._touches[number]})
+
+    def gpu_us(self, pulled: Collection[int], layers: Iterable[int] | None = None) -> float:
+        return self._time_us(frozenset(pulled)) if layers is None or list(layers) else 0.0
+
+    def step_us(self, gpu_us: float, pulled: Collection[int]) -> float:
+        return gpu_us
+
+
+def steps(
+    time_us: Callable[[frozenset[int]], float], levers: int, touches: dict[int, set[int]] | None = None
+) -> object:
+    made = Made(time_us, touches or {number: {0} for number in range(levers)})
+    return ordered(made, range(levers))  # type: ignore[arg-type]
+
+
+def saving(*each: float) -> Callable[[frozenset[int]], float]:
+    return lambda pulled: 1000 - sum(each[number] for number in pulled)
+
+
+def test_what_saves_most_is_first() -> None:
+    assert steps(saving(10, 50, 30), 3) == [(1,), (2,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("saved", "expected"), [(0.0, []), (-5.0, []), (1000 * LEAST_GAIN, []), (1001 * LEAST_GAIN, [(0,)])]
+)
+def test_what_saves_nothing_is_no_step(saved: float, expected: list[tuple[int, ...]]) -> None:
+    assert steps(saving(saved), 1) == expected
+
+
+def test_two_that_only_pay_together_are_one_step() -> None:
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - (300 if {0, 2} <= pulled else 0) - (10 if 1 in pulled else 0)
+
+    assert steps(time_us, 3) == [(0, 2), (1,)]
+
+
+def test_of_several_steps_that_of_most_per_change_is_first() -> None:
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - (30 if {0, 2} <= pulled else 0) - (20 if 1 in pulled else 0)
+
+    assert steps(time_us, 3) == [(1,), (0, 2)]
+
+
+def test_three_that_only_pay_together_are_one_step() -> None:
+    assert steps(lambda pulled: 900 if {0, 1, 2} <= pulled else 1000, 3) == [(0, 1, 2)]
+
+
+def test_strangers_are_no_pair() -> None:
+    """Connected ones come first: lever 3 has no layer in common with those that pay."""
+    touches = {0: {0}, 1: {0, 1}, 2: {1}, 3: {9}}
+    assert steps(lambda pulled: 900 if {0, 1, 2} <= pulled else 1000, 4, touches) == [(0, 1, 2)]
+
+
+def test_what_pays_only_once_others_are_pulled_comes_after_them() -> None:
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - (100 if 1 in pulled else 0) - (500 if {0, 1} <= pulled else 0)
+
+    assert steps(time_us, 2) == [(1,), (0,)]
+
+
+def test_what_pays_no_more_once_others_are_pulled_is_dropped() -> None:
+    assert steps(lambda pulled: 900 if pulled else 1000, 2) == [(0,)]
+
+
+def test_nothing_to_pull() -> None:
+    assert steps(saving(), 0) == []
+
+
+def test_an_order_in_which_less_is_saved_is_not_taken() -> None:
+    """Lever 1 alone and the pair pay at first; once the pair is pulled, 1 costs more than it saves without 3."""
+
+    def time_us(pulled: frozenset[int]) -> float:
+        saved = 40 * (1 in pulled) + 100 * ({0, 2} <= pulled) - 60 * ({0, 1, 2} <= pulled)
+        return 1000 - saved - 50 * ({1, 3} <= pulled)
+
+    found = steps(time_us, 4)
+    assert {number for unit in found for number in unit} == {0, 1, 2, 3}  # type: ignore[attr-defined]

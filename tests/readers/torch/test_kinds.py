@@ -1,0 +1,172 @@
+"""What operators do to channels: each in a live trace and in an exported program, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_graphs import free, groups, live, stored
+from torch import Tensor, nn
+
+from convlint.readers.torch.kinds import OPAQUE, Kind, Step, kind_of
+
+C = 8  # of what is read; H is as long
+CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
+    "relu": (lambda x, _: F.relu(x), "identity"),
+    "gelu": (lambda x, _: F.gelu(x), "identity"),
+    "hardswish": (lambda x, _: F.hardswish(x), "identity"),
+    "softsign": (lambda x, _: F.softsign(x), "add"),  # x / (|x| + 1)
+    "log_sigmoid": (lambda x, _: F.logsigmoid(x), "identity"),
+    "in_place": (lambda x, _: F.leaky_relu_(x), "identity"),
+    "cast": (lambda x, _: x.to(torch.float64).to(torch.float32), "identity"),
+    "clone": (lambda x, _: x.clone(), "identity"),
+    "detach": (lambda x, _: x.detach(), "identity"),
+    "same_view": (lambda x, _: x.view(x.shape), "identity"),
+    "same_slice": (lambda x, _: x[:], "identity"),
+    "constant": (lambda x, _: 2 * x + torch.ones(C, 1, 1, device=x.device), "identity"),
+    "squared": (lambda x, _: x * x, "identity"),
+    "dropout": (lambda x, _: F.dropout2d(x, 0.5), "identity"),
+    "batch_norm": (lambda x, _: F.batch_norm(x, None, None, training=True), "batchnorm"),
+    "instance_norm": (lambda x, _: F.instance_norm(x), "batchnorm"),
+    "group_norm": (lambda x, _: F.group_norm(x, 2), "identity"),
+    "max_pool": (lambda x, _: F.max_pool2d(x, 2), "resize"),
+    "avg_pool": (lambda x, _: F.avg_pool2d(x, 2), "resize"),
+    "adaptive_pool": (lambda x, _: F.adaptive_avg_pool2d(x, 1), "resize"),
+    "nearest": (lambda x, _: F.interpolate(x, scale_factor=2), "resize"),
+    "bilinear": (lambda x, _: F.interpolate(x, size=(5, 5), mode="bilinear"), "resize"),
+    "mean": (lambda x, _: x.mean((2, 3), keepdim=True), "resize"),
+    "mean_behind": (lambda x, _: x.mean((-1, -2), True), "resize"),
+    "amax": (lambda x, _: x.amax((2, 3), keepdim=True), "resize"),
+    "pad": (lambda x, _: F.pad(x, (1, 1, 1, 1)), "resize"),
+    "reflect": (lambda x, _: F.pad(x, (1, 1, 1, 1), mode="reflect"), "resize"),
+    "crop": (lambda x, _: x[:, :, 1:-1, ::2], "resize"),
+    "expand": (lambda x, _: x.mean((2, 3), keepdim=True).expand(-1, -1, 3, 3), "resize"),
+    "sum": (lambda x, y: x + y, "add"),
+    "gate": (lambda x, y: x * y.mean((2, 3), keepdim=True).sigmoid(), "add"),
+    "lerp": (lambda x, y: torch.lerp(x, y, 0.5), "add"),
+    "where": (lambda x, y: torch.where(x > 0, x, y), "add"),
+    "maximum": (lambda x, y: torch.maximum(x, y), "add"),
+    "max_of_two": (lambda x, y: torch.max(x, y), "add"),
+    "addcmul": (lambda x, y: torch.addcmul(x, x, y), "add"),
+    "add_": (lambda x, y: x.add_(y), "add"),
+    "out": (lambda x, y: torch.add(x, y, out=torch.empty(2, C, C, C, device=x.device)), "add"),
+    "cat": (lambda x, y: torch.cat([x, y, x], 1), "concat"),
+    "cat_behind": (lambda x, y: torch.concat([x, y], dim=-3), "concat"),
+    "pixel_shuffle": (lambda x, _: F.pixel_shuffle(x, 2), "pixel_shuffle"),
+    "pixel_unshuffle": (lambda x, _: F.pixel_unshuffle(x, 2), "pixel_unshuffle"),
+    # what follows keeps no channels, or not surely
+    "cat_of_batches": (lambda x, y: torch.cat([x, y]), "reshape"),
+    "cat_of_rows": (lambda x, y: torch.cat([x, y], 2), "reshape"),
+    "cat_of_a_constant": (lambda x, _: torch.cat([x, torch.ones(2, 2, C, C, device=x.device)], 1), "reshape"),
+    "stack": (lambda x, y: torch.stack([x, y], 1).sum(1), "reshape"),
+    "view": (lambda x, _: x.view(2, 4, 2, C, C), "reshape"),
+    "transpose": (lambda x, _: x.transpose(1, 2), "reshape"),  # the same shape
+    "permute": (lambda x, _: x.permute(0, 2, 3, 1), "reshape"),
+    "flip": (lambda x, _: x.flip(1), "reshape"),
+    "roll": (lambda x, _: x.roll(1, 2), "reshape"),
+    "softmax": (lambda x, _: x.softmax(1), "reshape"),
+    "layer_norm": (lambda x, _: F.layer_norm(x, (C, C, C)), "reshape"),
+    "linear": (lambda x, _: F.linear(x, torch.ones(C, C, device=x.device)), "reshape"),
+    "matmul": (lambda x, y: x @ y, "reshape"),
+    "flatten": (lambda x, _: x.flatten(1), "reshape"),
+    "mean_of_channels": (lambda x, _: x.mean(1, keepdim=True), "reshape"),
+    "mean_without_place": (lambda x, _: x.mean((2, 3)), "reshape"),
+    "max_of_one": (lambda x, _: torch.max(x, 1, keepdim=True)[0], "reshape"),
+    "pad_of_channels": (lambda x, _: F.pad(x, (0, 0, 0, 0, 1, -1)), "reshape"),
+    "slice_of_channels": (lambda x, _: x[:, :4], "reshape"),
+    "all_by_number": (lambda x, _: x[:, :C], "reshape"),
+    "chunk": (lambda x, _: x.chunk(2, 1)[0], "reshape"),
+    "split": (lambda x, _: x.split([C], 1)[0], "reshape"),
+    "index": (lambda x, _: x[:, torch.arange(4, device=x.device)], "reshape"),
+    "glu": (lambda x, _: F.glu(x, 1), "reshape"),
+    "norm_by_activations": (lambda x, y: F.batch_norm(x, y[0, :, 0, 0], y[0, :, 1, 1]), "batchnorm"),
+    "other_rank": (lambda x, y: x + y[0], "reshape"),
+    "spread_by_a_constant": (lambda x, _: x[:, :1] + torch.ones(C, 1, 1, device=x.device), "reshape"),
+    "grid_sample": (lambda x, _: F.grid_sample(x, torch.ones_like(x[..., :2]), align_corners=True), "reshape"),
+    "channel_shuffle": (lambda x, _: F.channel_shuffle(x, 2), "reshape"),
+}  # fmt: skip
+FREE = {name for name, (_, kind) in CASES.items() if kind != "reshape"} - {"norm_by_activations"}
+
+
+class Fed(nn.Module):
+    """Two convolutions, what is computed from them, and one that reads it, where it is an image."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.compute, _ = CASES[name]
+        self.stem, self.other = nn.Conv2d(3, C, 1), nn.Conv2d(3, C, 1)
+        with torch.no_grad():
+            made = self.compute(torch.rand(2, C, C, C), torch.rand(2, C, C, C))
+        self.last = nn.Conv2d(made.shape[1], 5, 1) if made.dim() == 4 else nn.Identity()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.compute(self.stem(x), self.other(x)))
+
+
+class All(nn.Module):
+    """One of each, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = nn.ModuleDict({f"the_{name}": Fed(name) for name in CASES})
+
+    def forward(self, x: Tensor) -> list[Any]:
+        return [each(x) for each in self.every.values()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kinds_of_operators(name: str) -> None:
+    network = live(Fed(name), (2, 3, C, C))
+    computed = [each for each in network.operations if each.kind not in ("conv", "input")]
+    assert computed[-1].kind == CASES[name][1]
+    writers = {writer for writers in free(network) for writer in writers}
+    assert ("stem" in writers) == (name in FREE)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_live_traces_and_exported_programs_agree(tmp_path: Path) -> None:
+    program = stored(tmp_path, All().requires_grad_(False), (2, 3, C, C))
+    assert groups(program) == groups(live(All(), (2, 3, C, C)))
+
+
+def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> Step:
+    return Step(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
+
+
+ONE = (2, 1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "kind"),
+    [
+        ("aten::relu", step((None, 8, None, None), written=(None, 8, None, None)), Kind("identity")),
+        ("aten::relu", step((2, None, 8, 8), written=(2, None, 8, 8)), OPAQUE),
+        ("aten::view", step((2, 8, None, 8), written=(2, 8, None, 8)), OPAQUE),  # two sizes may have changed places
+        ("aten::max", step(ONE, written=ONE, tensors=1, dim=1, keepdim=True), OPAQUE),  # of one channel there is one
+        ("aten::mean", step(ONE, written=ONE, dim=[1], keepdim=True), OPAQUE),
+        ("aten::mean", step(ONE, written=(2, 1, 1, 8), dim=2, keepdim=True), Kind("resize")),
+        ("aten::mean", step(ONE, written=(2, 1, 1, 8), dim=None, keepdim=True), OPAQUE),
+        ("aten::cat", step((0, 8, 8, 8), written=(2, 8, 8, 8), dim=1, tensors=2), OPAQUE),
+        ("aten::cat", step((2, 8, 8, 8), written=(2, 8, 8, 8), dim=object()), OPAQUE),
+        ("aten::slice", step(ONE, written=ONE, dim=1, start=0, end=2**63 - 1, step=1), Kind("identity")),
+        ("aten::slice", step(ONE, written=ONE, dim=1, start=0, end=object(), step=1), OPAQUE),
+        ("aten::max_pool2d", step((2, 8, 8), written=(2, 8, 4)), OPAQUE),
+        ("aten::avg_pool3d", step((2, 8, 4, 4, 4), written=(2, 8, 2, 2, 2)), Kind("resize")),
+        ("aten::pixel_shuffle", step((2, 8, 8, 8), written=(2, 2, 16, 16), upscale_factor=2), Kind("pixel_shuffle", 2)),
+        ("aten::pixel_shuffle", step((2, 8, 8, 8), written=(2, 2, 16, 16), upscale_factor=0), OPAQUE),
+        ("aten::group_norm", step((2, 8, 8), written=(2, 8, 8), num_groups=4), Kind("identity", groups=4)),
+        ("aten::native_group_norm", step((2, 8, 8), written=(2, 8, 8), group=3), OPAQUE),
+        ("aten::batch_norm", step((2, 8), written=(2, 8)), Kind("batchnorm")),
+        ("my::relu", step((2, 8, 8), written=(2, 8, 8)), OPAQUE),
+        ("aten::relu", step((), written=()), OPAQUE),
+        ("aten::relu", step((2,) * 2, written=(2,) * 2), OPAQUE),
+        ("aten::relu", step((2,) * 6, written=(2,) * 6), OPAQUE),
+    ],
+)  # fmt: skip
+def test_kinds_by_shapes(name: str, given: Step, kind: Kind) -> None:
+    assert kind_of(name, given) == kind

@@ -1,0 +1,294 @@
+"""`convlint check --fix`, `--diff` and `--unsafe-fixes`, as they are typed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from command_line import convlint
+from specs import GOOD
+
+from convlint.linting import mending
+
+NET = """\
+# a network   of three layers
+version: 1
+target: [a100]
+runtime: { framework: pytorch, cudnn_benchmark: false, fixed_input_size: true }
+defaults: { N: 256, dtype: fp16, layout: NCHW }   # as torch has it
+layers:
+  - { name: image, op: input, C: 3, H: 224, W: 224 }
+  - { name: stem, K: 60, kernel_size: 7, stride: 2, padding: 3 }   # first
+  - name: conv2
+    out_channels: 124   # odd
+    kernel_size: [3, 3]
+    padding: 1
+  - {name: conv3, "in_channels": 124, K: 64, kernel_size: 3, padding: 1, head: false}
+  - { name: pool, op: global_pool }
+"""
+SAFE = NET.replace("benchmark: false", "benchmark: true").replace("layout: NCHW", "layout: NHWC")
+MENDED = SAFE.replace("K: 60", "K: 64").replace(": 124", ": 128")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("net.yaml")
+
+
+def write(name: str, text: str | bytes = NET) -> Path:
+    path = Path(name)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def content(name: str = "net.yaml") -> str:
+    return Path(name).read_bytes().decode()
+
+
+def test_safe_fixes_alone() -> None:
+    ran = convlint("check", "net.yaml", "--fix", "-o", "concise")
+    assert content() == SAFE
+    assert ran.code == 1  # what is left
+    assert "CL102" in ran.out
+    assert "CL401" not in ran.out
+    assert "fixed 2 findings in 1 file" in ran.err
+
+
+def test_unsafe_fixes_too() -> None:
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "concise")
+    assert content() == MENDED
+    assert ran.code == 0
+    assert ": 0 errors, 0 warnings" in ran.out
+    again = convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == MENDED
+    assert again.err == ""
+
+
+def test_how_many_could_be_fixed_is_said_before_the_last_line() -> None:
+    def told(*options: str) -> str:
+        *lines, last = convlint("check", *options).out.splitlines()
+        assert last.startswith("3 layers in 1 file")
+        return next((line.strip() for line in lines if "[*]" in line), "")
+
+    assert told("net.yaml") == "[*] 2 fixable with --fix (2 more with --unsafe-fixes)"
+    assert told("net.yaml", "--unsafe-fixes") == "[*] 4 fixable with --fix"
+    write("net.yaml", SAFE)
+    assert told("net.yaml") == "[*] 2 fixable with --fix --unsafe-fixes"
+    write("net.yaml", MENDED)
+    assert told("net.yaml") == ""
+
+
+def test_a_diff_is_all_that_is_printed_and_nothing_is_written() -> None:
+    ran = convlint("check", "net.yaml", "--diff", "--unsafe-fixes")
+    assert ran.code == 1
+    assert ran.out.startswith("--- net.yaml\n+++ net.yaml\n@@ -1,14 +1,14 @@\n")
+    assert ran.err == "convlint: would fix 4 findings in 1 file\n"
+    assert content() == NET
+    subprocess.run(["patch", "-s", "net.yaml"], input=ran.out, text=True, check=True)
+    assert content() == MENDED
+    ran = convlint("check", "net.yaml", "--diff", "--fix", "--unsafe-fixes")
+    assert ran == (0, "", "convlint: nothing would be fixed\n")
+
+
+def test_a_diff_in_colour() -> None:
+    lines = convlint("check", "net.yaml", "--diff", "--color", "always").out.splitlines()
+    assert lines[0] == "\x1b[1m--- net.yaml\x1b[0m"
+    assert "\x1b[31m-defaults: { N: 256, dtype: fp16, layout: NCHW }   # as torch has it\x1b[0m" in lines
+    assert "\x1b[32m+defaults: { N: 256, dtype: fp16, layout: NHWC }   # as torch has it\x1b[0m" in lines
+
+
+def test_standard_input_is_answered_on_standard_output() -> None:
+    ran = convlint("check", "-", "--fix", "--unsafe-fixes", "-o", "concise", stdin=NET)
+    assert (ran.code, ran.out) == (0, MENDED)
+    assert "0 errors, 0 warnings" in ran.err  # the report makes room
+    assert "--- -\n+++ -\n" in convlint("check", "-", "--diff", stdin=NET).out
+    good = GOOD.replace("\n", "\r\n")
+    assert convlint("check", "-", "--fix", stdin=good).out == good
+
+
+@pytest.mark.parametrize("text", ["version: 1\nlayers: [\n", "", "hello", NET.replace("K: 60", "K: -60")])
+def test_standard_input_that_cannot_be_read_is_not_lost(text: str) -> None:
+    ran = convlint("check", "-", "--fix", stdin=text)
+    assert (ran.code, ran.out) == (3, text)
+    assert "<stdin>" in ran.err
+
+
+def test_standard_input_that_is_too_long_is_not_lost() -> None:
+    text = NET + "# padding\n" * 500_000
+    ran = convlint("check", "-", "--fix", stdin=text)
+    assert (ran.code, ran.out) == (3, text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (NET.replace("\n", "\r\n"), MENDED.replace("\n", "\r\n")),
+        ("\ufeff" + NET, "\ufeff" + MENDED),
+        (NET.rstrip("\n"), MENDED.rstrip("\n")),
+        (NET.replace("   #", "\t#"), MENDED.replace("   #", "\t#")),
+        (NET.replace("# first", "# ünïcödé 网络 🙂"), MENDED.replace("# first", "# ünïcödé 网络 🙂")),
+    ],
+    ids=["CRLF", "BOM", "no last line break", "tabs", "unicode"],
+)
+def test_all_other_bytes_stay(before: str, after: str) -> None:
+    write("net.yaml", before)
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == after
+    diff = convlint("check", "-", "--diff", "--unsafe-fixes", stdin=before).out
+    assert ("\r\n" in diff) == ("\r\n" in before)
+
+
+def test_several_files_in_folders_and_processes() -> None:
+    Path("specs").mkdir()
+    for number in range(3):
+        write(f"specs/{number}.yaml")
+    write("specs/good.yaml", GOOD)
+    ran = convlint("check", "specs", "--fix", "--unsafe-fixes", "-j", "2")
+    assert ran.code == 0
+    assert "fixed 12 findings in 3 files" in ran.err
+    assert [content(f"specs/{number}.yaml") for number in range(3)] == [MENDED] * 3
+    assert content("specs/good.yaml") == GOOD
+
+
+def test_what_counts_is_fixed() -> None:
+    convlint("check", "net.yaml", "--fix", "--fail-on", "error")
+    assert content() == NET
+    convlint("check", "net.yaml", "--fix", "--select", "CL501")
+    assert content() == NET.replace("benchmark: false", "benchmark: true")
+    convlint("check", "net.yaml", "--fix", "--fail-on", "never")
+    assert content() == SAFE
+
+
+def test_what_is_silenced_is_not_fixed() -> None:
+    text = NET.replace("# as torch has it", "# convlint: ignore[CL401] -- as torch has it")
+    write("net.yaml", text)
+    convlint("check", "net.yaml", "--fix")
+    assert content() == text.replace("benchmark: false", "benchmark: true")
+    write("net.yaml")
+    convlint("check", "net.yaml", "--write-baseline", "known.json")
+    assert convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "--baseline", "known.json").code == 0
+    assert content() == NET
+
+
+def test_what_the_command_line_overrides_is_not_written() -> None:
+    ran = convlint("check", "net.yaml", "--fix", "--layout", "NCHW")
+    assert content() == NET.replace("benchmark: false", "benchmark: true")
+    assert "CL401 of stem, conv2, conv3 is not fixed: --layout is given" in ran.err
+
+
+def test_what_would_make_another_target_slower_is_not_fixed() -> None:
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-g", "a100", "-g", "p100", "-o", "concise")
+    assert "layout: NCHW" in content()
+    assert "is not fixed" in ran.err
+
+
+def test_what_depends_on_channels_that_stay_says_so() -> None:
+    text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
+    text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")
+    write("net.yaml", text)
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert (ran.code, content()) == (1, text)
+    assert ran.err == "convlint: net.yaml: CL102 of conv3 is not fixed: 62 channels stay: linear fc depends on it\n"
+
+
+def test_models_are_not_edited(tmp_path: Path) -> None:
+    write("weights.safetensors", b"\x02\x00\x00\x00\x00\x00\x00\x00{}")
+    ran = convlint("check", "weights.safetensors", "net.yaml", "--fix")
+    assert "weights.safetensors is not edited: only specs in YAML and JSON are" in ran.err
+    assert "fixed 2 findings in 1 file" in ran.err
+    assert Path("weights.safetensors").read_bytes() == b"\x02\x00\x00\x00\x00\x00\x00\x00{}"
+
+
+def test_a_file_that_is_read_only_stays(tmp_path: Path) -> None:
+    os.chmod("net.yaml", 0o444)
+    ran = convlint("check", "net.yaml", "--fix", "-o", "concise")
+    assert ran.code == 3
+    assert content() == NET
+    assert "is not fixed: it is read-only" in ran.out
+    assert "CL401" in ran.out  # the report is of the file as it is
+    assert "fixed" not in ran.err
+
+
+def test_a_file_that_changed_meanwhile_stays() -> None:
+    other = NET + "# somebody was faster\n"
+    run = mending.Mending.run
+
+    def meanwhile(self: mending.Mending) -> None:
+        run(self)
+        write("net.yaml", other)
+
+    with patch.object(mending.Mending, "run", meanwhile):
+        ran = convlint("check", "net.yaml", "--fix", "-o", "concise")
+    assert ran.code == 3
+    assert content() == other
+    assert "it changed while it was checked" in ran.out
+
+
+def test_a_defect_leaves_the_file() -> None:
+    with patch.object(mending.Mending, "_accept", side_effect=RuntimeError("boom")):
+        ran = convlint("check", "net.yaml", "--fix", "-o", "concise")
+    assert ran.code == 4
+    assert content() == NET
+    assert "boom" in ran.out
+
+
+def test_mode_and_links_are_kept() -> None:
+    os.chmod("net.yaml", 0o640)
+    os.symlink("net.yaml", "link.yaml")
+    convlint("check", "link.yaml", "--fix", "--unsafe-fixes")
+    assert content() == MENDED
+    assert os.path.islink("link.yaml")
+    assert stat.S_IMODE(os.stat("net.yaml").st_mode) == 0o640
+    assert sorted(os.listdir()) == ["link.yaml", "net.yaml"]
+
+
+def test_links_that_lead_away_are_not_followed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "net.yaml"
+    outside.write_text(NET)
+    Path("net.yaml").unlink()
+    os.symlink(outside, "net.yaml")
+    ran = convlint("check", "net.yaml", "--fix", "-o", "concise")
+    assert ran.code == 3
+    assert outside.read_text() == NET
+    assert "leads out of" in ran.out
+
+
+def test_files_that_cannot_be_read_are_reported_beside_the_diff() -> None:
+    write("broken.yaml", "version: 1\nlayers: [\n")
+    ran = convlint("check", "broken.yaml", "net.yaml", "--diff")
+    assert ran.code == 3
+    assert ran.out.startswith("--- net.yaml")
+    assert "broken.yaml:" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--output=json", "--write-baseline=b.json", "--prune-baseline"])
+def test_a_diff_goes_with_nothing_that_writes(option: str) -> None:
+    ran = convlint("check", "net.yaml", "--diff", option)
+    assert ran.code == 2
+    assert "--diff" in ran.err
+
+
+def test_reports_are_of_what_is_left() -> None:
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json=report.json", "-o", "concise")
+    assert ": 0 errors, 0 warnings" in ran.out
+    assert "CL401" not in content("report.json")
+
+
+def test_an_output_in_place_of_the_file_is_refused() -> None:
+    assert convlint("check", "net.yaml", "--fix", "-o", "json=net.yaml").code == 2
+    assert content() == NET
+
+
+def test_json_specs() -> None:
+    text = (
+        '{"version": 1, "target": "a100", "defaults": {"N": 256, "dtype": "fp16", "layout": "NCHW"},\n'
+        ' "layers": [{"name": "a", "C": 64, "H": 56, "W": 56, "K": 128, "kernel_size": 3, "padding": 1}]}\n'
+    )
+    write("net.json", text)
+    assert convlint("check", "net.json", "--fix").code == 0
+    assert content("net.json") == text.replace("NCHW", "NHWC")

@@ -1,0 +1,55 @@
+"""A network has the same channels in common whichever way it comes: live, as ONNX, or as a spec written from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from odd_nets import MobileNet, ResNet, UNet, resnext
+
+from convlint.model.channel_walk import channels_of
+from convlint.model.network import Network
+from convlint.readers import ReadOptions
+from convlint.readers.inputs import decide, file_input
+from convlint.readers.reading import Reading
+from convlint.readers.spec.reader import read_spec
+from convlint.readers.spec.writing import spec_text
+
+NETS = {"resnet": ResNet, "mobilenet": MobileNet, "unet": UNet, "resnext": resnext}
+pytestmark = pytest.mark.slow
+
+
+def groups(network: Network) -> Counter[tuple[object, ...]]:
+    """Width, layers that write and read it (in the order in which they run), divisor, and whether it is fixed."""
+    return Counter(
+        (group.width, group.writers, group.readers, group.multiple_of, bool(group.fixed))
+        for group in channels_of(network).groups
+        if group.writers or group.readers
+    )
+
+
+@pytest.mark.parametrize("name", sorted(NETS))
+def test_live_onnx_and_spec_agree(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = NETS[name]().eval()
+    path = tmp_path / f"{name}.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that this exporter is the older one
+        torch.onnx.export(model, (torch.zeros(2, 3, 64, 64),), str(path), dynamo=False)
+    monkeypatch.chdir(Path(__file__).parent / "helpers")
+    reference = {"resnet": "ResNet", "mobilenet": "MobileNet", "unet": "UNet", "resnext": "resnext"}[name]
+    with Reading() as reading:
+        live, errors = reading.read(decide(f"odd_nets:{reference}"), ReadOptions(inputs={"": "2x3x64x64"}))
+        stored, more = reading.read(file_input(str(path)), ReadOptions())
+    assert (errors, more) == ((), ())
+    assert live is not None
+    assert stored is not None
+    found = groups(live)
+    assert len(found) > 3
+    assert any(not fixed for *_, fixed in found)
+    assert groups(stored) == found
+    written, _ = read_spec(spec_text(live), "x.yaml")
+    assert written is not None
+    assert groups(written) == found
