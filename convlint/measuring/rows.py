@@ -100,7 +100,7 @@ def _row(values: Mapping[str, str]) -> Row:
     held: dict[str, object] = {name: values[name] for name in _PLAIN}
     held |= {name: tuple(values[f"{name}_{axis}"] for axis in "dhw") for name in _TRIPLES}
     held |= {"which": values["pass"], "benchmark": values["benchmark"], "deterministic": values["deterministic"]}
-    timing = {"us": float(values["ms"]) * 1e3, "spread": values["spread"], "runs": values["runs"]}
+    timing = {"us": round(float(values["ms"]) * 1e3, 6), "spread": values["spread"], "runs": values["runs"]}
     row = Row(
         workload=msgspec.convert(held, Workload, strict=False),
         timing=msgspec.convert(timing, Timing, strict=False),

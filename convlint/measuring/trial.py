@@ -15,7 +15,7 @@ from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
-from convlint.report import Finding, Scalar
+from convlint.report import Finding, Fix, Scalar
 
 Held = Literal["held", "in part", "not held", "too close to tell"]
 # Of a median of n values, two standard errors over the width of their middle half and the root of n (normal values).
@@ -33,10 +33,13 @@ class Part(NamedTuple):
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """A finding whose fix promises time, and what to time for it; `promised` is relative to the time before."""
+    """A finding whose fix promises time, and what to time for it.
+
+    `promised` is relative to the time before; None for a setting of the runtime, of which nobody knows what it brings.
+    """
 
     finding: Finding
-    promised: float
+    promised: float | None
     before: tuple[Part, ...]
     after: tuple[Part, ...]
 
@@ -66,7 +69,7 @@ def parts(index: int, layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, 
 def trials(
     network: Network, findings: Sequence[Finding], predicted_us: Sequence[float | None], gpu: Gpu, mode: Mode
 ) -> list[Trial]:
-    """Those of the findings that promise time on layers that can be timed, the largest promise first.
+    """Those of the findings that promise time on layers that can be timed, the largest promise first; then settings.
 
     `predicted_us` are the times of the network's layers as they are.
     """
@@ -82,7 +85,7 @@ def _trial(
     gpu: Gpu, mode: Mode,
 ) -> Trial | None:  # fmt: skip
     fix = finding.fix
-    if fix is None or fix.time_change_us is None or fix.time_change_us >= 0 or not (fix.set or fix.by_layer):
+    if fix is None or not _can_be_tried(fix):
         return None
     names = finding.layers or ((finding.layer,) if finding.layer is not None else tuple(places))
     indices = [index for name in names for index in places.get(name, ())]
@@ -93,7 +96,7 @@ def _trial(
     whole_us = 0.0
     for index, own in zip(indices, changes, strict=True):
         layer, time_us = network.layers[index], predicted_us[index]
-        fixed = with_fix(layer, {**_of_layer(fix.set), **_of_layer(own)})
+        fixed = with_fix(layer, _of_layer(own))
         if time_us is None or why_not(layer) or why_not(fixed):
             return None
         whole_us += time_us
@@ -101,7 +104,15 @@ def _trial(
         after += parts(index, fixed, gpu, runtime, mode, (layer.N or 1) / (fixed.N or 1))
     if not whole_us or before == after:
         return None
-    return Trial(finding=finding, promised=fix.time_change_us / whole_us, before=tuple(before), after=tuple(after))
+    promised = None if fix.time_change_us is None else fix.time_change_us / whole_us
+    return Trial(finding=finding, promised=promised, before=tuple(before), after=tuple(after))
+
+
+def _can_be_tried(fix: Fix) -> bool:
+    """Whether it says what to change, and promises time, or is a setting that may bring some."""
+    if fix.time_change_us is None:
+        return bool(fix.set) and not _of_layer(fix.set) and not fix.by_layer
+    return fix.time_change_us < 0 and bool(fix.set or fix.by_layer)
 
 
 def _of_layer(changes: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -130,7 +141,7 @@ def outcome(trial: Trial, rows: Mapping[Workload, Row]) -> Outcome | None:
     if before is None or after is None:
         return None
     noise_us = hypot(before.noise_us, after.noise_us)
-    saved_us, promised_us = before.us - after.us, -trial.promised * before.us
+    saved_us, promised_us = before.us - after.us, -(trial.promised or 0.0) * before.us
     held: Held = "not held"
     if saved_us > noise_us:
         held = "held" if saved_us >= HELD_SHARE * promised_us else "in part"

@@ -55,8 +55,10 @@ def why_not(layer: ConvLayer) -> str:
     """Why a layer cannot be timed, in words; empty where it can."""
     unknown = [name for name in _SIZES if getattr(layer, name) is None]
     pads = [getattr(layer, f"Pad{axis}{end}") for axis in "DHW" for end in ("", "_end")]
-    if unknown or None in pads:
-        return f"{' and '.join(unknown) or 'its padding'} is not known"
+    if unknown:
+        return f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known"
+    if None in pads:
+        return "its padding is not known"
     if layer.dtype is None:
         return "its dtype is not known; --dtype says it"
     if layer.dtype not in TIMED:

@@ -71,7 +71,8 @@ def promise(one: Outcome) -> str:
     change = after / before - 1 if before else 0.0
     is_faster = change < 0
     found = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
-    return f"promised {percent(-one.trial.promised)} faster, measured {found}: {duration(before)} -> {duration(after)}"
+    promised = "" if one.trial.promised is None else f"promised {percent(-one.trial.promised)} faster, "
+    return f"{promised}measured {found}: {duration(before)} -> {duration(after)}"
 
 
 def tally(one: Measurement) -> str:
@@ -91,7 +92,7 @@ def notes(one: Measurement) -> Iterator[str]:
         low, high = one.clocks
         yield f"SM clock held at {high} MHz" if low == high else f"SM clock between {low} and {high} MHz"
     if one.untried:
-        yield f"{plural(one.untried, 'finding')} not tried: the fix alone promises no time, or has none to time"
+        yield f"{plural(one.untried, 'finding')} not tried: their fix alone promises no time, or leaves what is timed as it is"
     if one.waiting:
         yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
     if one.csv:
