@@ -77,7 +77,9 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     assert answer.error == "timing needs PyTorch: pip install 'convlint[torch]'"
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, ""), (7605, "7.6.5"), (8902, "8.9.2"), (90100, "9.1.0"), (91002, "9.10.2")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, ""), (7605, "7.6.5"), (8902, "8.9.2"), (90100, "9.1.0"), (91002, "9.10.2")]
+)
 def test_cudnn_counts_in_another_way_since_9(number: int, text: str) -> None:
     assert bench._cudnn(number) == text
 

@@ -37,9 +37,7 @@ def workload_of(layer: ConvLayer, which: Pass) -> Workload:
 
 @pytest.mark.parametrize("which", PASSES)
 @pytest.mark.parametrize("name", LAYERS)
-def test_each_pass_is_what_autograd_makes_of_it(
-    name: str, which: Pass, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_pass_is_what_autograd_makes_of_it(name: str, which: Pass, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, made = LAYERS[name], []
 
     class Kept(Tensors):
@@ -64,7 +62,7 @@ def test_each_pass_is_what_autograd_makes_of_it(
         assert torch.equal(found, y.detach())
         return
     y.backward(given.gradient)
-    expected, others = ((x.grad, (1, 2)) if which == "dgrad" else (w.grad, (0, 2)))
+    expected, others = (x.grad, (1, 2)) if which == "dgrad" else (w.grad, (0, 2))
     assert torch.allclose(found[0 if which == "dgrad" else 1], expected)
     assert [found[place] for place in others] == [None, None]
 

@@ -92,7 +92,7 @@ def notes(one: Measurement) -> Iterator[str]:
         low, high = one.clocks
         yield f"SM clock held at {high} MHz" if low == high else f"SM clock between {low} and {high} MHz"
     if one.untried:
-        yield f"{plural(one.untried, 'finding')} not tried: their fix alone promises no time, or leaves what is timed as it is"
+        yield f"{plural(one.untried, 'finding')} not tried: alone their fix promises no time, or changes nothing timed"
     if one.waiting:
         yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
     if one.csv:
