@@ -21,6 +21,8 @@ if __name__ == "__main__":
 
 from msgspec.structs import replace
 
+from convlint.estimate.sweep.figure_sweep import figure_layer
+from convlint.estimate.sweep.figures import FIGURES
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.device import gpu_of
 from convlint.measuring.process import Bench, NoDevice
@@ -30,8 +32,6 @@ from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec
-from convlint.sweep.figure_sweep import figure_layer
-from convlint.sweep.figures import FIGURES
 
 HERE = Path(__file__).resolve().parent
 SPECS = (

@@ -1,4 +1,4 @@
-"""`benchmarks/measure.py`: what it times, that it goes on where it stopped, and that the accuracy page reads its rows."""
+"""`benchmarks/measure.py`: what it times, and that it goes on where it stopped; the accuracy page reads its rows."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from convolutions import conv
 from measured import work
+from msgspec.structs import replace
 
 from convlint.measuring import bench
 from convlint.measuring.protocol import Answer, Order, answer_of, encode
@@ -78,7 +79,8 @@ def test_without_pytorch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, ""), (7605, "7.6.5"), (8902, "8.9.2"), (90100, "9.1.0"), (91002, "9.10.2")]
+    ("number", "text"),
+    [(0, ""), (7605, "7.6.5"), (8902, "8.9.2"), (90100, "9.1.0"), (91002, "9.10.2")],
 )
 def test_cudnn_counts_in_another_way_since_9(number: int, text: str) -> None:
     assert bench._cudnn(number) == text
@@ -94,8 +96,6 @@ def test_settings_of_cudnn_hold_while_it_is_timed(monkeypatch: pytest.MonkeyPatc
         return real(*arguments)
 
     monkeypatch.setattr(torch, "convolution", noted)
-    from msgspec.structs import replace
-
     tuned = replace(SMALL, benchmark=True, deterministic=True, precision=Dtype.fp32)
     for workload in (SMALL, tuned):
         answers(Order(device="cpu", workload=workload, seconds=0.001))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+import torch
 
 from convlint.measuring import clock
-from convlint.measuring.clock import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, Stopwatch, timed
+from convlint.measuring.clock import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, EventTimer, Stopwatch, timed
 
 
 class Pretended:
@@ -71,3 +72,36 @@ def test_a_stopwatch_runs_all_calls() -> None:
     turns: list[int] = []
     assert Stopwatch().block([lambda: turns.append(1)] * 3) > 0
     assert turns == [1, 1, 1]
+
+
+def test_a_gpu_is_kept_waiting_until_all_calls_of_a_block_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            done.append("event")
+
+        def synchronize(self) -> None:
+            done.append("wait for the end")
+
+        def elapsed_time(self, end: Event) -> float:
+            assert end is not self
+            return 6.0  # ms
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("synchronize"))
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: done.append(f"sleep {cycles / 2e9 * 1e3:.1f} ms"))
+    now = iter((0.0, 0.002, 10.0, 10.002, 20.0, 29.0, 30.0, 30.1))
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: next(now))
+    timer = EventTimer()
+    calls = [lambda: done.append("call")] * 2
+    assert [timer.block(calls) for _ in range(4)] == [0.006] * 4
+    blocks = " ".join(done).split("synchronize ")[1:]
+    rest = "event call call event wait for the end"
+    # the host needs 1 ms for each call, so that the next two take it 3 ms with some to spare; never more than 20 ms
+    assert [block.strip() for block in blocks] == [
+        f"sleep 0.0 ms {rest}", f"sleep 3.0 ms {rest}", f"sleep 3.0 ms {rest}", f"sleep 20.0 ms {rest}",
+    ]  # fmt: skip
