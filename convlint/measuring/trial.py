@@ -87,16 +87,17 @@ def _trial(
     fix = finding.fix
     if fix is None or not _can_be_tried(fix):
         return None
-    names = finding.layers or ((finding.layer,) if finding.layer is not None else tuple(places))
+    own = finding.layers or ((finding.layer,) if finding.layer is not None else ())
+    names = tuple(places) if "N" in fix.set else own or tuple(places)  # a network has one batch
     indices = [index for name in names for index in places.get(name, ())]
     changes = fix.by_layer if len(fix.by_layer) == len(indices) else (fix.set,) * len(indices)
     runtime = with_settings(network.runtime, fix.set)
     before: list[Part] = []
     after: list[Part] = []
     whole_us = 0.0
-    for index, own in zip(indices, changes, strict=True):
+    for index, change in zip(indices, changes, strict=True):
         layer, time_us = network.layers[index], predicted_us[index]
-        fixed = with_fix(layer, _of_layer(own))
+        fixed = with_fix(layer, _of_layer(change))
         if time_us is None or why_not(layer) or why_not(fixed):
             return None
         whole_us += time_us

@@ -80,6 +80,17 @@ def test_a_layout_is_tried_in_the_whole_network_and_a_batch_per_image() -> None:
     assert {part.times for part in batch.before} == {1.0}
 
 
+def test_a_batch_that_one_layer_speaks_for_is_the_whole_networks() -> None:
+    layers = WIRED.replace("60", "64") + "  - { name: tail, K: 2048, kernel_size: 1 }\n"
+    found = wants(layers, TOP.replace("N: 64", "N: 2"))
+    batches = [trial for trial in found.trials if "N" in (trial.finding.fix.set if trial.finding.fix else {})]
+    assert len(batches) > 0
+    for trial in batches:
+        assert {part.layer for part in trial.before} == {part.layer for part in trial.after} == {0, 1, 2}
+        assert trial.promised is not None
+        assert -1 < trial.promised < 0
+
+
 def test_a_setting_without_a_price_is_tried_and_holds_where_it_is_faster() -> None:
     top = TOP.replace("pytorch }", "pytorch, cudnn_benchmark: false, fixed_input_size: true }")
     found = wants(WIRED.replace("60", "64"), top)

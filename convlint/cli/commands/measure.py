@@ -123,7 +123,8 @@ def _on(
     clocks = [row.clock for row in results.rows.values() if row.clock]
     return Measurement(
         path=network.path, device=bench.device, gpu=target.label, mode=mode,
-        benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some), agreement=agreement(some),
+        benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
+        agreement=agreement(some) if bench.device.kind == "cuda" else None,
         outcomes=tuple(outcomes), untried=wants.findings - len(wants.trials) if asked.tries else 0,
         csv=csv, fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),

@@ -68,6 +68,7 @@ def test_a_spec_on_the_cpu(here: Path) -> None:
     assert ran.code == 0
     assert "training, on this machine's CPU" in ran.out
     assert "timed on a CPU: nothing of it says how right the predictions for t4 are" in ran.out
+    assert "over measured" not in ran.out
     (csv,) = here.glob("convlint-*.csv")
     rows = list(rows_of(csv.read_text(encoding="utf-8")))
     assert [(row.workload.K, row.workload.which) for row in rows] == [
