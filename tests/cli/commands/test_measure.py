@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Ran
+from checkout import ROOT
+from command_line import Ran, default_interrupt
 from command_line import convlint as run
 from measured import DEVICE, Pretender, predicted_us
 
@@ -242,3 +248,33 @@ def test_a_measurement_fits_the_terminal_with_and_without_colour(here: Path, mon
     for columns in (60, 80, 120):
         monkeypatch.setenv("COLUMNS", str(columns))
         assert max(map(len, run("measure", "net.yaml").out.splitlines())) <= columns
+
+
+@pytest.mark.slow
+def test_a_real_interrupt_ends_the_child_and_the_next_run_goes_on(here: Path) -> None:
+    command_line = [sys.executable, "-m", "convlint", "measure", "net.yaml", "--device", "cpu", "--csv", "t.csv"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(
+        command_line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, preexec_fn=default_interrupt,
+    )  # fmt: skip
+    file, deadline = here / "t.csv", time.monotonic() + 120
+    while not (file.exists() and len(file.read_text(encoding="utf-8").splitlines()) > 2):
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        time.sleep(0.02)
+    tasks = list(Path(f"/proc/{running.pid}/task").iterdir())
+    children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    os.kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, "", "")
+    assert children
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    kept = list(rows_of(file.read_text(encoding="utf-8")))
+    assert len(kept) >= 2
+    done = subprocess.run(command_line, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0
+    assert f"{len(kept)} were there" in done.stdout
+    rows = list(rows_of(file.read_text(encoding="utf-8")))
+    assert rows[: len(kept)] == kept
+    assert len({row.workload for row in rows}) == len(rows)
