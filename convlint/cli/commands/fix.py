@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from convlint.cli.streams.clashes import refuse_way_out
@@ -35,6 +35,7 @@ class Mender:
         self._edits: list[Edited] = []  # of which a diff is to be shown
         self._stdin: Edited | None = None
         self._notes: list[str] = []
+        self._faults: dict[str, InputError | None] = {}  # of files of which more than one input is made
         self._findings = self._files = 0
 
     @property
@@ -48,23 +49,27 @@ class Mender:
         return self._files > 0
 
     def settled(self, outcome: Outcome) -> Outcome:
-        """Writes what an input became. Where that cannot be done, it is an error, and what was found before stands."""
+        """Writes what an input became: all of its files or none, each once, whichever inputs have it too.
+
+        Where that cannot be done, it is an error, and what was found before stands.
+        """
         fixed = outcome.fixed
         if fixed is None:
             return outcome
         self._notes += fixed.notes
         changed = [edited for edited in fixed.files if edited.after != edited.before]
+        new = [edited for edited in changed if edited.path not in self._faults]
+        fault = None
         if not self._diff:
             self._stdin = next((edited for edited in fixed.files if edited.path == _STDIN), self._stdin)
-            for edited in changed:
-                try:
-                    _rewrite(edited)
-                except InputFault as fault:
-                    error = InputError(path=edited.path, message=fault.message)
-                    return outcome._replace(result=fixed.unmended, errors=[*outcome.errors, error])
+            fault = _rewrite(new)
         else:
-            self._edits += changed
-        self._files += len(changed)
+            self._edits += new
+        self._faults.update((edited.path, fault) for edited in new)
+        if any(self._faults[edited.path] for edited in changed):
+            errors = [*outcome.errors, *([fault] if fault is not None else [])]  # it is said once
+            return outcome._replace(result=fixed.unmended, errors=errors)
+        self._files += len(new)
         self._findings += fixed.count
         return outcome
 
@@ -109,19 +114,36 @@ class Mender:
             yield "nothing would be fixed"
 
 
-def _rewrite(edited: Edited) -> None:
-    """Puts the new content in the file's place, unless it is another one than was read. Raises InputFault."""
+def _rewrite(files: Sequence[Edited]) -> InputError | None:
+    """Puts the new contents in the files' places: all of them, or none and what is wrong with one."""
+    done: list[Edited] = []
+    for step in (_refuse, _replace):
+        for edited in files:
+            try:
+                if edited.path != _STDIN:
+                    step(edited)
+            except (InputFault, UsageError) as error:
+                for other in done:
+                    with suppress(UsageError):  # it was written a moment ago
+                        replace_file(other.path, other.before)
+                return InputError(path=edited.path, message=f"is not fixed: {error}")
+            if step is _replace:
+                done.append(edited)
+    return None
+
+
+def _refuse(edited: Edited) -> None:
+    """Raises InputFault or UsageError for a file that is not to be written, or is another one than was read."""
     path = edited.path
-    if path == _STDIN:
-        return
-    try:
-        with suppress(OSError):
-            if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
-                raise InputFault("is not fixed: it is read-only")
-        with open_regular(path) as file:
-            if file.read(MAX_BYTES + 1) != edited.before:
-                raise InputFault("is not fixed: it changed while it was checked")
-        refuse_way_out(path)
-        replace_file(path, edited.after)
-    except UsageError as error:
-        raise InputFault(f"is not fixed: {error}") from None
+    with suppress(OSError):
+        if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+            raise InputFault("it is read-only")
+    with open_regular(path) as file:
+        if file.read(MAX_BYTES + 1) != edited.before:
+            raise InputFault("it changed while it was checked")
+    refuse_way_out(path)
+
+
+def _replace(edited: Edited) -> None:
+    """Writes it. Raises UsageError."""
+    replace_file(edited.path, edited.after)

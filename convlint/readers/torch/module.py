@@ -12,6 +12,7 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.references import parse_reference
+from convlint.readers.torch.edited_sources import edited_sources
 from convlint.report import InputError
 
 
@@ -24,7 +25,11 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     from convlint.readers.torch import user_code as torch_user_code
 
     try:
-        with torch_user_code.guest(options.roots), torch_user_code.construction_sites():
+        with (
+            edited_sources(options.sources),
+            torch_user_code.guest(options.roots),
+            torch_user_code.construction_sites(),
+        ):
             return _read(path, options)
     except InputFault as fault:
         about = fault.about if isinstance(fault, AskedWrong) else ""
