@@ -25,10 +25,18 @@ def python_bytes(path: str, sources: Mapping[str, str]) -> bytes:
     return content
 
 
+def python_encoding(content: bytes) -> str:
+    """The encoding that a module declares; `utf-8-sig` where it begins with a byte order mark. Raises InputFault."""
+    try:
+        return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise InputFault(f"not text: {error}") from None
+
+
 def python_text(content: bytes) -> str:
     """A module's source in the encoding that it declares, its line breaks as they are read. Raises InputFault."""
+    encoding = python_encoding(content)
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         return io.TextIOWrapper(io.BytesIO(content), encoding).read()
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+    except (UnicodeDecodeError, LookupError) as error:
         raise InputFault(f"not text: {error}") from None

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.errors import InputFault
-from convlint.files.python_files import python_bytes
+from convlint.files.python_files import python_bytes, python_encoding
 from convlint.fixes.applicable import Wish
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Plan, Planner
@@ -77,7 +77,8 @@ class CodeDraft:
         for path, several in edits.items():
             now = content(path) or b""  # it was read for the edits
             before = files[path].before if path in files else now
-            files[path] = Edited(path=path, before=before, after=applied_to_bytes(now, several))
+            after = applied_to_bytes(now, several)
+            files[path] = Edited(path=path, before=before, after=after, encoding=python_encoding(now))
         made = CodeDraft(self.model, self.others, files, self._reading)._run(plan, planner.network, frozenset(edits))
         return made._replace(refused=refused)
 

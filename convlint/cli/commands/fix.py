@@ -19,6 +19,7 @@ from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
 from convlint.linting.fixed import Edited, Outcome
 from convlint.report import InputError
+from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import painter
 from convlint.reporters.words import plural
 
@@ -80,9 +81,12 @@ class Mender:
         style = style_of(sys.stdout, color)
         paint = painter(style.color)
         for edited in self._edits:
-            before, after = (raw.decode("utf-8-sig") for raw in (edited.before, edited.after))
-            lines = []
-            for line in unified(before, after, clean_path(edited.path)):
+            before, after = (raw.decode(edited.encoding) for raw in (edited.before, edited.after))
+            lines, diff = [], unified(before, after, clean_path(edited.path))
+            if not _is_exact("".join(diff), edited.encoding):
+                name = clean_path(edited.path)
+                self._notes.append(f"{name}: this diff cannot be applied: its lines hold what is not printed as it is")
+            for line in diff:
                 ink = _INKS.get(line[:3]) or {"+": "added", "-": "removed"}.get(line[:1], "")
                 text, ending = (line[:-2], "\r\n") if line.endswith("\r\n") else (line[:-1], "\n")
                 lines.append((paint(ink, text) if ink and text else text) + ending)
@@ -102,11 +106,14 @@ class Mender:
         except BrokenPipeError:
             silence(stream)
 
-    def said(self) -> Iterator[str]:
-        """What is to be said of it all, on standard error."""
+    def notes(self) -> Iterator[str]:
+        """What is to be said of what is not fixed, on standard error."""
         yield from map(clean, self._notes[:_MOST_NOTES])
         if len(self._notes) > _MOST_NOTES:
             yield f"and {len(self._notes) - _MOST_NOTES} more notes on what is not fixed"
+
+    def done(self) -> Iterator[str]:
+        """What is to be said of what is fixed."""
         done = "would fix" if self._diff else "fixed"
         if self._files:
             yield f"{done} {plural(self._findings, 'finding')} in {plural(self._files, 'file')}"
@@ -146,4 +153,21 @@ def _refuse(edited: Edited) -> None:
 
 def _replace(edited: Edited) -> None:
     """Writes it. Raises UsageError."""
-    replace_file(edited.path, edited.after)
+    path = edited.path
+    before = _second(path)
+    replace_file(path, edited.after)
+    if path.endswith(".py") and _second(path) == before:  # else the bytecode would be taken for that of the new source
+        with suppress(OSError):
+            os.utime(path, (before + 1, before + 1))
+
+
+def _second(path: str) -> int:
+    """In which a file was written."""
+    with suppress(OSError):
+        return int(os.stat(path).st_mtime)
+    return 0
+
+
+def _is_exact(diff: str, encoding: str) -> bool:
+    """Whether a diff is printed as it is, and its bytes are those of the file."""
+    return harmless(diff, returns=True) == diff and (diff.isascii() or encoding.startswith("utf-8"))
