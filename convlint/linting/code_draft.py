@@ -106,7 +106,7 @@ class CodeDraft:
         """Another model as it is now; or why it must not become that."""
         job, before, errors = with_sources(other.job, self.files), other.checked, list[InputError]()
         read, wrong = read_input(other.source, job.reading, self._reading)
-        if read is None or wrong or before.network is None:
+        if read is None or before.network is None or (wrong and not before.errors):
             return _broken(other, wrong)
         network = as_asked(read, job)
         reason = disturbed(before.network, network, plan)
@@ -119,7 +119,7 @@ class CodeDraft:
                 reason = f"it would take {duration(slow[1])} longer on {slow[0]}"
         if reason or errors:
             return f"of {other.source.name}, which runs the same code, {reason or errors[0].message}"
-        return replace(other, checked=Checked(read=read, network=network, result=result))
+        return replace(other, checked=Checked(read=read, network=network, result=result, errors=list(before.errors)))
 
 
 def with_sources(job: Job, files: Mapping[str, Edited]) -> Job:
