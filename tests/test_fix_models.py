@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -306,6 +307,16 @@ def test_what_is_silenced_is_not_fixed() -> None:
 
 
 def test_findings_carry_the_edits_of_what_is_written_then() -> None:
-    ran = check("--fix", "--unsafe-fixes", "-o", "sarif")
-    assert '"CL102"' not in ran.out.split('"results"')[1]
-    assert content() == IMPORT + MENDED
+    write(NET.replace("60", "98"))
+    ran = check(*UNSAFE, "-o", "json")
+    after = IMPORT + MENDED.replace("64, 64,", "64, 104,").replace("(64)", "(104)").replace("(64, 128", "(104, 128")
+    assert content() == after.replace("# 60", "# 98")
+    left = {finding["code"]: finding for finding in json.loads(ran.out)["findings"]}
+    at = content().index("padding=1)") + len("padding=1")
+    assert left["CL506"]["fix"]["code_edits"] == [{"path": "net.py", "start": at, "end": at, "new": ", bias=False"}]
+    assert "CL102" not in left
+
+
+def test_the_report_shows_the_lines_that_are_written() -> None:
+    ran = check(*UNSAFE)
+    assert "7 │         self.a = nn.Conv2d(64, 64, 3, padding=1)  # 60" in ran.out

@@ -96,7 +96,7 @@ def test_other_networks_of_the_same_code_may_only_change_what_is_to_change() -> 
     assert disturbed(net(), net(LAYERS.replace("name: b", "name: c")), plan) == "other layers would be read"
     padded = net(LAYERS.replace("K: 60", "K: 60, padding: 0"))
     assert disturbed(net(), padded, planned(net(), wish("a", PadH=0, PadW=0, PadH_end=0, PadW_end=0))) == ""
-    assert disturbed(net(), padded, plan) == "a would be read with another PadH"
+    assert disturbed(net(), padded, plan) == "a would be read with another P"
 
 
 def test_other_networks_of_the_same_code_get_no_errors_and_lose_no_time() -> None:
