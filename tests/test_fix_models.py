@@ -320,3 +320,9 @@ def test_findings_carry_the_edits_of_what_is_written_then() -> None:
 def test_the_report_shows_the_lines_that_are_written() -> None:
     ran = check(*UNSAFE)
     assert "7 │         self.a = nn.Conv2d(64, 64, 3, padding=1)  # 60" in ran.out
+
+
+def test_what_the_code_prints_is_heard_once() -> None:
+    write(NET + "\n\nprint('hello')\n")
+    ran = check(*UNSAFE)
+    assert ran.err == "hello\nconvlint: fixed 2 findings in 1 file\n"

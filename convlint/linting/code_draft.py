@@ -53,16 +53,22 @@ class Member(Struct, frozen=True, kw_only=True):
         if network is None:
             return frozenset()
         sized = (operation.path for operation in network.operations if operation.sized)
-        return frozenset((*(layer.path for layer in network.layers), *sized))
+        return frozenset(path for path in (*(layer.path for layer in network.layers), *sized) if path.endswith(".py"))
+
+
+Others = Callable[[], Sequence[Member]]
 
 
 class CodeDraft:
-    """The code of `model`. `files` are those edited so far, by the path that layers have."""
+    """The code of `model`. `files` are those edited so far, by the path that layers have.
+
+    `others` gives the models that it may be shared with, once they are to be asked.
+    """
 
     cost = 5
 
-    def __init__(self, model: Member, others: Sequence[Member], files: Mapping[str, Edited], reading: Reading) -> None:
-        self.model, self.others, self.files, self._reading = model, tuple(others), files, reading
+    def __init__(self, model: Member, others: Others, files: Mapping[str, Edited], reading: Reading) -> None:
+        self.model, self.others, self.files, self._reading = model, others, files, reading
         self.job = with_sources(model.job, files)
 
     def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
@@ -90,7 +96,7 @@ class CodeDraft:
         network = as_asked(read, self.job)
         wrong = unexpected(before, network, plan)
         others: list[Member] = []
-        for other in self.others if not wrong else ():
+        for other in self.others() if not wrong else ():
             if other.paths.isdisjoint(edited):
                 others.append(other)
                 continue
@@ -99,7 +105,7 @@ class CodeDraft:
                 wrong = {None: found}
                 break
             others.append(found)
-        draft = CodeDraft(self.model, others, self.files, self._reading)
+        draft = CodeDraft(self.model, lambda: others, self.files, self._reading)
         return Attempt(plan, [], draft, read=read, network=network, wrong=wrong)
 
     def _of_other(self, other: Member, plan: Plan) -> Member | str:
@@ -123,9 +129,9 @@ class CodeDraft:
 
 
 def with_sources(job: Job, files: Mapping[str, Edited]) -> Job:
-    """The job, for the code as it has been edited."""
+    """The job, for the code as it has been edited, of a model that has been read before."""
     sources = {os.path.realpath(path): edited.after.decode("latin-1") for path, edited in files.items()}
-    return replace(job, reading=replace(job.reading, sources=sources))
+    return replace(job, reading=replace(job.reading, sources=sources, again=True))
 
 
 def contents(job: Job) -> Callable[[str], bytes | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -57,33 +58,39 @@ class _Models:
             self._notes[number] = (f"{member.source.name} is not edited: it is not known what its layers read",)
             return False
         others = [n for n in range(len(self._members)) if n != number]
-        turned = [n for n in range(len(self._members)) if not self._members[n].paths.isdisjoint(member.paths)]
-        turned = [n for n in turned if self._in_other_mode(n) is not None]
-        bystanders = [self._members[n] for n in others] + [each for n in turned if (each := self._turned[n])]
-        draft = CodeDraft(member, bystanders, self._files, self._reading)
-        mending = Mending(draft, member.rulebook, fixing, checked)
+        sharing = [n for n in range(len(self._members)) if not self._members[n].paths.isdisjoint(member.paths)]
+
+        @cache  # which takes readings, and not each model can be edited at all
+        def bystanders() -> list[Member]:
+            turned = [self._in_other_mode(n) for n in sharing]
+            return [self._members[n] for n in others] + [each for each in turned if each is not None]
+
+        mending = Mending(CodeDraft(member, bystanders, self._files, self._reading), member.rulebook, fixing, checked)
         with last_resort(checked.errors, member.source.name):
             mending.run()
         if checked.errors:  # mending it failed: all of it is left out
             return False
         self._notes[number], self._last[number] = tuple(mending.notes(member.source.name)), mending
+        if not mending.count:
+            return False
         self._counts[number] += mending.count
         self._files = dict(mending.draft.files)
         self._members[number] = replace(member, checked=mending.checked)
-        after = mending.draft.others
+        after = mending.draft.others()
         for n, other in zip(others, after[: len(others)], strict=True):
             self._counts[n] += max(0, _wanted(self._members[n]) - _wanted(other))
             self._members[n] = other
-        self._turned.update(zip(turned, after[len(others) :], strict=True))
-        return mending.count > 0
+        running = [n for n in sharing if self._turned[n] is not None]
+        self._turned.update(zip(running, after[len(others) :], strict=True))
+        return True
 
     def _in_other_mode(self, number: int) -> Member | None:
         """A model in train mode that is followed in eval mode, or the other way round; None where that does not run."""
         if number not in self._turned:
             member = self._members[number]
-            options = replace(member.job.reading, trains=not member.job.reading.trains)
-            job = replace(member.job, reading=options)
-            read, errors = read_input(member.source, with_sources(job, self._files).reading, self._reading)
+            job = with_sources(member.job, self._files)
+            job = replace(job, reading=replace(job.reading, trains=not job.reading.trains))
+            read, errors = read_input(member.source, job.reading, self._reading)
             checked = Checked(read=read, network=None if read is None else as_asked(read, job))
             turned = Member(source=member.source, rulebook=member.rulebook, job=job, checked=checked, judged=False)
             self._turned[number] = None if errors or read is None else turned

@@ -32,6 +32,7 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     trains: bool = False  # follow the module's forward pass in train mode
     # Python that is not yet on disk: real path -> what it is imported as, each byte as the character of its number
     sources: Mapping[str, str] = field(default_factory=dict)
+    again: bool = False  # what the module's code prints has been heard already
 
 
 class Read(Protocol):

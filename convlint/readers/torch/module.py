@@ -5,6 +5,7 @@ This is the only form that runs code of the user's. Findings point at the line t
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from convlint.errors import AskedWrong, InputFault
@@ -26,6 +27,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
     try:
         with (
+            torch_user_code.unheard() if options.again else nullcontext(),
             edited_sources(options.sources),
             torch_user_code.guest(options.roots),
             torch_user_code.construction_sites(),
