@@ -65,7 +65,7 @@ class CodeDraft:
     `others` gives the models that it may be shared with, once they are to be asked.
     """
 
-    cost = 5
+    cost = 2
 
     def __init__(self, model: Member, others: Others, files: Mapping[str, Edited], reading: Reading) -> None:
         self.model, self.others, self.files, self._reading = model, others, files, reading
