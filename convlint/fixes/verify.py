@@ -46,6 +46,18 @@ def _changed_as_a_whole(before: Network, after: Network, plan: Plan) -> str:
     return ""
 
 
+def disturbed(before: Network, after: Network, plan: Plan) -> str:
+    """What changed, beside the fields that the plan sets, in a network that runs some of the same code; or empty."""
+    fields = {field for sets in plan.sets.values() for field in sets}
+    ignored = dict.fromkeys(fields | ({"C", "K", "groups"} if fields & {"C", "K", "groups"} else set()))
+    whole = _changed_as_a_whole(before, after, Plan())
+    for old, new in zip(before.layers, after.layers, strict=True) if not whole else ():
+        one, other = replace(old, **ignored), replace(new, **ignored)
+        if one != other and (fields <= _EXACT or _unsized(one) != _unsized(other)):
+            return f"{old.name} would be read with another {_difference(one, other)}"
+    return whole
+
+
 def _wiring(operation: Any) -> tuple[object, ...]:
     return operation.kind, operation.name, operation.inputs, operation.layer, operation.output
 
@@ -137,6 +149,22 @@ def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int,
             found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or found
+
+
+def new_error(before: NetworkResult, after: NetworkResult) -> str:
+    """The code of an error that was not there before; empty where there is none."""
+    known = set(_errors(before))
+    return next((each[0] for each in _errors(after) if each not in known), "")
+
+
+def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | None:
+    """A target on which all layers together take longer, and by how many us."""
+    for label in before.labels:
+        added = sum(us for _, us in _added(before, after, label, set()))
+        now = sum(times.time_us for layer in before.layers if (times := layer.times.get(label)) is not None)
+        if added > max(_CLOSE_US, _CLOSE * now):
+            return label, added
+    return None
 
 
 def _unpriced(plan: Plan, number: int) -> bool:
