@@ -15,11 +15,11 @@ from convlint.model.network import Network
 from convlint.planning.advice import Adviser
 from convlint.planning.levers import Lever, levers_of, of_choice
 from convlint.planning.limits import Limits
-from convlint.planning.prices import UNPREDICTABLE, Prices
+from convlint.planning.prices import UNPREDICTABLE, Bounds, Prices
 from convlint.planning.search import Search
 from convlint.planning.settings import Choice, Setting, as_laid_out, settings
 from convlint.planning.subsets import GRAPHS
-from convlint.planning.widths import candidates, fewer
+from convlint.planning.widths import candidates, fewer, needed
 from convlint.planning.wishes import Wishes
 
 MOST_DESCENTS = 2  # settings that are searched where the search is not exact: those that look fastest
@@ -39,9 +39,9 @@ def options(
     """The levers to pull, in no order yet. `hosted` has the network's estimates as it stands."""
     known = [index for index, estimate in enumerate(hosted.estimates) if estimate is not None]
     every = settings(network, adviser, target, mode, wishes)
-    free = _free(network, channels, every, known, target, mode, wishes)
+    free, enough = _free(network, channels, every, known, target, mode, wishes)
     best: tuple[float, list[Lever]] = (UNPREDICTABLE, [])
-    searches = [(setting, _search(setting, channels, free, known, target, mode)) for setting in every]
+    searches = [(setting, _search(setting, channels, free, enough, known, target, mode)) for setting in every]
     searches = [one for one in searches if one[1].cost({}).time_us < UNPREDICTABLE]
     is_exact = all(search.is_exact for _, search in searches)
     if not is_exact:  # a descent takes long, and is no proof in any setting
@@ -65,12 +65,14 @@ def options(
 
 
 def _search(
-    setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], known: Iterable[int],
-    target: Target, mode: Mode,
+    setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], needed: Mapping[int, int],
+    known: Iterable[int], target: Target, mode: Mode,
 ) -> Search:  # fmt: skip
     own = {index: str(advice.value) for index, advice in setting.alternatives.items()}
-    runtime = setting.network.runtime
-    return Search(Prices(as_laid_out(setting.network), own, channels, target.gpu, runtime, mode), free, known)
+    layers, runtime = as_laid_out(setting.network), setting.network.runtime
+    now = Search(Prices(layers, own, channels, target.gpu, runtime, mode), {}, known).cost({})
+    bounds = Bounds(needed, now.time_us / max(1, now.parameters), now.time_us / max(1, now.flops))
+    return Search(Prices(layers, own, channels, target.gpu, runtime, mode, bounds), free, known)
 
 
 def _can_record(network: Network, hosted: Hosted) -> bool:
@@ -81,10 +83,13 @@ def _can_record(network: Network, hosted: Hosted) -> bool:
 def _free(
     network: Network, channels: Channels, every: Iterable[Setting], known: Iterable[int],
     target: Target, mode: Mode, wishes: Wishes,
-) -> Mapping[int, tuple[int, ...]]:  # fmt: skip
-    """The groups that may get another width, and which; all of their layers have a time."""
+) -> tuple[Mapping[int, tuple[int, ...]], Mapping[int, int]]:  # fmt: skip
+    """The groups that may get another width, and which; what of these the Tensor Cores want at most.
+
+    All of their layers have a time.
+    """
     if "channels" in wishes.fixed:
-        return {}
+        return {}, {}
     alignments = set()
     for setting in every:
         facts = TargetFacts(target.label, target.gpu, setting.network.runtime, mode)
@@ -97,4 +102,6 @@ def _free(
         if without_time.isdisjoint(channels.groups[number].layers)
         and (channels.groups[number].only_input or not wishes.keeps_results)
     }
-    return fewer(free, channels, max(alignments, default=1))
+    return fewer(free, channels, max(alignments, default=1)), {
+        number: needed(number, network, channels, alignments) for number in free
+    }

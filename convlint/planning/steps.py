@@ -8,15 +8,17 @@ are left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from convlint.planning.subsets import Subsets
 
-LEAST_GAIN = 1e-4  # of the network's time; what saves less is no step
+LEAST_GAIN = 1e-3  # of the network's time; what saves less is no step
 PAIRS_EACH = 4  # of neighbours that are looked at for each lever, on average
-MOST_LAYERS = 32  # that a lever changes which has the neighbours of its layers; beyond, it has those that change as many
+MOST_LAYERS = (
+    32  # that a lever changes which has the neighbours of its layers; beyond, it has those that change as many
+)
 FEW = 8  # of the latter, after each of which all others are looked at anew
 
 Unit = tuple[int, ...]  # levers that are pulled together
@@ -39,7 +41,7 @@ def ordered(subsets: Subsets, levers: Iterable[int]) -> list[Unit]:
             reordered = _Greedy(subsets, units, again).taken()
             # In another order some may pay no more, though together they do: then each stays where it was found to pay.
             lost_us = subsets.gpu_us(again) - subsets.gpu_us(pulled)
-            return reordered if lost_us <= _least(subsets) else units
+            return reordered if lost_us <= _least(subsets, pulled)(()) else units
 
 
 class _Greedy:
@@ -47,7 +49,7 @@ class _Greedy:
 
     def __init__(self, subsets: Subsets, units: Sequence[Unit], pulled: set[int]) -> None:
         self._subsets, self._pulled = subsets, pulled
-        self._least = _least(subsets)
+        self._least = _least(subsets, pulled)
         self._gpu_us = subsets.gpu_us(pulled)
         near = {unit: subsets.touched(unit) for unit in units}
         self._made_of: dict[Unit, tuple[Unit, ...]] = {unit: (unit,) for unit in units}  # levers -> units
@@ -71,7 +73,7 @@ class _Greedy:
             self._look_at(levers)
             if self._saves[levers] != -before and self._waiting and self._entry(levers) > self._waiting[0]:
                 continue
-            if self._saves[levers] * len(levers) > self._least:
+            if self._saves[levers] * len(levers) > self._least(levers):
                 found += self._take(levers)
                 is_fresh = False
             elif is_fresh:
@@ -106,11 +108,11 @@ class _Greedy:
 
     def _in_steps(self, levers: Unit) -> list[Unit]:
         first, *others = sorted(self._made_of[levers], key=lambda unit: (-self._saved(unit) / len(unit), unit))
-        if not others or self._saved(first) <= self._least:
+        if not others or self._saved(first) <= self._least(first):
             self._pull(levers)
             return [levers]
         self._pull(first)
-        paying = [unit for unit in others if self._saved(unit) > self._least]
+        paying = [unit for unit in others if self._saved(unit) > self._least(unit)]
         for unit in paying:
             self._pull(unit)
         return [first, *paying]
@@ -123,8 +125,10 @@ class _Greedy:
         self._pulled.update(levers)
 
 
-def _least(subsets: Subsets) -> float:
-    return LEAST_GAIN * subsets.step_us(subsets.gpu_us(frozenset()), frozenset())
+def _least(subsets: Subsets, pulled: Set[int]) -> Callable[[Unit], float]:
+    """What a step has to save."""
+    of_network = LEAST_GAIN * subsets.step_us(subsets.gpu_us(frozenset()), frozenset())
+    return lambda unit: max(of_network, subsets.least_us(unit, pulled))
 
 
 def _with(subsets: Subsets, unit: Unit, pulled: set[int], gpu_us: float) -> tuple[float, float]:
@@ -144,12 +148,13 @@ def _together(subsets: Subsets, left: Sequence[int], pulled: set[int]) -> list[U
     Connected ones, as many as do; else all of them, if they do.
     """
     near = {number: frozenset(subsets.touched([number])) for number in left}
+    least = _least(subsets, pulled)
     for sets in (_connected(left, near), iter([tuple(left)])):
         gpu_us, taken = subsets.gpu_us(pulled), list[Unit]()
         tried = [(-_with(subsets, unit, pulled, gpu_us)[1] / len(unit), unit) for unit in sets if unit]
         for _, unit in sorted(tried):
             after_us, saved = _with(subsets, unit, pulled, gpu_us)
-            if saved > _least(subsets):
+            if saved > least(unit):
                 gpu_us = after_us
                 pulled.update(unit)
                 taken.append(unit)

@@ -38,6 +38,12 @@ def candidates(network: Network, channels: Channels, alignments: Collection[int]
     return found
 
 
+def needed(number: int, network: Network, channels: Channels, alignments: Collection[int]) -> int:
+    """The widest that the Tensor Cores want: what is wider only fills tiles."""
+    find = _filled_up if channels.groups[number].only_input else _aligned
+    return max(channels.groups[number].width, *find(number, network, channels, alignments))
+
+
 def fewer(free: Mapping[int, tuple[int, ...]], channels: Channels, alignment: int) -> Mapping[int, tuple[int, ...]]:
     """The same groups with fewer widths, where there are more ways to size all layers than can be priced.
 
@@ -69,17 +75,23 @@ def _widened(number: int, network: Network, channels: Channels, alignments: Coll
     group = channels.groups[number]
     now, multiple = group.width, group.multiple_of
     most = now + int(MOST_WIDENING * now)
-    scales = {Fraction(1), *(reader.times for reader in group.readers if len(channels.read[reader.layer]) == 1)}
-    for step in alignments:
-        for scale in scales:  # what reads it behind a pixel shuffle has more channels, or fewer
-            yield _up(now, lcm((step / scale).numerator, multiple))
-        yield from _beside_others(number, channels, step)
+    yield from _aligned(number, network, channels, alignments)
     wide = [_up(now, lcm(step, multiple)) for step in TILES]
     layers = [network.layers[index] for index in group.layers]
     for parts in {layer.groups for layer in layers if layer.groups > 1 and not layer.depthwise}:
         wide += [_up(now, lcm(step * parts, multiple)) for step in alignments]
         wide.append(_up(parts << (-(-now // parts) - 1).bit_length(), multiple))  # a power of two in each of them
     yield from (width for width in wide if width <= most)
+
+
+def _aligned(number: int, _network: Network, channels: Channels, alignments: Collection[int]) -> Iterator[int]:
+    group = channels.groups[number]
+    now, multiple = group.width, group.multiple_of
+    scales = {Fraction(1), *(reader.times for reader in group.readers if len(channels.read[reader.layer]) == 1)}
+    for step in alignments:
+        for scale in scales:  # what reads it behind a pixel shuffle has more channels, or fewer
+            yield _up(now, lcm((step / scale).numerator, multiple))
+        yield from _beside_others(number, channels, step)
 
 
 def _beside_others(number: int, channels: Channels, step: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from math import gcd
 
 import pytest
 from msgspec.structs import replace
@@ -116,6 +117,30 @@ def test_limits_hold_in_the_network_itself() -> None:
         assert found.after.parameters == after
         assert (found.after.flops or 0) <= (found.now.flops or 0) * (1 + share)
         assert LIMITED in found.notes
+
+
+@pytest.mark.parametrize(("seed", "fixed"), [(14, ()), (21, ()), (52, ()), (0, ("dtype",)), (34, ("dtype", "layout"))])
+def test_no_channels_get_a_worse_multiple_of_eight(seed: int, fixed: tuple[str, ...]) -> None:
+    """Concatenations that are aligned, of parts that are not."""
+    network = tangle(seed, 6)
+    found = planned(network, "rtx4090", fixed=frozenset({"batch", *fixed}))
+    assert found.steps
+    for before, after in zip(network.layers, found.network.layers, strict=True):
+        assert gcd(after.C or 0, 8) >= gcd(before.C or 0, 8), before.name
+        assert gcd(after.K or 0, 8) >= gcd(before.K or 0, 8), before.name
+
+
+def test_tiles_are_not_filled_at_any_price() -> None:
+    """2048 channels for 1536 would save 3 % of the time, for 3.5 % more parameters."""
+    network = resnext50(6, dtype="fp32", layout="NCHW")
+    found = planned(network, "rtx4090", fixed=frozenset({"batch"}))
+    assert not [step.describe for step in found.steps if "2048 channels for 1536" in step.describe]
+
+
+def test_every_step_is_worth_doing() -> None:
+    found = planned(resnet50(BAD), "h100", fixed=frozenset({"batch"}))
+    for step in found.steps:
+        assert step.before.time_us - step.after.time_us > 1e-3 * found.now.time_us
 
 
 def test_results_are_kept() -> None:
