@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import gcd
+from math import gcd, prod
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from convlint.model.runtime import Runtime
 
 UNPREDICTABLE = float("inf")
 MISALIGNED_US = 1e9  # longer than any step: a layer whose channels get worse for Tensor Cores is no choice
+NARROWING = 1.5  # so that of two widths as near to today's, that with more channels is taken if both serve as well
 VECTOR = 8  # channels of 16 bits that Tensor Cores load at once (CG 4.4.3)
 
 
@@ -39,7 +40,9 @@ class Bounds(NamedTuple):
     """What a plan does not do, however much faster a layer gets.
 
     No C and no K of a layer is a worse multiple of a vector than today. What widens a group beyond `needed`, which the
-    Tensor Cores want, has to save more than a us for each of `parameters` and of `flops` that it adds.
+    Tensor Cores want, has to save more us than it adds parameters and FLOPs, a parameter counted as `parameters` us and
+    a FLOP as `flops`. What makes a layer narrower has to save `NARROWING` times as large a share of its time as of its
+    work.
     """
 
     needed: Mapping[int, int]
@@ -95,20 +98,24 @@ class Prices:
             time = min(self._time_us(layer), self._time_us(self._other(index, layer)))
             known = Cost(time, parameters([layer]) or 0, layer.calls * (flops(layer) or 0))
             if self._bounds is not None:
-                known = known._replace(time_us=time + self._toll(self._bounds, index, C, K, known))
+                known = known._replace(time_us=time + self._toll(self._bounds, index, (C, K), known))
             self._known[key] = known
         return known
 
-    def _toll(self, bounds: Bounds, index: int, C: int, K: int, cost: Cost) -> float:
-        if self.is_misaligned(index, C, K):
+    def _toll(self, bounds: Bounds, index: int, sizes: tuple[int, int], cost: Cost) -> float:
+        if self.is_misaligned(index, *sizes):
             return MISALIGNED_US
-        needed_C, needed_K = self._needed[index]
-        needed = min(C, needed_C), min(K, needed_K)
-        if needed == (C, K):
-            return 0.0
-        layer = self.sized(index, *needed)
-        added = cost.parameters - (parameters([layer]) or 0), cost.flops - layer.calls * (flops(layer) or 0)
-        return max(rate * more for rate, more in zip((bounds.parameters, bounds.flops), added, strict=True))
+        layer, toll = self.layers[index], 0.0
+        now = layer.C or 0, layer.K or 0
+        if sizes[0] < now[0] or sizes[1] < now[1]:
+            kept = prod(min(1.0, size / own) for size, own in zip(sizes, now, strict=True))
+            toll += NARROWING * (1 - kept) * self.cost(index, *now).time_us
+        needed = tuple(map(min, sizes, self._needed[index]))
+        if needed != sizes:
+            enough = self.sized(index, *needed)
+            more = cost.parameters - (parameters([enough]) or 0), cost.flops - layer.calls * (flops(enough) or 0)
+            toll += max(rate * added for rate, added in zip((bounds.parameters, bounds.flops), more, strict=True))
+        return toll
 
     def is_misaligned(self, index: int, C: int, K: int) -> bool:
         """Whether either is a worse multiple of a vector than it was."""

@@ -13,7 +13,8 @@ from convlint.estimate.memory import parameters
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channel_walk import channels_of
 from convlint.model.gemm import flops
-from convlint.planning.prices import MISALIGNED_US, Bounds, Prices
+from convlint.model.runtime import Runtime
+from convlint.planning.prices import MISALIGNED_US, NARROWING, Bounds, Prices
 
 A100 = load_gpu("a100")
 
@@ -101,3 +102,12 @@ def test_what_is_wider_than_needed_costs_what_it_adds() -> None:
     assert wide[1:] == plain[1:]
     work = bounded(104, parameters=0.0, flops=1e-3).cost(0, 64, 128)
     assert work.time_us == pytest.approx(plain.time_us + 1e-3 * (plain.flops - plain.flops * 104 / 128))
+
+
+@pytest.mark.parametrize(("K", "kept"), [(88, 88 / 96), (80, 80 / 96)])
+def test_what_is_narrower_has_to_save_more_than_the_work_it_takes_away(K: int, kept: float) -> None:
+    prices = bounded(96)
+    now = prices.cost(0, 64, 96).time_us
+    plain = Prices(prices.layers, {}, prices.channels, A100, Runtime(), "training")
+    expected = MISALIGNED_US if K % 8 else NARROWING * (1 - kept) * now
+    assert prices.cost(0, 64, K).time_us == pytest.approx(plain.cost(0, 64, K).time_us + expected)

@@ -31,10 +31,12 @@ def percent(before: float | None, after: float | None) -> str:
 
 
 def change(one: Step) -> str:
-    """What a step changes, in how many layers, and whether the results stay."""
+    """What a step changes, in how many layers, and whether the network and its weights stay."""
     counted = plural(len(one.layers), "layer")
     words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
-    return words if one.safety == "safe" else f"{words}; changes the network"
+    if one.safety == "safe":
+        return words
+    return f"{words}; changes the weights" if one.fills_up else f"{words}; changes the network"
 
 
 def headline(plan: Plan) -> str:
