@@ -1,4 +1,4 @@
-"""States along a plan: one ideal for all letters, batches one after the other, what the planned network is left with."""
+"""States along a plan: one ideal for all letters, batches one after the other, and what is left to warn of."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from convlint.planning.result import Plan, State, Step
+from convlint.planning.steps import LEAST_GAIN
 from convlint.report import Finding, InputError
 from convlint.reporters.words import duration, plural, step
 
@@ -53,7 +54,7 @@ def verdict(plan: Plan) -> str:
     """What all steps come to."""
     now, after = plan.now, plan.after
     if not plan.steps:
-        words = "no step would shorten it" if plan.is_reached is None else "no step is needed"
+        words = f"no step would shorten it by {LEAST_GAIN:.1%}" if plan.is_reached is None else "no step is needed"
         return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"
