@@ -53,7 +53,7 @@ def plan(network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishe
         return applied(network, [found.levers[number] for unit in chosen for number in unit], channels)
 
     units = fitting(units, found.levers, with_units, network, target, mode, wishes)
-    walk = Walk(network, subsets, rulebook, target, mode)
+    walk = Walk(network, hosted.estimates, subsets, rulebook, target, mode)
     walk.take(units, with_units(units))
     if "batch" not in wishes.fixed and not wishes.keeps_results and not walk.reaches(wishes.target_us):
         walk.take_batch()

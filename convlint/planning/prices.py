@@ -95,7 +95,9 @@ class Prices:
         known = self._known.get(key)
         if known is None:
             layer = self.sized(index, C, K)
-            time = min(self._time_us(layer), self._time_us(self._other(index, layer)))
+            time = self._time_us(layer)
+            if index in self.alternatives:
+                time = min(time, self._time_us(self._other(index, layer)))
             known = Cost(time, parameters([layer]) or 0, layer.calls * (flops(layer) or 0))
             if self._bounds is not None:
                 known = known._replace(time_us=time + self._toll(self._bounds, index, (C, K), known))
@@ -133,8 +135,7 @@ class Prices:
         return self._time_us(self._other(index, layer)) < self._time_us(layer)
 
     def _other(self, index: int, layer: ConvLayer) -> ConvLayer:
-        layout = self.alternatives.get(index)
-        return layer if layout is None else replace(layer, layout=layout)
+        return replace(layer, layout=self.alternatives.get(index, layer.layout))
 
     def _time_us(self, layer: ConvLayer) -> float:
         time = time_us(layer, self._gpu, self._runtime, self._mode)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from convlint.engine.changes import with_settings
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
+from convlint.estimate import LayerEstimate
 from convlint.estimate.memory import parameters
 from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, Mode
@@ -33,11 +34,14 @@ _BATCHES = 4  # one after the other, as the check of the network with the one be
 class Walk:
     """From the network as it is, step by step; `network` is where it stands."""
 
-    def __init__(self, network: Network, subsets: Subsets, rulebook: Rulebook, target: Target, mode: Mode) -> None:
+    def __init__(
+        self, network: Network, estimates: Sequence[LayerEstimate | None], subsets: Subsets, rulebook: Rulebook,
+        target: Target, mode: Mode,
+    ) -> None:  # fmt: skip
+        """`estimates` are the network's, on its host."""
         self.begin, self.network, self.subsets = network, network, subsets
         self.rulebook, self.target, self.mode = rulebook, target, mode
-        self.result = self._checked(network)
-        time_us, self._ideal_us = _times(self.result, target.label)
+        time_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
         self.first = self.now = State(
             time_us=time_us, grade=None, parameters=parameters(network.layers), flops=_flops(network.layers)
         )
@@ -51,9 +55,7 @@ class Walk:
         return target_us is not None and self.now.time_us <= target_us
 
     def take(self, units: Sequence[Unit], network: Network) -> None:
-        """These steps, which lead to `network`."""
-        if not units:
-            return
+        """These steps, which lead to `network`, and its check; none lead to the network as it is."""
         self.network, self.result = network, self._checked(network)
         end_us, self._ideal_us = _times(self.result, self.target.label)
         subsets, pulled, layers = self.subsets, set[int](), list(as_laid_out(self.begin))
