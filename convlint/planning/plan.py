@@ -33,6 +33,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
     "dtype": frozenset(("dtype", "runtime.tf32")), "layout": frozenset(("layout", "copies_input")),
     "channels": frozenset(("C", "K", "groups")), "batch": frozenset(("N",)),
 }  # fmt: skip
+ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
 STILL = "the check of the planned network still warns of "
 
 
@@ -57,12 +58,12 @@ def plan(network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishe
     walk.take(units, with_units(units))
     if "batch" not in wishes.fixed and not wishes.keeps_results and not walk.reaches(wishes.target_us):
         walk.take_batch()
-    notes = (*_notes(network, wishes, is_exact=found.is_exact), *_of_dtypes(network, walk))
+    of_search, of_network = _notes(network, wishes, is_exact=found.is_exact), _of_lone_layers(network, walk)
     return walk.plan(
         is_exact=found.is_exact,
         target_us=wishes.target_us,
         without_time=tuple(index for index, estimate in enumerate(hosted.estimates) if estimate is None),
-        notes=(*notes, *_still(network, walk, wishes)),
+        notes=(*of_search, *of_network, *_of_dtypes(network, walk), *_still(network, walk, wishes)),
     )
 
 
@@ -83,6 +84,14 @@ def _of_dtypes(network: Network, walk: Walk) -> list[str]:
     if "storage" in sources:
         return [STORED]
     return [WRAPPED] if "module" in sources and any("dtype" in step.kinds for step in walk.steps) else []
+
+
+def _of_lone_layers(network: Network, walk: Walk) -> list[str]:
+    """Whether channels change of layers, among others, of which nobody says what they read and what reads them."""
+    connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
+    alone = {layer.name for index, layer in enumerate(network.layers) if index not in connected}
+    changed = {name for step in walk.steps if "channels" in step.kinds for name in step.layers}
+    return [ALONE] if len(network.layers) > 1 and not alone.isdisjoint(changed) else []
 
 
 def _still(network: Network, walk: Walk, wishes: Wishes) -> list[str]:

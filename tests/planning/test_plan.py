@@ -20,10 +20,11 @@ from convlint.model.channel_walk import channels_of
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.advice import Adviser
-from convlint.planning.plan import DESCENT, LIMITED, NO_DATAFLOW, plan
+from convlint.planning.plan import ALONE, DESCENT, LIMITED, NO_DATAFLOW, plan
 from convlint.planning.settings import as_laid_out, settings
 from convlint.planning.widths import candidates
 from convlint.planning.wishes import Wishes
+from convlint.readers.spec.reader import read_spec
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -209,6 +210,24 @@ def test_without_dataflow_it_says_so() -> None:
     assert {kind for step in found.steps for kind in step.kinds} == {"dtype", "layout"}
     assert found.notes == (NO_DATAFLOW,)
     assert planned(bare, fixed=frozenset({"channels"})).notes == ()
+
+
+def test_channels_of_layers_that_stand_alone_are_said_to() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    one = net.conv(net.image, 60, 3)
+    whole = net.network(net.conv(one, 64, 3))
+    assert planned(whole, fixed=frozenset({"batch"})).notes == ()
+    text = """\
+version: 1
+defaults: { N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC }
+layers: [{ name: a, C: 64, K: 60 }, { name: b, C: 60, K: 64 }]
+"""
+    lone, _ = read_spec(text, "net.yaml")
+    assert lone is not None
+    found = planned(lone, fixed=frozenset({"batch"}))
+    assert found.steps
+    assert found.notes == (ALONE,)
+    assert planned(lone, fixed=frozenset({"batch", "channels"})).notes == ()
 
 
 @pytest.mark.slow
