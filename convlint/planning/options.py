@@ -43,6 +43,9 @@ def options(
     limited = wishes.max_parameters is not None or wishes.max_flops is not None
     best: tuple[float, list[Lever]] = (UNPREDICTABLE, [])
     searches = [(setting, _search(setting, channels, free, enough, known, target, mode)) for setting in every]
+    if not all(search.is_exact for _, search in searches):  # a descent may end where a narrower width only seems to pay
+        free = {group: tuple(width for width in own if width >= own[0]) for group, own in free.items()}
+        searches = [(setting, Search(search.prices, free, known)) for setting, search in searches]
     searches = [one for one in searches if one[1].cost({}).time_us < UNPREDICTABLE]
     is_exact = all(search.is_exact for _, search in searches)
     if not is_exact:  # a descent takes long, and is no proof in any setting

@@ -83,6 +83,16 @@ def test_exactness_is_told() -> None:
     assert not found(resnet50(BAD), max_flops=0.01).is_exact
 
 
+def test_only_an_exact_search_makes_anything_narrower() -> None:
+    def narrower(network: Network, **wishes: object) -> bool:
+        groups = channels_of(network).groups
+        levers = found(network, **wishes).levers  # type: ignore[arg-type]
+        return any(lever.group is not None and lever.width < groups[lever.group].width for lever in levers)
+
+    assert narrower(resnet50((65, 130, 260, 516)))
+    assert not narrower(densenet201(30, N=32))
+
+
 def test_without_dataflow_there_are_no_widths() -> None:
     network = replace(resnet50(BAD, dtype="fp32", layout="NCHW"), operations=())
     assert kinds(found(network)) == {"dtype", "layout"}

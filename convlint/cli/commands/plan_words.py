@@ -12,6 +12,9 @@ from convlint.report import Finding, InputError
 from convlint.reporters.words import duration, plural, step
 
 
+_NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
+
+
 class Planned(Struct, frozen=True, kw_only=True):
     """The plan for one input, None where there is none, and what is wrong with the input."""
 
@@ -54,7 +57,7 @@ def verdict(plan: Plan) -> str:
     """What all steps come to."""
     now, after = plan.now, plan.after
     if not plan.steps:
-        words = f"no step would shorten it by {LEAST_GAIN:.1%}" if plan.is_reached is None else "no step is needed"
+        words = _NO_STEP if plan.is_reached is None else "no step is needed"
         return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"
