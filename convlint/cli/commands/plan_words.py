@@ -11,7 +11,6 @@ from convlint.planning.steps import LEAST_GAIN
 from convlint.report import Finding, InputError
 from convlint.reporters.words import duration, plural, step
 
-
 _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
 
 
