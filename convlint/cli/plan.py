@@ -69,7 +69,10 @@ def plan(
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option("--keep", metavar="results", help="Only steps that leave its results.", show_default=False),
+        typer.Option(
+            "--keep", metavar="results", help="Only safe steps, as check --fix: neither network nor weights change.",
+            show_default=False,
+        ),
     ] = None,
     max_params: Annotated[
         str | None,
@@ -98,7 +101,11 @@ def plan(
     ] = None,
     color: Color = "auto",
 ) -> None:  # fmt: skip
-    """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach."""
+    """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach.
+
+    A step saves at least 0.1 % of the network's time; one on channels also 1 % of its layers', and no channels become a
+    worse multiple of 8.
+    """
     from convlint.cli.commands import plan as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
     from convlint.linting.one_input import Job

@@ -19,7 +19,11 @@ _NAMED = 4  # layers of one group, in words
 
 
 class Lever(Struct, frozen=True, kw_only=True):
-    """One change: `choice` in its layers or the runtime, or else `width` for a group. `layers` are those it changes."""
+    """One change: `choice` in its layers or the runtime, or else `width` for a group. `layers` are those it changes.
+
+    `safe` ones change neither the network nor its weights, as `check --fix` has it; one that `fills_up` adds zeros to
+    the input and to the weights, which changes no result.
+    """
 
     kind: Kind
     describe: str
@@ -28,6 +32,7 @@ class Lever(Struct, frozen=True, kw_only=True):
     choice: Choice | None = None
     group: int | None = None
     width: int = 0
+    fills_up: bool = False
 
     @property
     def of_runtime(self) -> bool:
@@ -79,9 +84,9 @@ def _of_group(number: int, width: int, group: ChannelGroup, network: Network) ->
     else:
         parts = [f"{letter} of {named(of)}" for letter, of in (("K", group.writers), ("C", readers)) if of]
         describe = f"{width} channels for {group.width}: {', '.join(parts)}"
-    safety: Literal["safe", "unsafe"] = "safe" if group.only_input else "unsafe"
     return Lever(
-        kind="channels", describe=describe, safety=safety, layers=group.layers, group=number, width=width
+        kind="channels", describe=describe, safety="unsafe", layers=group.layers, group=number, width=width,
+        fills_up=group.only_input,
     )  # fmt: skip
 
 

@@ -15,11 +15,11 @@ from convlint.model.network import Network
 from convlint.planning.advice import Adviser
 from convlint.planning.levers import Lever, levers_of, of_choice
 from convlint.planning.limits import Limits
-from convlint.planning.prices import UNPREDICTABLE, Prices
+from convlint.planning.prices import UNPREDICTABLE, Bounds, Prices
 from convlint.planning.search import Search
 from convlint.planning.settings import Choice, Setting, as_laid_out, settings
 from convlint.planning.subsets import GRAPHS
-from convlint.planning.widths import candidates, fewer
+from convlint.planning.widths import can_be_priced, candidates, fewer, narrower, needed
 from convlint.planning.wishes import Wishes
 
 MOST_DESCENTS = 2  # settings that are searched where the search is not exact: those that look fastest
@@ -39,14 +39,20 @@ def options(
     """The levers to pull, in no order yet. `hosted` has the network's estimates as it stands."""
     known = [index for index, estimate in enumerate(hosted.estimates) if estimate is not None]
     every = settings(network, adviser, target, mode, wishes)
-    free = _free(network, channels, every, known, target, mode, wishes)
+    free, enough = _free(network, channels, every, known, target, mode, wishes)
+    limited = wishes.max_parameters is not None or wishes.max_flops is not None
     best: tuple[float, list[Lever]] = (UNPREDICTABLE, [])
-    searches = [(setting, _search(setting, channels, free, known, target, mode)) for setting in every]
+    searches = [(setting, _search(setting, channels, free, enough, known, target, mode)) for setting in every]
+    if not all(search.is_exact for _, search in searches):  # a descent may end where a narrower width only seems to pay
+        free = {group: tuple(width for width in own if width >= own[0]) for group, own in free.items()}
+        searches = [(setting, Search(search.prices, free, known)) for setting, search in searches]
     searches = [one for one in searches if one[1].cost({}).time_us < UNPREDICTABLE]
     is_exact = all(search.is_exact for _, search in searches)
     if not is_exact:  # a descent takes long, and is no proof in any setting
         searches = sorted(searches, key=lambda one: one[1].glimpse_us())[:MOST_DESCENTS]
     for setting, search in searches:
+        if limited:
+            search = _without_room_made(search, known)
         widths = Limits(search, wishes.max_parameters, wishes.max_flops).best()
         time_us = search.cost(widths).time_us
         if time_us < best[0] * (1 - SAME):
@@ -60,17 +66,28 @@ def options(
     levers = best[1]
     if hosted.host_us is not None and hosted.host_us > best[0] and _can_record(network, hosted):
         levers.append(of_choice(Choice(GRAPHS, True, (), _RECORD, "safe")))
-    limited = wishes.max_parameters is not None or wishes.max_flops is not None
     return Options(levers, is_exact and not limited)
 
 
 def _search(
-    setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], known: Iterable[int],
-    target: Target, mode: Mode,
+    setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], needed: Mapping[int, int],
+    known: Iterable[int], target: Target, mode: Mode,
 ) -> Search:  # fmt: skip
     own = {index: str(advice.value) for index, advice in setting.alternatives.items()}
-    runtime = setting.network.runtime
-    return Search(Prices(as_laid_out(setting.network), own, channels, target.gpu, runtime, mode), free, known)
+    layers, runtime = as_laid_out(setting.network), setting.network.runtime
+    now = Search(Prices(layers, own, channels, target.gpu, runtime, mode), {}, known).cost({})
+    bounds = Bounds(needed, now.time_us / max(1, now.parameters), now.time_us / max(1, now.flops))
+    return Search(Prices(layers, own, channels, target.gpu, runtime, mode, bounds), free, known)
+
+
+def _without_room_made(search: Search, known: Iterable[int]) -> Search:
+    """A search that makes nothing narrower only for others to get wider within limits."""
+    best = search.best()
+    widths = {
+        group: tuple(width for width in own if width >= own[0] or width == best.get(group))
+        for group, own in search.candidates.items()
+    }
+    return Search(search.prices, widths, known)
 
 
 def _can_record(network: Network, hosted: Hosted) -> bool:
@@ -81,20 +98,33 @@ def _can_record(network: Network, hosted: Hosted) -> bool:
 def _free(
     network: Network, channels: Channels, every: Iterable[Setting], known: Iterable[int],
     target: Target, mode: Mode, wishes: Wishes,
-) -> Mapping[int, tuple[int, ...]]:  # fmt: skip
-    """The groups that may get another width, and which; all of their layers have a time."""
+) -> tuple[Mapping[int, tuple[int, ...]], Mapping[int, int]]:  # fmt: skip
+    """The groups that may get another width, and which; what of these the Tensor Cores want at most.
+
+    All of their layers have a time.
+    """
     if "channels" in wishes.fixed:
-        return {}
+        return {}, {}
     alignments = set()
     for setting in every:
         facts = TargetFacts(target.label, target.gpu, setting.network.runtime, mode)
         dtypes = {layer.dtype for layer in setting.network.layers if layer.dtype is not None}
         alignments |= {facts.precision(dtype)[1] for dtype in dtypes}
     without_time = set(range(len(network.layers))).difference(known)
+
+    def allowed(widths: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        return {
+            number: own
+            for number, own in widths.items()
+            if without_time.isdisjoint(channels.groups[number].layers) and not wishes.keeps_results
+        }
+
+    wider = fewer(allowed(candidates(network, channels, alignments)), channels, max(alignments, default=1))
+    below = allowed(narrower(network, channels))
     free = {
-        number: widths
-        for number, widths in candidates(network, channels, alignments).items()
-        if without_time.isdisjoint(channels.groups[number].layers)
-        and (channels.groups[number].only_input or not wishes.keeps_results)
+        number: (*wider.get(number, (channels.groups[number].width,)), *below.get(number, ()))
+        for number in wider.keys() | below.keys()
     }
-    return fewer(free, channels, max(alignments, default=1))
+    if not can_be_priced(free, channels):
+        free = dict(wider)
+    return free, {number: needed(number, network, channels, alignments) for number in free}

@@ -17,7 +17,7 @@ class State(Struct, frozen=True, kw_only=True):
     """A network at some point of a plan: the time of one step at today's batch in us, and its sizes.
 
     `parameters` and `flops`, those of one forward pass at today's batch, are None where a size is unknown; `grade` is
-    None where a layer's time is.
+    None where a layer's time is, and the same ideal over another time in all states of one plan.
     """
 
     time_us: float
@@ -30,12 +30,14 @@ class Step(Struct, frozen=True, kw_only=True):
     """One step: what it changes, and the network before and after it.
 
     `kinds` are those of the changes that make it up, which only pay together where there are several. `by_layer` has
-    what every layer gets; `set` what all of them share, and settings of the runtime.
+    what every layer gets; `set` what all of them share, and settings of the runtime. It is safe where it changes
+    neither the network nor its weights; where it `fills_up` an input with zeros, no result changes.
     """
 
     describe: str
     kinds: tuple[Kind, ...]
     safety: Literal["safe", "unsafe"]
+    fills_up: bool
     layers: tuple[str, ...]
     set: Mapping[str, Scalar]
     by_layer: tuple[Mapping[str, Scalar], ...]
@@ -46,10 +48,10 @@ class Step(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """What to change in one network on one GPU, step by step.
 
-    `network` is the network with all of it. `is_exact`: among the settings and widths that were considered, at this
-    batch, none are faster. `without_time` are the layers that no time is known of, by their place, `unpriced` are
-    findings whose fix has no price, `notes` what else has to be said. `is_reached`: whether the time asked for is, None
-    where none was.
+    `network` is the network with all of it, and with the settings of `unpriced`. `is_exact`: among the settings and
+    widths that were considered, at this batch, none are faster. `without_time` are the layers that no
+    time is known of, by their place, `unpriced` are findings whose fix has no price, `notes` what else has to be said.
+    `is_reached`: whether the time asked for is, None where none was.
     """
 
     path: str

@@ -12,14 +12,15 @@ from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.levers import Lever
-from convlint.planning.prices import UNPREDICTABLE, Prices
+from convlint.planning.prices import MISALIGNED_US, UNPREDICTABLE, Prices
 from convlint.planning.settings import as_laid_out, changed
 
 GRAPHS = "runtime.cuda_graphs"
+LEAST_SHARE = 0.01
 
 
 class Subsets:
-    """Times of `layers`, those that have one, by the numbers of the `levers` pulled.
+    """Times of `layers`, those that have one, by the numbers of the `levers` pulled; far too long if they misalign it.
 
     `host_us` is what the host needs for all of them, where it is known; recorded as a graph, they need none.
     """
@@ -59,6 +60,13 @@ class Subsets:
         of_runtime = frozenset(number for number in self._of_runtime if number in pulled)
         return sum(self._layer_us(index, pulled, of_runtime) for index in (self._known if layers is None else layers))
 
+    def least_us(self, numbers: Iterable[int], pulled: Set[int]) -> float:
+        """What levers on channels have to save to be worth it: a share of what their layers take."""
+        numbers = list(numbers)
+        if not numbers or any(self.levers[number].group is None for number in numbers):
+            return 0.0
+        return LEAST_SHARE * self.gpu_us(pulled, self.touched(numbers))
+
     def step_us(self, gpu_us: float, pulled: Set[int]) -> float:
         """How long a step takes of which the GPU needs `gpu_us`: at the pace of the host, where that is slower."""
         if self.host_us is None or any(number in pulled for number in self._recording):
@@ -73,8 +81,12 @@ class Subsets:
                 choices = [self.levers[number].choice for number in sorted(of_runtime)]
                 changes = {choice.name: choice.value for choice in choices if choice is not None}
                 self._runtimes[of_runtime] = with_settings(self._network.runtime, changes)
-            time = time_us(self.layer(index, pulled), self._gpu, self._runtimes[of_runtime], self._mode)
-            known = self._times[key] = UNPREDICTABLE if time is None else time
+            layer = self.layer(index, pulled)
+            time = time_us(layer, self._gpu, self._runtimes[of_runtime], self._mode)
+            known = UNPREDICTABLE if time is None else time
+            if self._prices.is_misaligned(index, layer.C or 0, layer.K or 0):
+                known += MISALIGNED_US
+            self._times[key] = known
         return known
 
     def layer(self, index: int, pulled: Set[int]) -> ConvLayer:

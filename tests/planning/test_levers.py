@@ -38,11 +38,12 @@ def test_each_choice_and_each_group_is_one() -> None:
     assert "mixed precision" in found[0].describe
 
 
-def test_zeros_in_the_input_keep_the_results() -> None:
+def test_zeros_in_the_input_change_the_weights() -> None:
     network = pair("fp16", "NHWC")
     (image,) = [number for number, group in enumerate(channels_of(network).groups) if group.inputs]
     (lever,) = levers(network, {image: 4})
-    assert lever.safety == "safe"
+    assert lever.safety == "unsafe"
+    assert lever.fills_up
     assert lever.describe == "fill the input up to 4 channels with zeros, in it and in the weights of conv0"
 
 

@@ -41,10 +41,11 @@ def test_what_is_fixed_stays(lot: Lot) -> None:
     assert kinds(found(network, fixed=frozenset({lot}))) == {"dtype", "layout", "channels"} - {lot}
 
 
-def test_results_are_kept_by_layouts_and_zeros_alone() -> None:
+def test_what_changes_neither_network_nor_weights_is_safe() -> None:
+    """As `check --fix` has it, zeros in the input are not: they change the weights."""
     every = found(resnet50(BAD, dtype="fp32", layout="NCHW"), keeps_results=True)
     assert {lever.safety for lever in every.levers} == {"safe"}
-    assert kinds(every) == {"layout", "channels"}
+    assert kinds(every) == {"layout"}
 
 
 def test_layers_with_groups_take_the_layout_that_suits_them() -> None:
@@ -80,6 +81,16 @@ def test_exactness_is_told() -> None:
     assert found(resnet50(BAD)).is_exact
     assert not found(densenet201(30, N=8)).is_exact
     assert not found(resnet50(BAD), max_flops=0.01).is_exact
+
+
+def test_only_an_exact_search_makes_anything_narrower() -> None:
+    def narrower(network: Network, **wishes: object) -> bool:
+        groups = channels_of(network).groups
+        levers = found(network, **wishes).levers  # type: ignore[arg-type]
+        return any(lever.group is not None and lever.width < groups[lever.group].width for lever in levers)
+
+    assert narrower(resnet50((65, 130, 260, 516)))
+    assert not narrower(densenet201(30, N=32))
 
 
 def test_without_dataflow_there_are_no_widths() -> None:

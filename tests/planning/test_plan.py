@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from math import gcd
 
 import pytest
 from msgspec.structs import replace
@@ -19,10 +20,11 @@ from convlint.model.channel_walk import channels_of
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.advice import Adviser
-from convlint.planning.plan import DESCENT, LIMITED, NO_DATAFLOW, plan
+from convlint.planning.plan import ALONE, DESCENT, LIMITED, NO_DATAFLOW, plan
 from convlint.planning.settings import as_laid_out, settings
 from convlint.planning.widths import candidates
 from convlint.planning.wishes import Wishes
+from convlint.readers.spec.reader import read_spec
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -118,11 +120,45 @@ def test_limits_hold_in_the_network_itself() -> None:
         assert LIMITED in found.notes
 
 
+@pytest.mark.parametrize(("seed", "fixed"), [(14, ()), (21, ()), (52, ()), (0, ("dtype",)), (34, ("dtype", "layout"))])
+def test_no_channels_get_a_worse_multiple_of_eight(seed: int, fixed: tuple[str, ...]) -> None:
+    """Concatenations that are aligned, of parts that are not."""
+    network = tangle(seed, 6)
+    found = planned(network, "rtx4090", fixed=frozenset({"batch", *fixed}))
+    assert found.steps
+    for before, after in zip(network.layers, found.network.layers, strict=True):
+        assert gcd(after.C or 0, 8) >= gcd(before.C or 0, 8), before.name
+        assert gcd(after.K or 0, 8) >= gcd(before.K or 0, 8), before.name
+
+
+def test_tiles_are_not_filled_at_any_price() -> None:
+    """2048 channels for 1536 would save 3 % of the time, for 3.5 % more parameters."""
+    network = resnext50(6, dtype="fp32", layout="NCHW")
+    found = planned(network, "rtx4090", fixed=frozenset({"batch"}))
+    assert not [step.describe for step in found.steps if "2048 channels for 1536" in step.describe]
+
+
+def test_every_step_is_worth_doing() -> None:
+    found = planned(resnet50(BAD), "h100", fixed=frozenset({"batch"}))
+    for step in found.steps:
+        assert step.before.time_us - step.after.time_us > 1e-3 * found.now.time_us
+
+
+def test_within_limits_nothing_is_narrowed_to_make_room() -> None:
+    for share in (0.002, 0.005):
+        found = planned(resnet50(BAD), "t4", max_parameters=share, fixed=frozenset({"batch"}))
+        assert found.steps
+        for before, after in zip(resnet50(BAD).layers, found.network.layers, strict=True):
+            assert (after.C or 0) >= (before.C or 0)
+            assert (after.K or 0) >= (before.K or 0)
+
+
 def test_results_are_kept() -> None:
     found = planned(resnet50(BAD, dtype="fp32", layout="NCHW"), keeps_results=True)
-    assert [step.kinds for step in found.steps] == [("layout",), ("channels",)]
+    assert [step.kinds for step in found.steps] == [("layout",)]
     assert {step.safety for step in found.steps} == {"safe"}
-    assert found.network.layers[0].C == 4
+    assert found.network.layers[0].C == 3
+    assert found.notes == ()
 
 
 def test_steps_say_what_each_layer_gets() -> None:
@@ -174,6 +210,24 @@ def test_without_dataflow_it_says_so() -> None:
     assert {kind for step in found.steps for kind in step.kinds} == {"dtype", "layout"}
     assert found.notes == (NO_DATAFLOW,)
     assert planned(bare, fixed=frozenset({"channels"})).notes == ()
+
+
+def test_channels_of_layers_that_stand_alone_are_said_to() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    one = net.conv(net.image, 60, 3)
+    whole = net.network(net.conv(one, 64, 3))
+    assert planned(whole, fixed=frozenset({"batch"})).notes == ()
+    text = """\
+version: 1
+defaults: { N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC }
+layers: [{ name: a, C: 64, K: 60 }, { name: b, C: 60, K: 64 }]
+"""
+    lone, _ = read_spec(text, "net.yaml")
+    assert lone is not None
+    found = planned(lone, fixed=frozenset({"batch"}))
+    assert found.steps
+    assert found.notes == (ALONE,)
+    assert planned(lone, fixed=frozenset({"batch", "channels"})).notes == ()
 
 
 @pytest.mark.slow

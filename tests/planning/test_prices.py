@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from planned import priced
 from random_networks import tangle
@@ -12,7 +13,8 @@ from convlint.estimate.memory import parameters
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channel_walk import channels_of
 from convlint.model.gemm import flops
-from convlint.planning.prices import Prices
+from convlint.model.runtime import Runtime
+from convlint.planning.prices import MISALIGNED_US, NARROWING, Bounds, Prices
 
 A100 = load_gpu("a100")
 
@@ -64,3 +66,48 @@ def test_what_cannot_run_has_no_time() -> None:
     net = Wiring(C=64)
     network = net.network(net.conv(net.image, 64, 3, N=None))
     assert priced(network).cost(0, 64, 64).time_us == float("inf")
+
+
+def bounded(needed: int, parameters: float = 1.0, flops: float = 0.0) -> Prices:
+    net = Wiring(C=64)
+    network = net.network(net.conv(net.conv(net.image, 96, 1), 64))
+    channels = channels_of(network)
+    bounds = Bounds({channels.written[0]: needed}, parameters, flops)
+    return Prices(network.layers, {}, channels, A100, network.runtime, "training", bounds)
+
+
+@pytest.mark.parametrize(
+    ("C", "K", "worse"),
+    [(64, 96, False), (64, 100, True), (60, 96, True), (72, 104, False), (68, 96, True)],
+)
+def test_no_channels_get_a_worse_multiple_of_a_vector(C: int, K: int, worse: bool) -> None:
+    prices = bounded(200)
+    assert prices.is_misaligned(0, C, K) is worse
+    assert (prices.cost(0, C, K).time_us >= MISALIGNED_US) is worse
+
+
+def test_what_was_no_multiple_may_be_any() -> None:
+    net = Wiring(C=62)
+    prices = priced(net.network(net.conv(net.image, 61)))
+    assert not prices.is_misaligned(0, 62, 63)
+    assert prices.is_misaligned(0, 63, 61)
+
+
+def test_what_is_wider_than_needed_costs_what_it_adds() -> None:
+    prices, free = bounded(104, parameters=2.0), bounded(128, parameters=2.0)
+    for K in (96, 104):
+        assert prices.cost(0, 64, K) == free.cost(0, 64, K)
+    wide, plain = prices.cost(0, 64, 128), free.cost(0, 64, 128)
+    assert wide.time_us == pytest.approx(plain.time_us + 2.0 * 64 * (128 - 104))
+    assert wide[1:] == plain[1:]
+    work = bounded(104, parameters=0.0, flops=1e-3).cost(0, 64, 128)
+    assert work.time_us == pytest.approx(plain.time_us + 1e-3 * (plain.flops - plain.flops * 104 / 128))
+
+
+@pytest.mark.parametrize(("K", "kept"), [(88, 88 / 96), (80, 80 / 96)])
+def test_what_is_narrower_has_to_save_more_than_the_work_it_takes_away(K: int, kept: float) -> None:
+    prices = bounded(96)
+    now = prices.cost(0, 64, 96).time_us
+    plain = Prices(prices.layers, {}, prices.channels, A100, Runtime(), "training")
+    expected = MISALIGNED_US if K % 8 else NARROWING * (1 - kept) * now
+    assert prices.cost(0, 64, K).time_us == pytest.approx(plain.cost(0, 64, K).time_us + expected)

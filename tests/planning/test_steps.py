@@ -12,8 +12,10 @@ from convlint.planning.steps import LEAST_GAIN, ordered
 class Made:
     """Stands for `Subsets`: times by what is pulled; lever n touches the layers named for it."""
 
-    def __init__(self, time_us: Callable[[frozenset[int]], float], touches: dict[int, set[int]]) -> None:
-        self._time_us, self._touches = time_us, touches
+    def __init__(
+        self, time_us: Callable[[frozenset[int]], float], touches: dict[int, set[int]], least_us: float
+    ) -> None:
+        self._time_us, self._touches, self._least_us = time_us, touches, least_us
 
     def touched(self, numbers: Iterable[int]) -> list[int]:
         return sorted({index for number in numbers for index in self._touches[number]})
@@ -21,14 +23,18 @@ class Made:
     def gpu_us(self, pulled: Collection[int], layers: Iterable[int] | None = None) -> float:
         return self._time_us(frozenset(pulled)) if layers is None or list(layers) else 0.0
 
+    def least_us(self, numbers: Iterable[int], pulled: Collection[int]) -> float:
+        return self._least_us * len(list(numbers))
+
     def step_us(self, gpu_us: float, pulled: Collection[int]) -> float:
         return gpu_us
 
 
 def steps(
-    time_us: Callable[[frozenset[int]], float], levers: int, touches: dict[int, set[int]] | None = None
-) -> object:
-    made = Made(time_us, touches or {number: {0} for number in range(levers)})
+    time_us: Callable[[frozenset[int]], float], levers: int, touches: dict[int, set[int]] | None = None,
+    least_us: float = 0.0,
+) -> object:  # fmt: skip
+    made = Made(time_us, touches or {number: {0} for number in range(levers)}, least_us)
     return ordered(made, range(levers))  # type: ignore[arg-type]
 
 
@@ -95,3 +101,37 @@ def test_an_order_in_which_less_is_saved_is_not_taken() -> None:
 
     found = steps(time_us, 4)
     assert {number for unit in found for number in unit} == {0, 1, 2, 3}  # type: ignore[attr-defined]
+
+
+def test_what_saves_less_than_its_layers_ask_for_is_no_step() -> None:
+    assert steps(saving(10, 50, 30), 3, least_us=20) == [(1,), (2,)]
+    assert steps(saving(10, 50, 30), 3, {0: {0}, 1: {1}, 2: {2}}, least_us=31) == [(1,)]
+
+
+def test_a_pair_comes_before_what_saves_less_for_each_of_its_levers() -> None:
+    """Six levers that save a little alone, and two neighbours that save much together."""
+
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - 10 * len(pulled & {0, 1, 2, 3, 4, 5}) - (200 if {6, 7} <= pulled else 0)
+
+    touches = {number: {number} for number in range(6)} | {6: {6}, 7: {6, 7}}
+    found = steps(time_us, 8, touches)
+    assert found == [(6, 7), *((number,) for number in range(6))]
+
+
+def test_of_a_pair_that_which_pays_alone_is_a_step_of_its_own() -> None:
+    """It saves 10 alone and 300 with its neighbour: both come before what saves 50."""
+
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - 10 * (0 in pulled) - 290 * ({0, 1} <= pulled) - 50 * (2 in pulled)
+
+    assert steps(time_us, 3, {0: {0}, 1: {0}, 2: {5}}) == [(0,), (1,), (2,)]
+
+
+def test_a_neighbour_of_what_is_pulled_is_looked_at_anew() -> None:
+    """Lever 1 saves nothing alone, and 100 after 0: that is more than the 30 of 2."""
+
+    def time_us(pulled: frozenset[int]) -> float:
+        return 1000 - 250 * (0 in pulled) - 100 * ({0, 1} <= pulled) - 30 * (2 in pulled)
+
+    assert steps(time_us, 3, {0: {0}, 1: {0}, 2: {5}}) == [(0,), (1,), (2,)]

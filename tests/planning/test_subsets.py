@@ -13,8 +13,9 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.advice import Adviser
 from convlint.planning.levers import Lever, applied, levers_of, of_choice
+from convlint.planning.prices import MISALIGNED_US
 from convlint.planning.settings import Choice, on_host, settings
-from convlint.planning.subsets import GRAPHS, Subsets
+from convlint.planning.subsets import GRAPHS, LEAST_SHARE, Subsets
 from convlint.planning.wishes import Wishes
 
 ON = Choice(GRAPHS, True, (), "graphs", "safe")
@@ -71,3 +72,30 @@ def test_the_host_sets_the_pace_unless_the_step_is_recorded() -> None:
     assert gpu_us == pytest.approx(hosted.gpu_us)
     assert subsets.step_us(gpu_us, set()) == hosted.host_us
     assert subsets.step_us(gpu_us, {0}) == gpu_us
+
+
+def test_levers_that_misalign_a_layer_together_with_others_alone_do_not_pay() -> None:
+    """Two halves of a concatenation: 62 and 66 are 128 together, 64 and 66 are 130, 64 and 72 are 136."""
+    net = Wiring(C=64)
+    one, other = net.conv(net.image, 62, 3), net.conv(net.image, 66, 3)
+    network = net.network(net.conv(net.concat(one, other), 64))
+    channels = channels_of(network)
+    widths = {channels.written[0]: 64, channels.written[1]: 72}
+    found = [
+        Lever(kind="channels", describe="", safety="unsafe", layers=channels.groups[one].layers, group=one, width=width)
+        for one, width in widths.items()
+    ]
+    subsets = Subsets(network, channels, found, range(3), target(), "training")
+    assert subsets.gpu_us({0}) > MISALIGNED_US
+    assert subsets.gpu_us({1}) > MISALIGNED_US
+    assert subsets.gpu_us({0, 1}) < MISALIGNED_US
+
+
+def test_levers_on_channels_have_to_save_a_share_of_what_they_change() -> None:
+    network = pair()
+    found = levers(network)
+    subsets = Subsets(network, channels_of(network), found, range(3), target(), "training")
+    for number, lever in enumerate(found):
+        expected = 0.0 if lever.group is None else LEAST_SHARE * subsets.gpu_us(set(), lever.layers)
+        assert subsets.least_us([number], set()) == expected
+    assert subsets.least_us([], set()) == 0.0

@@ -8,7 +8,7 @@ from wirings import Wiring
 from convlint.model.channel_walk import channels_of
 from convlint.model.network import Network
 from convlint.planning import widths
-from convlint.planning.widths import candidates
+from convlint.planning.widths import candidates, narrower, needed
 
 
 def of_layer(network: Network, index: int, *alignments: int) -> tuple[int, ...] | None:
@@ -99,3 +99,30 @@ def test_very_many_ways_are_thinned_out() -> None:
         assert set(widths.fewer(free, channels, 8).values()) == {(90, 96, 128)}
         patch.setattr(widths, "MOST_PRICED", 200)
         assert set(widths.fewer(free, channels, 8).values()) == {(90, 96)}
+
+
+@pytest.mark.parametrize(
+    ("width", "alignments", "expected"), [(60, (8,), 64), (58, (4, 8), 64), (64, (8,), 64), (96, (4, 8), 96)]
+)
+def test_what_only_fills_tiles_is_more_than_needed(width: int, alignments: tuple[int, ...], expected: int) -> None:
+    network = between(width)
+    channels = channels_of(network)
+    assert needed(channels.written[0], network, channels, alignments) == expected
+    (image,) = [number for number, group in enumerate(channels.groups) if group.inputs]
+    assert needed(image, between(64, 3), channels_of(between(64, 3)), alignments) == 8
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [(65, (64,)), (72, (64,)), (74, None), (392, (384,)), (330, (320,)), (64, None), (130, (128,)), (31, None)],
+)
+def test_tiles_just_below_are_near(width: int, expected: tuple[int, ...] | None) -> None:
+    network = between(width)
+    channels = channels_of(network)
+    assert narrower(network, channels).get(channels.written[0]) == expected
+
+
+def test_what_is_fixed_gets_no_narrower() -> None:
+    network = between(65)
+    channels = channels_of(network)
+    assert narrower(network, channels).keys() == {channels.written[0]}

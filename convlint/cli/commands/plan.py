@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
+from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.commands.plan_words import Planned
 from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
@@ -27,7 +26,6 @@ from convlint.planning.result import Plan
 from convlint.planning.wishes import Wishes
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
-from convlint.readers.spec.writing import spec_text
 from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.rulebook.book import load_rulebook
@@ -44,13 +42,14 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     spec = [Use(role="the spec", path=file)] if file is not None else []
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     resolve_targets(job.gpus)
-    planned = _planned(source, job, wishes)
+    source, wrong = (source, ()) if file is None else opened(source)
+    planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, wishes)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color) if place.file is None else Style()
         deliver(place.file, _render(place.format, planned, style), style)
     found = planned.plan
     if file is not None and found is not None:
-        replace_file(file, spec_text(replace(found.network, targets=(found.gpu,), mode=found.mode)))
+        replace_file(file, written(found, source))
     return incomplete(planned.errors) or (NOT_REACHED if found is not None and found.is_reached is False else 0)
 
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from convlint.planning.result import Plan, State, Step
+from convlint.planning.steps import LEAST_GAIN
 from convlint.report import Finding, InputError
 from convlint.reporters.words import duration, plural, step
+
+_NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -31,10 +34,12 @@ def percent(before: float | None, after: float | None) -> str:
 
 
 def change(one: Step) -> str:
-    """What a step changes, in how many layers, and whether the results stay."""
+    """What a step changes, in how many layers, and whether the network and its weights stay."""
     counted = plural(len(one.layers), "layer")
     words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
-    return words if one.safety == "safe" else f"{words}; changes the network"
+    if one.safety == "safe":
+        return words
+    return f"{words}; changes the weights" if one.fills_up else f"{words}; changes the network"
 
 
 def headline(plan: Plan) -> str:
@@ -51,7 +56,7 @@ def verdict(plan: Plan) -> str:
     """What all steps come to."""
     now, after = plan.now, plan.after
     if not plan.steps:
-        words = "no step would shorten it" if plan.is_reached is None else "no step is needed"
+        words = _NO_STEP if plan.is_reached is None else "no step is needed"
         return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"

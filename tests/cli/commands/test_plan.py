@@ -128,7 +128,10 @@ def test_what_is_fixed_stays(arguments: tuple[str, ...], absent: set[str], plan:
 def test_results_are_kept(plan: Any) -> None:
     found = document(plan(NET, "--keep", "results", "-o", "json"))
     assert {step["safety"] for step in found["steps"]} == {"safe"}
-    assert kinds(found) == {"layout", "channels"}
+    assert kinds(found) == {"layout"}
+    safe = plan(NET, "--keep", "results").out
+    assert "changes the" not in safe
+    assert "changes the weights" in plan(NET, "--fixed", "dtype").out
 
 
 def test_limits_hold(plan: Any) -> None:

@@ -1,0 +1,134 @@
+"""The planned network as a spec: the user's own, edited, where that reads as the planned network; else a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
+from convlint.files.flow_yaml import flow
+from convlint.files.located_yaml import MAX_BYTES, text_of
+from convlint.fixes import yaml_nodes as nodes
+from convlint.fixes.change import Change
+from convlint.fixes.edits import Edit, applied
+from convlint.fixes.placing import added, quotes
+from convlint.fixes.spec_text import spec_edits
+from convlint.linting.fixing import with_content
+from convlint.model.network import Network
+from convlint.model.runtime import default_mode
+from convlint.model.version import Version
+from convlint.planning.result import Plan
+from convlint.readers import SPEC
+from convlint.readers.inputs import Input
+from convlint.readers.reading import format_of_input
+from convlint.readers.spec.reader import read_spec
+from convlint.readers.spec.writing import spec_text
+from convlint.report import InputError
+
+_OF_ITEMS = ("C", "K", "groups", "N")  # what an item may leave to what it reads
+_TARGET = ("target", "targets", "gpu")
+
+
+def written(found: Plan, source: Input) -> str:
+    """The spec of a plan, on the GPU and in the mode that it is for."""
+    network = replace(found.network, targets=(found.gpu,), mode=found.mode)
+    text = _text(source)
+    edited = None if text is None else _edited(text, network)
+    return spec_text(network) if edited is None else edited
+
+
+def opened(source: Input) -> tuple[Input, tuple[InputError, ...]]:
+    """Standard input with what it holds, since it can be read once, and what is wrong with that; others as they are."""
+    source = with_content(source)
+    if source.raw is None:
+        return source, ()
+    try:
+        return replace(source, text=text_of(source.raw)), ()
+    except InputFault as fault:
+        return source, (InputError(path="<stdin>", message=fault.message, line=fault.line, column=fault.column),)
+
+
+def _text(source: Input) -> str | None:
+    """What the user wrote; None where that is no spec."""
+    if source.text is not None or format_of_input(source) is not SPEC:
+        return source.text
+    try:
+        with open_regular(source.name) as file:
+            return text_of(file.read(MAX_BYTES + 1))
+    except InputFault:  # it has changed since it was read
+        return None
+
+
+def _edited(text: str, planned: Network) -> str | None:
+    """The text after which it is the planned network; None where no edit of its values makes it that."""
+    read, errors = read_spec(text, planned.path)
+    if read is None or errors or len(read.layers) != len(planned.layers):
+        return None
+    edits = spec_edits(text, read, list(_changes(read, planned)))
+    if edits.refused:
+        return None
+    result = _headed(applied(text, edits.edits), read, planned)
+    again, errors = read_spec(result, planned.path)
+    if again is None or errors:
+        return None
+    mode = again.mode or default_mode(again.runtime)
+    same = (again.layers, again.runtime, again.targets, mode) == (
+        planned.layers, planned.runtime, planned.targets, planned.mode,
+    )  # fmt: skip
+    return result if same and _wires(again) == _wires(planned) else None
+
+
+def _wires(network: Network) -> list[tuple[object, ...]]:
+    return [(each.kind, each.name, each.inputs, each.layer, each.C) for each in network.operations]
+
+
+def _changes(read: Network, planned: Network) -> Iterator[Change]:
+    """The values that have to be written anew; what the spec leaves to be carried on follows by itself."""
+    numbered = reversed(list(enumerate(read.operations)))
+    position_of = {operation.layer: number for number, operation in numbered if operation.layer is not None}
+    batches = set()
+    for index, (old, new) in enumerate(zip(read.layers, planned.layers, strict=True)):
+        position = position_of[index]
+        for field in _OF_ITEMS:
+            value = getattr(new, field)
+            if value != getattr(old, field) and value is not None:
+                if field in old.spans:
+                    yield Change(layer=position, field=field, value=value)
+                elif field == "N":
+                    batches.add(value)
+        if new.dtype != old.dtype and new.dtype is not None:
+            yield Change(layer=position, field="dtype", value=new.dtype.value)
+        if new.layout != old.layout:
+            yield Change(layer=position, field="layout", value=new.layout)
+    for number, (before, after) in enumerate(zip(read.operations, planned.operations, strict=True)):
+        if before.kind == "input":
+            if after.C != before.C and after.C is not None:
+                yield Change(layer=number, field="C", value=after.C)
+            for N in batches:
+                yield Change(layer=number, field="N", value=N)
+    for name in read.runtime.__struct_fields__:
+        value = getattr(planned.runtime, name)
+        if name != "spans" and value != getattr(read.runtime, name) and value is not None:
+            yield Change(layer=None, field=f"runtime.{name}", value=str(value) if isinstance(value, Version) else value)
+
+
+def _headed(text: str, read: Network, planned: Network) -> str:
+    """The text with the GPU and the mode of the plan."""
+    tree = nodes.nodes_of(text)
+    wanted = {} if read.targets == planned.targets else {"target": flow(list(planned.targets))}
+    if (read.mode or default_mode(planned.runtime)) != planned.mode:
+        wanted["mode"] = str(planned.mode)
+    if tree is None or not wanted:
+        return text
+    own, edits, new = tree.root.own, [], {}
+    for key, value in wanted.items():
+        entry = next((own[name] for name in (_TARGET if key == "target" else (key,)) if name in own), None)
+        if entry is None:
+            new[key] = value
+        else:
+            edits.append(Edit(entry.value.start, entry.value.end, value))
+    if new:
+        edits.append(added(text, tree.root, new, as_json=quotes(tree.root, otherwise=False), after=("version",)))
+    return applied(text, edits)
