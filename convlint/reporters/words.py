@@ -193,7 +193,7 @@ def change(fix: Fix) -> str:
         return f"{alone}no change in time"
     if fix.time_change_us > 0:
         return f"{alone}{duration(fix.time_change_us)} slower"
-    return f"{alone}{duration(-fix.time_change_us)} faster" + ("" if fix.advised else ", but not advised")
+    return f"{alone}{duration(-fix.time_change_us)} faster" + ("" if fix.advised else ", not in the total")
 
 
 def advice(fix: Fix) -> str:
