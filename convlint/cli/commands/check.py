@@ -90,8 +90,7 @@ def check(
         return _shown_as_diff(mender, verdict, shown)
     mender.answer_stdin()
     report = _with_sources(verdict.report)
-    if not shown.quiet:
-        _say(mender.said())
+    _say(mender.said(quiet=shown.quiet))
     write_outputs(report, shown, sys.stderr if mender.answers_stdin else None)
     if summary is not None:
         from convlint.reporters import github
@@ -106,8 +105,7 @@ def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int
     mender.show_diff(shown.color)
     errors = verdict.report.errors
     _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
-    if not shown.quiet:
-        _say(mender.said())
+    _say(mender.said(quiet=shown.quiet))
     return incomplete(errors) or int(mender.differs)
 
 

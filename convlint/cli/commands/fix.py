@@ -97,11 +97,13 @@ class Mender:
         except BrokenPipeError:
             silence(stream)
 
-    def said(self) -> Iterator[str]:
-        """What is to be said of it all, on standard error."""
+    def said(self, *, quiet: bool) -> Iterator[str]:
+        """What is to be said of it all, on standard error: `quiet`, of what is not fixed alone."""
         yield from map(clean, self._notes[:_MOST_NOTES])
         if len(self._notes) > _MOST_NOTES:
             yield f"and {len(self._notes) - _MOST_NOTES} more notes on what is not fixed"
+        if quiet:
+            return
         done = "would fix" if self._diff else "fixed"
         if self._files:
             yield f"{done} {plural(self._findings, 'finding')} in {plural(self._files, 'file')}"
