@@ -7,9 +7,20 @@ from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
-from convlint.fixes.verify import breaking, slower, staying, unexpected, wanted_back
+from convlint.fixes.verify import (
+    UNUSED,
+    breaking,
+    slower,
+    staying,
+    unexpected,
+    unsettled,
+    unused,
+    unwilling,
+    wanted_back,
+)
 from convlint.gpus.gpu import load_gpu
 from convlint.model.network import Network
+from convlint.report import Suppressed
 from convlint.rulebook.book import Rulebook
 
 LAYERS = "  - { name: image, op: input, C: 3, H: 32, W: 32 }\n  - { name: a, K: 60 }\n  - { name: b, K: 16 }\n"
@@ -118,3 +129,37 @@ def test_of_another_batch_the_time_per_image_counts() -> None:
     assert times[1].time_us > times[0].time_us
     assert times[1].time_us / 128 < times[0].time_us / 100
     assert slower(planned(before, wish("a", N=128)), result_of(before), result_of(after)) == {}
+
+
+def test_a_batch_after_which_another_is_wanted_is_not_settled() -> None:
+    plan = planned(net(), wish("a", N=16), wish("b", layout="NCHW"))
+    assert unsettled(plan, [wish("a", "XY002", N=32).finding]) == {0: "XY002 would then want N=32"}
+    assert unsettled(plan, [wish("a", "XY002", K=32).finding]) == {}
+
+
+def test_what_need_not_follow_into_a_layout_may_stay() -> None:
+    layers = "  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n  - { name: g, C: 96, H: 56, W: 56, K: 96, groups: 4 }\n"
+    before, after = (net(layers, defaults=DEFAULTS.replace("NHWC", layout)) for layout in ("NCHW", "NHWC"))
+    plan = planned(before, wish("a", layout="NHWC"))
+    assert plan.loose == (frozenset({1}),)
+    back = [wish("g", "XY009", layout="NCHW").finding]
+    assert unwilling(plan, before, result_of(before), result_of(before), back) == {1}
+    assert unwilling(plan, before, result_of(before), result_of(before), []) == set()
+    assert unwilling(plan, before, result_of(before), result_of(after), []) == {1}  # it has no fast kernel in NHWC
+
+
+def test_comments_that_lose_their_use_are_blamed_on_what_changed_their_layers() -> None:
+    plan = planned(net(), wish("a", K=64), wish("image", "XY002", gpu="t4", layout="NCHW"), wish("b", dtype="bf16"))
+    clean, finding = result_of(net()), wish("a", "XY003").finding
+    before = replace(clean, suppressed=(Suppressed(finding=finding, reason="", by="comment"),))
+    after = replace(clean, findings=(wish("a", "XY901").finding,))
+    assert unused(plan, before, after, {"XY901"}) == {0: UNUSED}
+    assert unused(plan, before, after, {"XY902"}) == unused(plan, after, after, {"XY901"}) == {}
+    assert unused(plan, clean, after, {"XY901"}) == dict.fromkeys((0, 1), UNUSED)
+
+
+def test_a_value_in_another_layer_may_be_wanted_back() -> None:
+    before = net(LAYERS.replace("K: 60", "K: 60, layout: NCHW").replace("K: 16", "K: 16, layout: NCHW"))
+    plan = planned(before, wish("a", layout="NHWC"))
+    again = [wish("b", "XY009", layout="NCHW").finding]
+    assert wanted_back(plan, before, again) == {0: "XY009 would want it back in b"}
