@@ -119,13 +119,16 @@ def _counted(
     result, network = checked.result, checked.network
     if result is None or network is None or checked.errors:
         return result
-    asked = [finding for finding in fixing.counting(result.findings) if applicability(finding) is not None]
-    if not asked:
+    safety = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
+    if not safety:
         return result
     from convlint.fixes.plan import Planner
 
-    planner = Planner(network, job.overridden())
-    granted = planner.plan(wish for wish in wishes(asked) if wish.key not in refused).granted
-    found = {id(wish.finding): applicability(wish.finding) for wish in granted}
-    now = len(found) if fixing.unsafe else sum(safety == "safe" for safety in found.values())
+    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
+    planner = Planner(network, job.overridden(), silenced)
+    asked = wishes(finding for finding, _ in safety)
+    plan = planner.plan(wish for wish in asked if not refused or wish.key not in refused)
+    granted = {id(wish.finding) for wish in plan.granted}
+    found = [kind for finding, kind in safety if id(finding) in granted]
+    now = len(found) if fixing.unsafe else found.count("safe")
     return replace(result, fixable=now, fixable_unsafe=len(found) - now)
