@@ -11,6 +11,10 @@ from pathlib import Path
 from convlint.errors import ConvlintError
 from convlint.estimate.constants import STREAM_BANDWIDTH
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
+from convlint.measuring.rows import SOURCE, header, rows_of
+from convlint.measuring.rows import Row as Timing
+from convlint.measuring.workload import layer_of
+from convlint.measuring.workload import runtime_of as measured_runtime
 from convlint.model.gemm import flops, tensor_elements
 from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
 from convlint.model.runtime import Runtime
@@ -41,6 +45,7 @@ class Row:
     layer: ConvLayer
     measured_us: float
     flops: int
+    runtime: Runtime | None = None  # of rows that tell it
 
 
 def resolve_gpu(name: str, given: dict[str, str]) -> Gpu:
@@ -79,12 +84,26 @@ def read_rows(path: Path) -> list[Row]:
     """The rows of a CSV; raises ConvlintError where one cannot be read."""
     rows = []
     with path.open(newline="", encoding="utf-8") as file:
+        if file.readline() == header():
+            return [_measured(row) for row in rows_of(path.read_text(encoding="utf-8"))]
+        file.seek(0)
         for number, record in enumerate(csv.DictReader(file), start=2):
             try:
                 rows.append(_row(record))
             except (KeyError, ValueError) as error:
                 raise ConvlintError(f"{path}:{number}: {error!r}") from error
     return rows
+
+
+def _measured(row: Timing) -> Row:
+    """A row of `convlint measure`: it tells all that the layer's time depends on."""
+    work, layer = row.workload, layer_of(row.workload)
+    count = flops(layer)
+    if count is None:
+        raise ConvlintError(f"sizes are missing: {work}")
+    return Row(
+        row.gpu, work.precision.value, work.which, SOURCE, layer, row.timing.us, count, measured_runtime(work)
+    )  # fmt: skip
 
 
 def _row(record: dict[str, str]) -> Row:
@@ -123,6 +142,8 @@ def _layer(record: dict[str, str], multiple: int) -> ConvLayer:
 
 def runtime_of(row: Row) -> Runtime:
     """The runtime of a row: TensorRT for its engines, cuDNN else; fp32 means fp32."""
+    if row.runtime is not None:
+        return row.runtime
     framework = "tensorrt" if row.source.startswith("trt") else None
     return Runtime(tf32=row.precision == "tf32", framework=framework)
 

@@ -199,7 +199,9 @@ def test_what_depends_on_channels_that_stay_says_so() -> None:
 def test_models_are_not_edited(tmp_path: Path) -> None:
     write("weights.safetensors", b"\x02\x00\x00\x00\x00\x00\x00\x00{}")
     ran = convlint("check", "weights.safetensors", "net.yaml", "--fix")
-    assert "weights.safetensors is not edited: only specs in YAML and JSON are" in ran.err
+    assert (
+        "weights.safetensors is not edited: only specs in YAML and JSON, and the code of PyTorch models, are" in ran.err
+    )
     assert "fixed 2 findings in 1 file" in ran.err
     assert Path("weights.safetensors").read_bytes() == b"\x02\x00\x00\x00\x00\x00\x00\x00{}"
 

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "layer": "layer:layer",
     "estimate": "estimate:estimate",
     "plan": "plan:plan",
+    "measure": "measure:measure",
     "sweep": "estimate:sweep",
     "rule": "project:rule",
     "gpus": "project:gpus",

@@ -189,9 +189,9 @@ def sweep(
     from convlint.cli.layer import LayerFlags
     from convlint.cli.streams.outputs import parse_outputs
     from convlint.errors import UsageError
+    from convlint.estimate.sweep.sweep import METRICS
     from convlint.linting.models import models_here
     from convlint.readers.inputs import decide
-    from convlint.sweep.sweep import METRICS
 
     flags = LayerFlags(
         N=N, C=C, H=H, W=W, K=K, R=R, S=S, D=D, T=T,

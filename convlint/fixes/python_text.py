@@ -66,13 +66,13 @@ def _edits(statements: Statements, code: _Code) -> PythonEdits:
     for (site, _), several in by_place.items():
         asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
         tied.append(asked)
-        found = _unlike(statements, several)
-        if not found and site is not None:
-            made = code.rewrites(site, several[0])
-            if isinstance(made, Rewrites):
-                places.append(_Place(site.path, made, asked))
-            else:
-                found = f"{site.path}:{site.span[0]}: {made}"
+        made = None if site is None else code.rewrites(site, several[0])
+        if site is not None and isinstance(made, str):
+            found = f"{site.path}:{site.span[0]}: {made}"
+        else:
+            found = _unlike(statements, several)
+        if site is not None and isinstance(made, Rewrites) and not found:
+            places.append(_Place(site.path, made, asked))
         if found:
             in_code += [found] if site is not None else []
             refused |= {each: found for each in asked if each not in refused}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,7 +17,6 @@ from convlint.model.network import Network
 from convlint.report import Finding
 
 _EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
-UNUSED = "a comment would silence nothing any more"
 _CLOSE_US = 1e-6
 _CLOSE = 0.005  # of the layers' time: less is no difference on a GPU that waits for its host
 
@@ -47,6 +45,18 @@ def _changed_as_a_whole(before: Network, after: Network, plan: Plan) -> str:
     if list(map(_wiring, before.operations)) != list(map(_wiring, after.operations)):
         return "another wiring would be read"
     return ""
+
+
+def disturbed(before: Network, after: Network, plan: Plan) -> str:
+    """What changed, beside the fields that the plan sets, in a network that runs some of the same code; or empty."""
+    fields = {field for sets in plan.sets.values() for field in sets}
+    ignored = dict.fromkeys(fields | ({"C", "K", "groups"} if fields & {"C", "K", "groups"} else set()))
+    whole = _changed_as_a_whole(before, after, Plan())
+    for old, new in zip(before.layers, after.layers, strict=True) if not whole else ():
+        one, other = replace(old, **ignored), replace(new, **ignored)
+        if one != other and (fields <= _EXACT or _unsized(one) != _unsized(other)):
+            return f"{old.name} would be read with another {_difference(one, other)}"
+    return whole
 
 
 def _wiring(operation: Any) -> tuple[object, ...]:
@@ -137,27 +147,6 @@ def unwilling(
     return found
 
 
-def unused(plan: Plan, before: NetworkResult, after: NetworkResult, codes: Container[str]) -> dict[int, str]:
-    """The granted wishes, by position, after which comments are of no use any more, or wrong; `codes` tell of that.
-
-    Those of other rules may be innocent, since all that is known is the layers in which nothing is silenced any more.
-    """
-    known = Counter(map(_comment, (each for each in before.findings if each.rule.code in codes)))
-    new = Counter(map(_comment, (each for each in after.findings if each.rule.code in codes))) - known
-    if not new:
-        return {}
-    silenced, left = ({(each.finding.rule.code, each.finding.layer) for each in r.suppressed} for r in (before, after))
-    gone = {layer for _, layer in silenced - left}
-    index_of = {entry.layer.name: index for index, entry in enumerate(before.layers)}
-    layers = {index_of[name] for name in gone if name in index_of}
-    found = {number: UNUSED for number, touched in enumerate(plan.touched) if touched & layers}
-    return found or dict.fromkeys(range(len(plan.granted)), UNUSED)
-
-
-def _comment(finding: Finding) -> tuple[str, str | None, str]:
-    return finding.rule.code, finding.layer, finding.message
-
-
 def breaking(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
     """The granted wishes, by position, that change layers in which there are errors now that were not there before."""
     known = set(_errors(before))
@@ -215,6 +204,22 @@ def _close(before: NetworkResult, after: NetworkResult, label: str) -> float:
     """The share of its time by which a layer may take longer on a target and yet not be slower."""
     waits = any(network.waits for result in (before, after) for network in result.networks if network.gpu == label)
     return _CLOSE if waits else 0.0
+
+
+def new_error(before: NetworkResult, after: NetworkResult) -> str:
+    """The code of an error that was not there before; empty where there is none."""
+    known = set(_errors(before))
+    return next((each[0] for each in _errors(after) if each not in known), "")
+
+
+def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | None:
+    """A target on which all layers together take longer, and by how many us."""
+    for label in before.labels:
+        added = sum(us for _, us in _added(before, after, label, set()))
+        now = sum(times.time_us for layer in before.layers if (times := layer.times.get(label)) is not None)
+        if added > max(_CLOSE_US, _close(before, after, label) * now):
+            return label, added
+    return None
 
 
 def _unpriced(plan: Plan, number: int) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
-from convlint.errors import InputFault
-from convlint.files.bounded_file import open_regular
 from convlint.fixes.applicable import applicability, wishes
 from convlint.linting.one_input import Checked, Job
 from convlint.model.location import CodeEdit
@@ -25,8 +23,9 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
         return result
     from convlint.fixes.plan import Planner
     from convlint.fixes.python_text import PythonEditor
+    from convlint.linting.code_draft import contents
 
-    planner, editor = Planner(network, job.overridden()), PythonEditor(network, _content)
+    planner, editor = Planner(network, job.overridden()), PythonEditor(network, contents(job))
     edited: dict[int, Finding] = {}
     for finding in asked:
         plan = planner.plan(wishes([finding]))
@@ -41,14 +40,3 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
         fix = replace(finding.fix, no_edit=made.in_code) if made.refused else replace(finding.fix, code_edits=edits)
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
-
-
-def _content(path: str) -> bytes | None:
-    """A module's first bytes, one more than may be edited; None where it cannot be read."""
-    from convlint.fixes.python.source import MOST_BYTES
-
-    try:
-        with open_regular(path) as stream:
-            return stream.read(MOST_BYTES + 1)
-    except InputFault:
-        return None

@@ -42,11 +42,12 @@ class Fixing(Struct, frozen=True, kw_only=True):
 
 
 class Edited(Struct, frozen=True, kw_only=True):
-    """A file, or standard input ("-"), as it was read and as it is to become."""
+    """A file, or standard input ("-"), as it was read and as it is to become; `encoding` is that of its text."""
 
     path: str
     before: bytes
     after: bytes
+    encoding: str = "utf-8-sig"
 
 
 class Fixed(Struct, frozen=True, kw_only=True):

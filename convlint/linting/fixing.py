@@ -11,11 +11,11 @@ from convlint.engine.results import NetworkResult
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, text_of
-from convlint.fixes.applicable import WishKey, applicability, wishes
 from convlint.linting.code_edits import with_code_edits
+from convlint.linting.counting import counted
 from convlint.linting.fixed import Edited, Fixed, Fixing, Outcome
 from convlint.linting.one_input import Checked, Job, check_input, last_resort
-from convlint.readers import SPEC
+from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading, format_of_input
 from convlint.report import InputError
@@ -40,17 +40,26 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
     if source.kind == "module":
         with last_resort(checked.errors, source.name):
             checked.result = with_code_edits(checked, job)
+            if fixing is not None:
+                checked.result = counted(checked, job, fixing, code=True)
+        return Outcome(checked.result, checked.errors)
     outcome = Outcome(checked.result, checked.errors)
     if fixing is None:
         return outcome
     if format_of_input(source) is SPEC:
-        checked.result = _counted(checked, job, fixing)
+        checked.result = counted(checked, job, fixing)
         return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
-    note = f"{source.name} is not edited: only specs in YAML and JSON are"
+    note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
     return outcome._replace(fixed=Fixed(notes=(note,))) if fixing.mends else outcome
 
 
+def is_mended_together(source: Input, job: Job) -> bool:
+    """Whether an input is a live model whose code is to be mended."""
+    return job.fixing is not None and job.fixing.mends and format_of_input(source) is MODULE
+
+
 def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> Outcome:
+    from convlint.linting.attempt import SpecDraft
     from convlint.linting.mending import Mending
 
     path, raw = source.name, source.raw
@@ -65,21 +74,21 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
         return Outcome(None, [error], Fixed(files=unread))
     source = replace(source, text=text)
     checked = check_input(source, rulebook, job, reading)
-    mending = Mending(source, rulebook, job, fixing, reading, checked)
+    mending = Mending(SpecDraft(source, job, reading, checked.read), rulebook, fixing, checked)
     with last_resort(checked.errors, source.name):
         mending.run()
     if checked.errors:  # it could not be read in full, or mending it failed
         same = Edited(path=path, before=raw, after=raw)
         return Outcome(checked.result, checked.errors, Fixed(files=(same,)))
-    after = (_BOM if raw.startswith(_BOM) else b"") + mending.text.encode()
+    after = (_BOM if raw.startswith(_BOM) else b"") + mending.draft.text.encode()
     fixed = Fixed(
         files=(Edited(path=path, before=raw, after=after),),
         count=mending.count,
         notes=tuple(mending.notes(shown)),
         unmended=checked.result if mending.count else None,
     )
-    checked, source = mending.checked, replace(source, text=mending.text)
-    checked.result = _counted(checked, job, fixing, frozenset(mending.refused))
+    checked, source = mending.checked, mending.draft.source
+    checked.result = counted(checked, job, fixing, frozenset(mending.refused))
     return Outcome(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
 
 
@@ -110,25 +119,3 @@ def _content(path: str) -> bytes:
     """A file's first bytes, one more than a spec may have. Raises InputFault."""
     with open_regular(path) as file:
         return file.read(MAX_BYTES + 1)
-
-
-def _counted(
-    checked: Checked, job: Job, fixing: Fixing, refused: frozenset[WishKey] = frozenset()
-) -> NetworkResult | None:
-    """The result, with how many of its findings could be mended; what was `refused` could not."""
-    result, network = checked.result, checked.network
-    if result is None or network is None or checked.errors:
-        return result
-    safety = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
-    if not safety:
-        return result
-    from convlint.fixes.plan import Planner
-
-    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-    planner = Planner(network, job.overridden(), silenced)
-    asked = wishes(finding for finding, _ in safety)
-    plan = planner.plan(wish for wish in asked if not refused or wish.key not in refused)
-    granted = {id(wish.finding) for wish in plan.granted}
-    found = [kind for finding, kind in safety if id(finding) in granted]
-    now = len(found) if fixing.unsafe else found.count("safe")
-    return replace(result, fixable=now, fixable_unsafe=len(found) - now)

@@ -1,21 +1,19 @@
-"""Mending one spec in rounds: edit, read and check again; what does not keep its promise is left out, and said."""
+"""Mending one input in rounds: edit, read and check again; what does not keep its promise is left out, and said."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-
-from msgspec.structs import replace
+from typing import Generic, TypeVar, cast
 
 from convlint.fixes.applicable import Wish, WishKey, wishes
+from convlint.fixes.comments import UNUSED, unused
 from convlint.fixes.plan import Planner
-from convlint.fixes.verify import UNUSED, breaking, slower, staying, unsettled, unused, unwilling, wanted_back
-from convlint.linting.attempt import Attempt, attempt
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.linting.attempt import Attempt, Draft
 from convlint.linting.fixed import Fixing
-from convlint.linting.one_input import Checked, Job, check_read
-from convlint.readers.inputs import Input
-from convlint.readers.reading import Reading
+from convlint.linting.one_input import Checked, check_read
 from convlint.report import InputError
 from convlint.reporters.words import duration
 from convlint.rulebook.book import Rulebook
@@ -27,16 +25,15 @@ MOST_CHECKS, MOST_READINGS = 20, 100
 MOST_LAYERS_CHECKED, MOST_LAYERS_READ = 40_000, 200_000
 _MOST_NAMED = 3  # layers that a note names
 _MOST_NOTES = 10
+D = TypeVar("D", bound=Draft)
 
 
-class Mending:
-    """The rounds on one spec: `text` and `checked` are what holds after those that went well."""
+class Mending(Generic[D]):
+    """The rounds on one input: `draft` and `checked` are what holds after those that went well."""
 
-    def __init__(
-        self, source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
-    ) -> None:
-        self._source, self._rulebook, self._job, self._reading, self._fixing = source, rulebook, job, reading, fixing
-        self.text, self.checked, self.count = source.text or "", checked, 0
+    def __init__(self, draft: D, rulebook: Rulebook, fixing: Fixing, checked: Checked) -> None:
+        self._rulebook, self._fixing = rulebook, fixing
+        self.draft, self.checked, self.count = draft, checked, 0
         self.refused: dict[WishKey, tuple[Wish, str]] = {}
         self._vain: set[WishKey] = set()  # what was tried on the text at hand
         self._waiting: set[WishKey] = set()  # of several on one layer that together lost time: each is tried alone
@@ -47,7 +44,7 @@ class Mending:
         self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
         self._checks = min(MOST_CHECKS, max(3, MOST_LAYERS_CHECKED // layers))
-        self._readings = min(MOST_READINGS, max(5, MOST_LAYERS_READ // layers))
+        self._readings = min(MOST_READINGS // draft.cost, max(5, MOST_LAYERS_READ // layers))
 
     def run(self) -> None:
         """Mends round after round, until nothing more can be mended."""
@@ -80,7 +77,7 @@ class Mending:
             return False
         found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
         silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-        planner = Planner(network, self._job.overridden(), silenced, self._staying)
+        planner = Planner(network, self.draft.job.overridden(), silenced, self._staying)
         others = [wish for wish in found if "N" not in wish.sets]
         # which batch is best depends on everything else
         return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
@@ -172,14 +169,10 @@ class Mending:
 
     def _attempt(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
         """One attempt; None where nothing is left of it to edit."""
-        read = self.checked.read
-        if self._job.reading.batch is not None:  # edits are of what the file states
-            options = replace(self._job.reading, batch=None)
-            read, _ = self._reading.read(replace(self._source, text=self.text), options)
-        if read is None or not asked:
+        made = self.draft.attempt(asked, planner) if asked else None
+        if made is None:
             return None
         self._readings -= 1
-        made = attempt(asked, planner, self.text, read, self._source, self._job, self._reading)
         for wish, reason in made.refused:
             self.refused[wish.key] = wish, reason
         return made if made.plan.granted else None
@@ -189,7 +182,8 @@ class Mending:
         before, network, plan = self.checked, made.network, made.plan
         self._checks -= 1
         errors: list[InputError] = []
-        result = None if network is None else check_read(network, self._rulebook, self._job, errors)
+        draft = made.draft or self.draft
+        result = None if network is None else check_read(network, self._rulebook, draft.job, errors)
         if result is None or errors or before.result is None or before.network is None:
             return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
         left = self._fixing.counting(result.findings)
@@ -225,7 +219,7 @@ class Mending:
             self.refused.pop(wish.key, None)
             self._batch_is_set |= "N" in wish.sets
         self.count += len({id(wish.finding) for wish in plan.granted})
-        self.text, self.checked = made.text, checked
+        self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
             tried.clear()
 

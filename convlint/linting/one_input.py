@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import sys
-import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec import Struct, field
@@ -14,8 +12,8 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
 from convlint.errors import ConvlintError, InputFault, UsageError, defect
-from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import read_text
+from convlint.files.python_files import python_bytes, python_text
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.fixed import Fixing
 from convlint.linting.running import Running, as_it_runs
@@ -30,7 +28,6 @@ from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.silence import Silencer, Silencing
 
-_LARGEST_MODULE = 16 << 20  # bytes
 DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
 
@@ -139,7 +136,7 @@ def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[Inpu
         return None
     if not targets:
         return None
-    network = replace(network, code_lines=_code_lines(network))
+    network = replace(network, code_lines=_code_lines(network, job.reading.sources))
     result = judged(network, rulebook, targets, job.silencing)
     return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
 
@@ -192,35 +189,22 @@ def judged(
     return replace(result, findings=findings, suppressed=silencer.suppressed)
 
 
-def _code_lines(network: Network) -> dict[str, tuple[str, ...]]:
+def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The modules that build the network's layers; one that cannot be read goes without."""
-    paths = {layer.path for layer in network.layers} - {network.path}
-    return _lines_of(path for path in paths if path.endswith(".py"))
-
-
-def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
-    return _lines_of([network.settings_path] if network.settings_path is not None else ())
-
-
-def _lines_of(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
     lines = {}
-    for path in paths:
+    for path in {layer.path for layer in network.layers} - {network.path}:
         with suppress(InputFault):
-            lines[path] = tuple((_python_text(path) if path.endswith(".py") else read_text(path)).split("\n"))
+            if path.endswith(".py"):
+                lines[path] = tuple(python_text(python_bytes(path, sources)).split("\n"))
     return lines
 
 
-def _python_text(path: str) -> str:
-    """A module's source in the encoding that it declares. Raises InputFault."""
-    with open_regular(path) as stream:
-        content = stream.read(_LARGEST_MODULE + 1)
-    if len(content) > _LARGEST_MODULE:
-        raise InputFault(f"more than {_LARGEST_MODULE >> 20} MiB of Python")
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-        return io.TextIOWrapper(io.BytesIO(content), encoding).read()
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        raise InputFault(f"not text: {error}") from None
+def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
+    path, lines = network.settings_path, {}
+    if path is not None:
+        with suppress(InputFault):
+            lines[path] = tuple(read_text(path).split("\n"))
+    return lines
 
 
 def _target_place(network: Network) -> Location:

@@ -16,13 +16,14 @@ from convlint.engine.results import NetworkResult
 from convlint.files.safe import is_exact
 from convlint.fixes.applicable import Wish, applicability, wishes
 from convlint.fixes.change import Change
-from convlint.fixes.edits import Edit, applied
+from convlint.fixes.comments import unused
+from convlint.fixes.edits import Edit
 from convlint.fixes.places import Places
 from convlint.fixes.plan import Plan, Planner
 from convlint.fixes.separate import SpecText
 from convlint.fixes.spec_text import Edits
-from convlint.fixes.verify import breaking, slower, staying, unsettled, unused, unwilling, wanted_back
-from convlint.linting.attempt import Attempt, edited, read_again
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.linting.attempt import Attempt, SpecDraft, edited
 from convlint.linting.fixed import Fixing
 from convlint.linting.one_input import Checked, Job, check_read
 from convlint.readers.inputs import Input
@@ -160,11 +161,11 @@ class Proposing:
         """The text with the edits of several proposals, and what it reads as; None where they overlap."""
         network = self._checked.network
         assert network is not None  # else there were no proposals
+        draft = SpecDraft(self._source, self._job, self._reading, self._checked.read)
         try:
-            text = applied(self._text, {edit for each in together for edit in each.edits})
+            return draft.after({edit for each in together for edit in each.edits}, plan, network)
         except ValueError:
             return None
-        return read_again(Attempt(plan, [], text), network, self._source, self._job, self._reading)
 
     def _failing(self, made: Attempt) -> set[int] | None:
         """The wishes that do not keep their promise, by their position in the plan; None where others are to stay."""

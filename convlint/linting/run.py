@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from convlint.engine.results import assemble
 from convlint.linting.fixed import Outcome
-from convlint.linting.fixing import outcome_of
+from convlint.linting.fixing import is_mended_together, outcome_of
 from convlint.linting.one_input import Job, Task, resolve_targets, say
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
@@ -35,6 +35,17 @@ def check_tasks(
 
     `settled` says what becomes of each outcome, one after the other, as soon as there is one.
     """
+    models = [task for task in tasks if is_mended_together(task[0], task[2])]
+    if models:
+        from convlint.linting.mending_models import mended_models
+
+        others = [task for task in tasks if not is_mended_together(task[0], task[2])]
+        found = iter(check_tasks(others, jobs=jobs, on_done=on_done, settled=settled) if others else ())
+        with Reading(on_output=say) as reading:
+            together = iter([settled(outcome) for outcome in mended_models(models, reading)])
+        for source, _, _ in models:
+            on_done(source.name)
+        return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
     if jobs > 1 and len(tasks) > 1:
         from convlint.linting.workers import check_in_workers
 

@@ -30,6 +30,9 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     autocast: str | None = None  # the dtype in which a module's convolutions run, as under torch.autocast
     roots: tuple[str, ...] = ()  # folders that modules are imported from, beside the current one
     trains: bool = False  # follow the module's forward pass in train mode
+    # Python that is not yet on disk: real path -> what it is imported as, each byte as the character of its number
+    sources: Mapping[str, str] = field(default_factory=dict)
+    again: bool = False  # what the module's code prints has been heard already
 
 
 class Read(Protocol):

@@ -8,19 +8,19 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
 from convlint.fixes.verify import (
-    UNUSED,
     breaking,
+    disturbed,
+    longer,
+    new_error,
     slower,
     staying,
     unexpected,
     unsettled,
-    unused,
     unwilling,
     wanted_back,
 )
 from convlint.gpus.gpu import load_gpu
 from convlint.model.network import Network
-from convlint.report import Suppressed
 from convlint.rulebook.book import Rulebook
 
 LAYERS = "  - { name: image, op: input, C: 3, H: 32, W: 32 }\n  - { name: a, K: 60 }\n  - { name: b, K: 16 }\n"
@@ -97,6 +97,31 @@ def test_errors_that_are_new_break_it() -> None:
     assert set(breaking(plan, clean, elsewhere)) == {0, 1}
 
 
+def test_other_networks_of_the_same_code_may_only_change_what_is_to_change() -> None:
+    plan = planned(net(), wish("a", K=64))
+    assert disturbed(net(), net(), plan) == ""
+    assert disturbed(net(), net(LAYERS.replace("60", "64")), plan) == ""
+    assert (
+        disturbed(net(), net(LAYERS.replace("60", "64, layout: NCHW")), plan) == "a would be read with another layout"
+    )
+    assert disturbed(net(), net(LAYERS.replace("name: b", "name: c")), plan) == "other layers would be read"
+    padded = net(LAYERS.replace("K: 60", "K: 60, padding: 0"))
+    assert disturbed(net(), padded, planned(net(), wish("a", PadH=0, PadW=0, PadH_end=0, PadW_end=0))) == ""
+    assert disturbed(net(), padded, plan) == "a would be read with another P"
+
+
+def test_other_networks_of_the_same_code_get_no_errors_and_lose_no_time() -> None:
+    error = replace(wish("b", "XY003").finding, severity="error")
+    clean, broken = result_of(net()), replace(result_of(net()), findings=(error,))
+    assert (new_error(clean, broken), new_error(broken, clean), new_error(broken, broken)) == ("XY003", "", "")
+    large = net("  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n")
+    larger = net("  - { name: a, C: 64, H: 56, W: 56, K: 512 }\n")
+    found = longer(result_of(large, "t4"), result_of(larger, "t4"))
+    assert found is not None
+    assert (found[0], found[1] > 0) == ("t4", True)
+    assert longer(result_of(larger), result_of(large)) is None
+
+
 def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
     before = net("  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n  - { name: b, C: 64, H: 56, W: 56, K: 64 }\n")
     after = net("  - { name: a, C: 64, H: 56, W: 56, K: 512 }\n  - { name: b, C: 64, H: 56, W: 56, K: 64 }\n")
@@ -146,16 +171,6 @@ def test_what_need_not_follow_into_a_layout_may_stay() -> None:
     assert unwilling(plan, before, result_of(before), result_of(before), back) == {1}
     assert unwilling(plan, before, result_of(before), result_of(before), []) == set()
     assert unwilling(plan, before, result_of(before), result_of(after), []) == {1}  # it has no fast kernel in NHWC
-
-
-def test_comments_that_lose_their_use_are_blamed_on_what_changed_their_layers() -> None:
-    plan = planned(net(), wish("a", K=64), wish("image", "XY002", gpu="t4", layout="NCHW"), wish("b", dtype="bf16"))
-    clean, finding = result_of(net()), wish("a", "XY003").finding
-    before = replace(clean, suppressed=(Suppressed(finding=finding, reason="", by="comment"),))
-    after = replace(clean, findings=(wish("a", "XY901").finding,))
-    assert unused(plan, before, after, {"XY901"}) == {0: UNUSED}
-    assert unused(plan, before, after, {"XY902"}) == unused(plan, after, after, {"XY901"}) == {}
-    assert unused(plan, clean, after, {"XY901"}) == dict.fromkeys((0, 1), UNUSED)
 
 
 def test_a_value_in_another_layer_may_be_wanted_back() -> None:

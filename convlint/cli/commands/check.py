@@ -90,7 +90,9 @@ def check(
         return _shown_as_diff(mender, verdict, shown)
     mender.answer_stdin()
     report = _with_sources(verdict.report)
-    _say(mender.said(quiet=shown.quiet))
+    _say(mender.notes())
+    if not shown.quiet:
+        _say(mender.done())
     write_outputs(report, shown, sys.stderr if mender.answers_stdin else None)
     if summary is not None:
         from convlint.reporters import github
@@ -105,7 +107,9 @@ def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int
     mender.show_diff(shown.color)
     errors = verdict.report.errors
     _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
-    _say(mender.said(quiet=shown.quiet))
+    _say(mender.notes())
+    if not shown.quiet:
+        _say(mender.done())
     return incomplete(errors) or int(mender.differs)
 
 

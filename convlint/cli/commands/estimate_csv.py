@@ -6,12 +6,12 @@ import csv
 import io
 
 from convlint.estimate import LayerEstimate, PassEstimate
+from convlint.estimate.sweep.sweep import unknown_time
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, Pass
 from convlint.report import LayerReport, Report
-from convlint.sweep.sweep import unknown_time
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
 COLUMNS = (

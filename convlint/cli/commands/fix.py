@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from convlint.cli.streams.clashes import refuse_way_out
@@ -19,6 +19,7 @@ from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
 from convlint.linting.fixed import Edited, Outcome
 from convlint.report import InputError
+from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import painter
 from convlint.reporters.words import plural
 
@@ -35,6 +36,7 @@ class Mender:
         self._edits: list[Edited] = []  # of which a diff is to be shown
         self._stdin: Edited | None = None
         self._notes: list[str] = []
+        self._faults: dict[str, InputError | None] = {}  # of files of which more than one input is made
         self._findings = self._files = 0
 
     @property
@@ -48,23 +50,27 @@ class Mender:
         return self._files > 0
 
     def settled(self, outcome: Outcome) -> Outcome:
-        """Writes what an input became. Where that cannot be done, it is an error, and what was found before stands."""
+        """Writes what an input became: all of its files or none, each once, whichever inputs have it too.
+
+        Where that cannot be done, it is an error, and what was found before stands.
+        """
         fixed = outcome.fixed
         if fixed is None:
             return outcome
         self._notes += fixed.notes
         changed = [edited for edited in fixed.files if edited.after != edited.before]
+        new = [edited for edited in changed if edited.path not in self._faults]
+        fault = None
         if not self._diff:
             self._stdin = next((edited for edited in fixed.files if edited.path == _STDIN), self._stdin)
-            for edited in changed:
-                try:
-                    _rewrite(edited)
-                except InputFault as fault:
-                    error = InputError(path=edited.path, message=fault.message)
-                    return outcome._replace(result=fixed.unmended, errors=[*outcome.errors, error])
+            fault = _rewrite(new)
         else:
-            self._edits += changed
-        self._files += len(changed)
+            self._edits += new
+        self._faults.update((edited.path, fault) for edited in new)
+        if any(self._faults[edited.path] for edited in changed):
+            errors = [*outcome.errors, *([fault] if fault is not None else [])]  # it is said once
+            return outcome._replace(result=fixed.unmended, errors=errors)
+        self._files += len(new)
         self._findings += fixed.count
         return outcome
 
@@ -75,9 +81,12 @@ class Mender:
         style = style_of(sys.stdout, color)
         paint = painter(style.color)
         for edited in self._edits:
-            before, after = (raw.decode("utf-8-sig") for raw in (edited.before, edited.after))
-            lines = []
-            for line in unified(before, after, clean_path(edited.path)):
+            before, after = (raw.decode(edited.encoding) for raw in (edited.before, edited.after))
+            lines, diff = [], unified(before, after, clean_path(edited.path))
+            if not _is_exact("".join(diff), edited.encoding):
+                name = clean_path(edited.path)
+                self._notes.append(f"{name}: this diff cannot be applied: its lines hold what is not printed as it is")
+            for line in diff:
                 ink = _INKS.get(line[:3]) or {"+": "added", "-": "removed"}.get(line[:1], "")
                 text, ending = (line[:-2], "\r\n") if line.endswith("\r\n") else (line[:-1], "\n")
                 lines.append((paint(ink, text) if ink and text else text) + ending)
@@ -97,13 +106,14 @@ class Mender:
         except BrokenPipeError:
             silence(stream)
 
-    def said(self, *, quiet: bool) -> Iterator[str]:
-        """What is to be said of it all, on standard error: `quiet`, of what is not fixed alone."""
+    def notes(self) -> Iterator[str]:
+        """What is to be said of what is not fixed, on standard error."""
         yield from map(clean, self._notes[:_MOST_NOTES])
         if len(self._notes) > _MOST_NOTES:
             yield f"and {len(self._notes) - _MOST_NOTES} more notes on what is not fixed"
-        if quiet:
-            return
+
+    def done(self) -> Iterator[str]:
+        """What is to be said of what is fixed."""
         done = "would fix" if self._diff else "fixed"
         if self._files:
             yield f"{done} {plural(self._findings, 'finding')} in {plural(self._files, 'file')}"
@@ -111,19 +121,53 @@ class Mender:
             yield "nothing would be fixed"
 
 
-def _rewrite(edited: Edited) -> None:
-    """Puts the new content in the file's place, unless it is another one than was read. Raises InputFault."""
+def _rewrite(files: Sequence[Edited]) -> InputError | None:
+    """Puts the new contents in the files' places: all of them, or none and what is wrong with one."""
+    done: list[Edited] = []
+    for step in (_refuse, _replace):
+        for edited in files:
+            try:
+                if edited.path != _STDIN:
+                    step(edited)
+            except (InputFault, UsageError) as error:
+                for other in done:
+                    with suppress(UsageError):  # it was written a moment ago
+                        replace_file(other.path, other.before)
+                return InputError(path=edited.path, message=f"is not fixed: {error}")
+            if step is _replace:
+                done.append(edited)
+    return None
+
+
+def _refuse(edited: Edited) -> None:
+    """Raises InputFault or UsageError for a file that is not to be written, or is another one than was read."""
     path = edited.path
-    if path == _STDIN:
-        return
-    try:
+    with suppress(OSError):
+        if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+            raise InputFault("it is read-only")
+    with open_regular(path) as file:
+        if file.read(MAX_BYTES + 1) != edited.before:
+            raise InputFault("it changed while it was checked")
+    refuse_way_out(path)
+
+
+def _replace(edited: Edited) -> None:
+    """Writes it. Raises UsageError."""
+    path = edited.path
+    before = _second(path)
+    replace_file(path, edited.after)
+    if path.endswith(".py") and _second(path) == before:  # else the bytecode would be taken for that of the new source
         with suppress(OSError):
-            if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
-                raise InputFault("is not fixed: it is read-only")
-        with open_regular(path) as file:
-            if file.read(MAX_BYTES + 1) != edited.before:
-                raise InputFault("is not fixed: it changed while it was checked")
-        refuse_way_out(path)
-        replace_file(path, edited.after)
-    except UsageError as error:
-        raise InputFault(f"is not fixed: {error}") from None
+            os.utime(path, (before + 1, before + 1))
+
+
+def _second(path: str) -> int:
+    """In which a file was written."""
+    with suppress(OSError):
+        return int(os.stat(path).st_mtime)
+    return 0
+
+
+def _is_exact(diff: str, encoding: str) -> bool:
+    """Whether a diff is printed as it is, and its bytes are those of the file."""
+    return harmless(diff, returns=True) == diff and (diff.isascii() or encoding.startswith("utf-8"))

@@ -15,6 +15,7 @@ from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.engine.check import Target
 from convlint.engine.networks import lacking
 from convlint.errors import UsageError
+from convlint.estimate.sweep.sweep import unknown_time
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
 from convlint.linting.one_input import Job, as_asked, last_resort, read_input, resolve_targets, say
@@ -30,7 +31,6 @@ from convlint.readers.spec.writing import spec_text
 from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.rulebook.book import load_rulebook
-from convlint.sweep.sweep import unknown_time
 from convlint.verdict.select import incomplete
 
 _NAMES = 5  # layers named in one message

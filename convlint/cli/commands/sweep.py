@@ -15,6 +15,18 @@ from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
 from convlint.errors import UsageError, suggestion
+from convlint.estimate.sweep.sweep import (
+    PARAMETERS,
+    Metric,
+    Series,
+    Sweep,
+    geometric,
+    parse_values,
+    passes_of,
+    series,
+    varies,
+    vary,
+)
 from convlint.files.safe import clean
 from convlint.linting.idle import refuse_idle
 from convlint.linting.one_input import DEFAULT_TARGET, Job, read_input, resolve_targets, say
@@ -27,18 +39,6 @@ from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
 from convlint.reporters.words import place as where
-from convlint.sweep.sweep import (
-    PARAMETERS,
-    Metric,
-    Series,
-    Sweep,
-    geometric,
-    parse_values,
-    passes_of,
-    series,
-    varies,
-    vary,
-)
 from convlint.verdict.select import incomplete
 
 _MOST_LINES = 24  # GPUs times passes: more cannot be told apart
@@ -88,7 +88,7 @@ def _sweep(
 ) -> Sweep | None:  # fmt: skip
     if figure is not None:
         _refuse_with_figure(flags, source, layer, job)
-        from convlint.sweep.figure_sweep import figure_sweep
+        from convlint.estimate.sweep.figure_sweep import figure_sweep
 
         return figure_sweep(figure)
     parameter, values = _varied(flags)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
+from convlint.estimate.sweep.ticks import ticks
 from convlint.reporters.ink import Paint
-from convlint.sweep.ticks import ticks
 
 Line = tuple[str, Sequence[tuple[float, float]]]  # label, (x, y) in order of x
 

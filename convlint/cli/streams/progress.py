@@ -17,8 +17,8 @@ DELAY_S = 1.0
 class Progress:
     """Shows nothing where nobody watches: not a terminal, --quiet, or a run that is soon over."""
 
-    def __init__(self, stream: TextIO, *, quiet: bool) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, quiet: bool, doing: str = "checking") -> None:
+        self._stream, self._doing = stream, doing
         self._watched = not quiet and stream.isatty()
         self._timer: threading.Timer | None = None
         self._lock: Any = None  # made where there is a second thread
@@ -72,7 +72,7 @@ class Progress:
             if not self._watched:
                 return
             columns = (
-                TextColumn("checking"),
+                TextColumn(self._doing),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[path]}", markup=False),

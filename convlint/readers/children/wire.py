@@ -139,7 +139,7 @@ def _refuse(value: Any, hint: Any) -> Any:
 
 
 # what a child is told of the options; the time limit is the parent's to keep
-_TOLD = ("batch", "inputs", "reference", "channels_last", "autocast", "roots", "trains")
+_TOLD = ("batch", "inputs", "reference", "channels_last", "autocast", "roots", "trains", "sources", "again")
 
 
 def encode_request(reader: str, name: str, options: ReadOptions) -> bytes:

@@ -5,6 +5,7 @@ This is the only form that runs code of the user's. Findings point at the line t
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from convlint.errors import AskedWrong, InputFault
@@ -12,6 +13,7 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.references import parse_reference
+from convlint.readers.torch.edited_sources import edited_sources
 from convlint.report import InputError
 
 
@@ -24,7 +26,12 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     from convlint.readers.torch import user_code as torch_user_code
 
     try:
-        with torch_user_code.guest(options.roots), torch_user_code.construction_sites():
+        with (
+            torch_user_code.unheard() if options.again else nullcontext(),
+            edited_sources(options.sources),
+            torch_user_code.guest(options.roots),
+            torch_user_code.construction_sites(),
+        ):
             return _read(path, options)
     except InputFault as fault:
         about = fault.about if isinstance(fault, AskedWrong) else ""

@@ -53,6 +53,25 @@ def guest(roots: Sequence[str] = ()) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """While active, what this process prints, also by C code, goes nowhere."""
+    kept = {number: os.dup(number) for number in (1, 2)}
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in kept:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # the code has closed it, or has its own
+                stream.flush()
+        for number, before in kept.items():
+            os.dup2(before, number)
+            os.close(before)
+
+
+@contextlib.contextmanager
 def construction_sites() -> Iterator[None]:
     """While active, every module whose sizes follow the channels notes the line of the user's code that constructs it.
 

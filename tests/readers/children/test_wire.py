@@ -82,3 +82,5 @@ def test_what_is_no_outcome_is_refused(content: bytes) -> None:
 def test_requests() -> None:
     options = ReadOptions(batch=3, inputs={"": "N×3"})
     assert decode_request(encode_request("onnx.reader", "a\nb", options)) == ("onnx.reader", "a\nb", options)
+    options = ReadOptions(sources={"/net.py": bytes(range(256)).decode("latin-1")})
+    assert decode_request(encode_request("torch.module", "a", options)) == ("torch.module", "a", options)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.cli.commands.text_plot import plot
+from convlint.estimate.sweep.ticks import ticks
 from convlint.reporters.ink import painter
-from convlint.sweep.ticks import ticks
 
 
 @pytest.mark.parametrize(

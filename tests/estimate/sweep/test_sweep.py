@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.errors import UsageError
+from convlint.estimate.sweep.sweep import geometric, parse_values, peak_flops, series, unknown_time, vary
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
-from convlint.sweep.sweep import geometric, parse_values, peak_flops, series, unknown_time, vary
 
 
 @pytest.mark.parametrize(

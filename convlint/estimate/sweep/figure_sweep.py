@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from convlint.errors import UsageError
+from convlint.estimate.sweep.figures import FIGURES, GPU, GUIDE, RUNTIME, Figure, Line
+from convlint.estimate.sweep.sweep import Series, Sweep, geometric, series
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.geometry import same_padding
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.sweep.figures import FIGURES, GPU, GUIDE, RUNTIME, Figure, Line
-from convlint.sweep.sweep import Series, Sweep, geometric, series
 
 
 def figure_layer(figure: Figure, line: Line, value: int) -> ConvLayer:

@@ -1,0 +1,159 @@
+"""Times convolutions on the GPU at hand, and keeps them in the columns of `convlint measure`.
+
+    python benchmarks/measure.py [CSV] [--device cuda|cpu] [--limit-seconds S] [--only SET ...] [--list]
+
+Sets: `networks` (every pass of ResNet-50, ResNeXt-50, MobileNetV2 and a 3-D U-Net, in fp16, bf16 and tf32, NHWC and
+NCHW, cudnn.benchmark off and on), `grid` (N, C and K, aligned and not, in the same forms), `figures` (the settings of
+the guide's charts). What the CSV has already, from the same GPU and libraries, is not timed again: a run that was
+interrupted or limited goes on where it stopped. `python benchmarks/accuracy.py CSV` holds the model against the rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from msgspec.structs import replace
+
+from convlint.estimate.sweep.figure_sweep import figure_layer
+from convlint.estimate.sweep.figures import FIGURES
+from convlint.gpus.gpu import Gpu, load_gpu
+from convlint.measuring.device import gpu_of
+from convlint.measuring.process import Bench, NoDevice
+from convlint.measuring.rows import header, line, rows_of
+from convlint.measuring.session import timed
+from convlint.measuring.workload import Workload, passes, why_not, workloads
+from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.runtime import Runtime
+from convlint.readers.spec.reader import read_spec
+
+HERE = Path(__file__).resolve().parent
+SPECS = (
+    HERE.parent / "sample_configs" / "resnet50.yaml",
+    HERE / "data" / "networks" / "resnext50_32x4d.yaml",
+    HERE.parent / "sample_configs" / "mobilenetv2.yaml",
+    HERE / "data" / "unet3d.yaml",
+)
+BATCH = {"unet3d": 1}  # of the networks; 64 for all others
+DTYPES = (Dtype.fp16, Dtype.bf16, Dtype.tf32)
+LAYOUTS = ("NHWC", "NCHW")
+# Of the grid: sizes on both sides of the multiples that kernels want (8, 4, 64, 256), and of full waves.
+BATCHES = (1, 2, 3, 8, 32, 33, 64, 128)
+CHANNELS = (3, 4, 8, 32, 60, 62, 63, 64, 65, 66, 72, 96, 128, 250, 256, 320, 512, 1000, 1024)
+MAPS = ((56, 3), (14, 3), (28, 1), (7, 5))  # H = W, and R = S
+
+Forms = Iterator[tuple[ConvLayer, Runtime]]
+
+
+def networks() -> Forms:
+    """The layers of the networks, in all forms."""
+    for path in SPECS:
+        network, errors = read_spec(path.read_text(encoding="utf-8"), str(path))
+        if network is None or errors:
+            raise SystemExit(f"{path}: {errors}")
+        for layer in network.layers:
+            yield from _forms(replace(layer, N=BATCH.get(path.stem, 64)))
+
+
+def grid() -> Forms:
+    """One size varied at a time, about C = K = 256 and N = 32, and C and K together."""
+    seen: set[tuple[int, int, int, int, int]] = set()
+    for (size, taps), (N, C, K) in product(MAPS, _points()):
+        if (key := (N, C, K, size, taps)) not in seen:
+            seen.add(key)
+            yield from _forms(
+                ConvLayer(
+                    name="grid", N=N, C=C, H=size, W=size, K=K, R=taps, S=taps, PadH=taps // 2, PadH_end=taps // 2,
+                    PadW=taps // 2, PadW_end=taps // 2,
+                )
+            )  # fmt: skip
+
+
+def _points() -> Iterator[tuple[int, int, int]]:
+    yield from ((N, 256, 256) for N in BATCHES)
+    for width in CHANNELS:
+        yield from ((32, width, 256), (32, 256, width), (32, width, width))
+
+
+def figures() -> Forms:
+    """Every point of the guide's charts."""
+    for figure in FIGURES.values():
+        for chart_line, value in product(figure.lines, figure.values):
+            layer = figure_layer(figure, chart_line, value)
+            if (layer.N or 0) > 0 and (layer.P or 0) > 0:
+                yield layer, Runtime(cudnn_benchmark=True)
+
+
+SETS: dict[str, Callable[[], Forms]] = {"networks": networks, "grid": grid, "figures": figures}
+
+
+def _forms(layer: ConvLayer) -> Forms:
+    for dtype, layout, benchmark in product(DTYPES, LAYOUTS, (False, True)):
+        form = with_output(replace(layer, dtype=dtype, layout=layout, copies_input=False))
+        yield form, Runtime(cudnn_benchmark=benchmark)
+
+
+def wanted(sets: Iterable[str], gpu: Gpu) -> list[Workload]:
+    """All that is to be timed, each once."""
+    found: dict[Workload, None] = {}
+    for name in sets:
+        for layer, runtime in SETS[name]():
+            if not why_not(layer):
+                for which in passes(layer, "training"):
+                    found |= dict.fromkeys(workloads(layer, which, gpu, runtime))
+    return list(found)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the script; returns its exit code: 1 where something could not be timed."""
+    parser = argparse.ArgumentParser(description="Times convolutions on the GPU at hand.")
+    parser.add_argument("csv", nargs="?", type=Path, help="default: data/measured_GPU.csv beside this script")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--limit-seconds", type=float)
+    parser.add_argument("--only", nargs="+", choices=tuple(SETS), default=tuple(SETS))
+    parser.add_argument("--list", action="store_true", help="say how much there is to time, and time nothing")
+    options = parser.parse_args(arguments)
+    if options.list:
+        for name in options.only:
+            print(f"{name}: {len(wanted([name], load_gpu('h200')))} timings")
+        return 0
+    try:
+        with Bench(options.device) as bench:
+            gpu = gpu_of(bench.device)
+            name = gpu.id if gpu is not None else bench.device.kind
+            csv: Path = options.csv or HERE / "data" / f"measured_{name}.csv"
+            several = wanted(options.only, gpu or load_gpu("a100"))
+            return _timed(bench, several, name, csv, options.limit_seconds)
+    except NoDevice as error:
+        print(f"measure.py: {error}", file=sys.stderr)
+        return 1
+
+
+def _timed(bench: Bench, several: list[Workload], name: str, csv: Path, limit_s: float | None) -> int:
+    before = csv.read_text(encoding="utf-8") if csv.exists() else ""
+    whole = before[: before.rfind("\n") + 1]  # without what an interrupt cut off
+    there = {row.workload: row for row in rows_of(whole) if row.is_of(bench.device)} if whole else {}
+    known = {workload: there[workload] for workload in several if workload in there}
+    with csv.open("w", encoding="utf-8") as file:
+        file.write(whole or header())
+
+        def kept(text: str) -> None:
+            file.write(text)
+            file.flush()
+
+        found = timed(several, bench, name, known, keep=lambda row: kept(line(row)), limit_s=limit_s)
+    left = len(several) - len(found.rows) - len(found.failed)
+    print(f"{csv}: {len(found.rows) - len(known)} new timings, {len(known)} were there, {left} not begun")
+    for workload, reason in found.failed.items():
+        print(f"  failed: {workload}: {reason}", file=sys.stderr)
+    return 1 if found.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

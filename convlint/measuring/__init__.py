@@ -1,0 +1,1 @@
+"""Timing a network's convolutions on the user's own device, and holding predictions and advice against that."""

@@ -1,0 +1,111 @@
+"""The child process that times: one workload after the other, each whatever becomes of the one before."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from convlint.measuring.device import Device, Kind
+from convlint.measuring.protocol import Answer, Order, Timing, encode, order_of
+
+if TYPE_CHECKING:
+    from convlint.measuring.workload import Workload
+    from convlint.readers.children.serve import Channel
+
+_CPU_CACHE_BYTES = 2 << 20  # of one core
+_CPU_FREE_BYTES = 1 << 30
+
+
+def work(channel: Channel) -> None:
+    """Answers each order."""
+    while (request := channel.receive()) is not None:
+        channel.send(encode(_answer(order_of(request))))
+
+
+def _answer(order: Order) -> Answer:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return Answer(error="timing needs PyTorch: pip install 'convlint[torch]'", fatal=True)
+    try:
+        if order.workload is None:
+            return _described(order.device)
+        return Answer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
+    except Exception as error:  # whatever a kernel ends in, the others are still to be timed
+        return Answer(error=_in_one_line(error), fatal="CUDA error" in str(error))
+    finally:
+        _forget(order.device)
+
+
+def _described(kind: Kind) -> Answer:
+    import platform
+
+    import torch
+
+    if kind == "cpu":
+        name = platform.processor() or platform.machine()
+        return Answer(device=Device(kind=kind, name=name, framework_version=str(torch.__version__)))
+    if not torch.cuda.is_available():
+        return Answer(error="PyTorch finds no CUDA device; run it where the GPU is, or try --device cpu", fatal=True)
+    found = torch.cuda.get_device_properties(0)
+    number = torch.backends.cudnn.version() or 0
+    return Answer(
+        device=Device(
+            kind=kind, name=found.name, framework_version=str(torch.__version__), cudnn=_cudnn(number),
+            cuda=torch.version.cuda or "", compute_capability=f"{found.major}.{found.minor}",
+            sms=found.multi_processor_count, memory_bytes=found.total_memory,
+        )
+    )  # fmt: skip
+
+
+def _cudnn(number: int) -> str:
+    """8.9.2 of 8902, 9.10.2 of 91002: thousands before cuDNN 9, ten thousands since (cudnn_version.h)."""
+    if not number:
+        return ""
+    major, rest = divmod(number, 10_000 if number >= 90_000 else 1_000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def _timed(workload: Workload, kind: Kind, seconds: float) -> Timing:
+    import torch
+
+    from convlint.measuring.clock import EventTimer, Stopwatch, timed
+    from convlint.measuring.kernels import calls
+    from convlint.model.layer import Dtype
+
+    if kind == "cpu":
+        torch.set_num_threads(1)  # several would wait for each other where others work too
+        cache, free = _CPU_CACHE_BYTES, _CPU_FREE_BYTES
+    else:
+        cache, free = torch.cuda.get_device_properties(0).L2_cache_size, torch.cuda.mem_get_info()[0]
+    flags = torch.backends.cudnn.flags(
+        enabled=True, benchmark=workload.benchmark, deterministic=workload.deterministic,
+        allow_tf32=workload.precision == Dtype.tf32,
+    )  # fmt: skip
+    with torch.inference_mode(), flags:
+        row = calls(workload, kind, cache_bytes=cache, free_bytes=free)
+        return timed(row, EventTimer() if kind == "cuda" else Stopwatch(), seconds)
+
+
+def _clock_mhz(kind: Kind) -> int:
+    if kind == "cuda":
+        import torch
+
+        with suppress(ImportError, RuntimeError):  # it asks NVML, by a package that PyTorch does not bring
+            return int(torch.cuda.clock_rate())
+    return 0
+
+
+def _in_one_line(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text[:300] or type(error).__name__
+
+
+def _forget(kind: Kind) -> None:
+    gc.collect()
+    if kind == "cuda":
+        import torch
+
+        with suppress(RuntimeError):
+            torch.cuda.empty_cache()

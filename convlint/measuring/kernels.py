@@ -1,0 +1,94 @@
+"""The convolutions themselves, as PyTorch runs them; in the child process alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from convlint.measuring.workload import Workload
+from convlint.model.geometry import output_size, transposed_output_size
+from convlint.model.layer import Dtype
+
+Call = Callable[[], Any]
+MOST_SETS = 64
+_DTYPES = {
+    Dtype.fp64: torch.float64, Dtype.fp32: torch.float32, Dtype.tf32: torch.float32,
+    Dtype.fp16: torch.float16, Dtype.bf16: torch.bfloat16,
+}  # fmt: skip
+
+
+class Shapes:
+    """The tensors of one convolution: two spatial dimensions, or three."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.volume = workload.dims == 3
+        first = 0 if self.volume else 1
+        transposed = workload.op == "conv_transpose"
+        sizes = (workload.D, workload.H, workload.W)[first:]
+        taps = (workload.T, workload.R, workload.S)[first:]
+        self.stride, self.pad = workload.stride[first:], workload.pad[first:]
+        self.dilation, self.output_padding = workload.dilation[first:], workload.output_padding[first:]
+        out = []
+        for axis, (size, count) in enumerate(zip(sizes, taps, strict=True)):
+            stride, pad, dilation = self.stride[axis], 2 * self.pad[axis], self.dilation[axis]
+            if transposed:
+                extra = self.output_padding[axis]
+                out.append(
+                    transposed_output_size(
+                        size, stride=stride, pad=pad, dilation=dilation, taps=count, output_padding=extra
+                    )
+                )
+            else:
+                out.append(output_size(size, stride=stride, pad=pad, dilation=dilation, taps=count))
+        self.x = (workload.N, workload.C, *sizes)
+        self.y = (workload.N, workload.K, *out)
+        into, outof = (workload.C, workload.K) if transposed else (workload.K, workload.C)
+        self.w = (into, outof // workload.groups, *taps)
+
+
+class Tensors:
+    """What one call works on; several sets of it are rotated, so that none lies in the cache from the call before."""
+
+    def __init__(self, workload: Workload, shapes: Shapes, device: str) -> None:
+        last = torch.channels_last_3d if shapes.volume else torch.channels_last
+        dtype = _DTYPES[workload.precision]
+
+        def made(shape: tuple[int, ...], order: str) -> torch.Tensor:
+            # Random numbers: multiplying zeros takes less power, so that the clock is higher than in a network.
+            plain = torch.randn(shape, dtype=dtype, device=device)
+            return plain.contiguous(memory_format=last if order == "NHWC" else torch.contiguous_format)
+
+        self.x, self.w = made(shapes.x, workload.arrives), made(shapes.w, workload.layout)
+        self.gradient = made(shapes.y, workload.layout) if workload.which != "fprop" else None
+
+    @property
+    def bytes(self) -> int:
+        """Of all of them."""
+        return sum(each.nbytes for each in (self.x, self.w, self.gradient) if each is not None)
+
+
+def calls(workload: Workload, device: str, *, cache_bytes: int, free_bytes: int) -> list[Call]:
+    """One call for each set of tensors, so many that together they are twice the cache, as far as memory allows.
+
+    Raises whatever PyTorch raises where it cannot.
+    """
+    shapes = Shapes(workload)
+    first = Tensors(workload, shapes, device)
+    several = min(-(-2 * cache_bytes // first.bytes), free_bytes // 4 // first.bytes, MOST_SETS)
+    rest = [Tensors(workload, shapes, device) for _ in range(several - 1)]
+    return [_call(workload, shapes, each) for each in (first, *rest)]
+
+
+def _call(workload: Workload, shapes: Shapes, given: Tensors) -> Call:
+    transposed = workload.op == "conv_transpose"
+    geometry = (
+        list(shapes.stride), list(shapes.pad), list(shapes.dilation), transposed, list(shapes.output_padding),
+        workload.groups,
+    )  # fmt: skip
+    if workload.which == "fprop":
+        return lambda: torch.convolution(given.x, given.w, None, *geometry)
+    wanted = [workload.which == "dgrad", workload.which == "wgrad", False]
+    backward = torch.ops.aten.convolution_backward
+    return lambda: backward(given.gradient, given.x, given.w, None, *geometry, wanted)

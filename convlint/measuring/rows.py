@@ -1,0 +1,112 @@
+"""Timings as CSV: the columns of the public ones first, then all else that a row needs to be timed again."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from convlint.errors import InputFault
+from convlint.measuring.device import Device
+from convlint.measuring.protocol import Timing
+from convlint.measuring.workload import Workload
+
+SOURCE = "convlint-measure"
+MOST_BYTES = 64 << 20  # a row has some 250
+PUBLIC = (
+    "gpu", "precision", "layout", "N", "C", "H", "W", "K", "R", "S", "pad_h", "pad_w", "stride_h", "stride_w", "pass",
+    "residual_inputs", "ms", "source",
+)  # fmt: skip
+_MORE = (
+    "groups", "op", "dims", "D", "T", "pad_d", "stride_d", "dilation_d", "dilation_h", "dilation_w",
+    "output_padding_d", "output_padding_h", "output_padding_w", "arrives", "benchmark", "deterministic",
+    "spread", "runs", "clock_mhz", "device", "framework_version", "cudnn", "cuda",
+)  # fmt: skip
+COLUMNS = (*PUBLIC, *_MORE)
+_TRIPLES = ("stride", "pad", "dilation", "output_padding")
+_PLAIN = ("op", "dims", "N", "C", "D", "H", "W", "K", "T", "R", "S", "groups", "precision", "layout", "arrives")
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One timing, and what it was taken on; `gpu` is convlint's name for the device, or what it calls itself.
+
+    `clock` is the SM clock after it in MHz, 0 where that is not known.
+    """
+
+    workload: Workload
+    timing: Timing
+    gpu: str
+    device: str
+    framework_version: str
+    cudnn: str
+    cuda: str
+    clock: int = 0
+
+    def is_of(self, device: Device) -> bool:
+        """Whether the same device with the same libraries would be timed again."""
+        mine = (self.device, self.framework_version, self.cudnn, self.cuda)
+        return mine == (device.name, device.framework_version, device.cudnn, device.cuda)
+
+
+def header() -> str:
+    """The first line."""
+    return _line(COLUMNS)
+
+
+def line(row: Row) -> str:
+    """One row as a line."""
+    return _line(str(_values(row)[name]) for name in COLUMNS)
+
+
+def _values(row: Row) -> dict[str, object]:
+    work = row.workload
+    values: dict[str, object] = {name: getattr(work, name) for name in _PLAIN}
+    for name in _TRIPLES:
+        values |= {f"{name}_{axis}": part for axis, part in zip("dhw", getattr(work, name), strict=True)}
+    return values | {
+        "gpu": row.gpu, "pass": work.which, "residual_inputs": 0, "ms": f"{row.timing.us / 1e3:.6g}", "source": SOURCE,
+        "benchmark": int(work.benchmark), "deterministic": int(work.deterministic),
+        "spread": f"{row.timing.spread:.3g}", "runs": row.timing.runs, "clock_mhz": row.clock or "",
+        "device": row.device, "framework_version": row.framework_version, "cudnn": row.cudnn, "cuda": row.cuda,
+    }  # fmt: skip
+
+
+def _line(values: Iterable[str]) -> str:
+    held = io.StringIO()
+    csv.writer(held, lineterminator="\n").writerow(values)
+    return held.getvalue()
+
+
+def rows_of(text: str) -> Iterator[Row]:
+    """The rows that a file holds, whose last line may have been cut off. Raises InputFault with the line."""
+    whole = text[: text.rfind("\n") + 1]
+    lines = csv.reader(io.StringIO(whole, newline=""))
+    if tuple(next(lines, ())) != COLUMNS:
+        raise InputFault("its first line is not that of a file that convlint measure writes", line=1, column=1)
+    while True:
+        try:
+            values = next(lines, None)
+            if values is None:
+                return
+            yield _row(dict(zip(COLUMNS, values, strict=True)))
+        except (ValueError, csv.Error, msgspec.ValidationError) as error:
+            raise InputFault(f"not a timing: {error}", line=lines.line_num, column=1) from None
+
+
+def _row(values: Mapping[str, str]) -> Row:
+    held: dict[str, object] = {name: values[name] for name in _PLAIN}
+    held |= {name: tuple(values[f"{name}_{axis}"] for axis in "dhw") for name in _TRIPLES}
+    held |= {"which": values["pass"], "benchmark": values["benchmark"], "deterministic": values["deterministic"]}
+    timing = {"us": round(float(values["ms"]) * 1e3, 6), "spread": values["spread"], "runs": values["runs"]}
+    row = Row(
+        workload=msgspec.convert(held, Workload, strict=False),
+        timing=msgspec.convert(timing, Timing, strict=False),
+        clock=int(values["clock_mhz"] or "0"),
+        **{name: values[name] for name in ("gpu", "device", "framework_version", "cudnn", "cuda")},
+    )
+    if not 0 < row.timing.us < 1e9 or not 0 <= row.timing.spread < 1e6:
+        raise ValueError(f"{values['ms']} ms with a spread of {values['spread']}")
+    return row

@@ -1,0 +1,60 @@
+"""What there is to time in a network: its own passes, and what its findings would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.engine.check import Target, check_network
+from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.facts.target import framework_picks_layout
+from convlint.measuring.trial import Part, Trial, parts, trials
+from convlint.measuring.workload import Workload, why_not
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.rulebook.book import Rulebook
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """The parts of a network as it is, with their estimates by layer, and the trials of its findings.
+
+    `untimed` says of layers, by their place, why they cannot be timed; `findings` is how many there are in all.
+    """
+
+    parts: tuple[Part, ...]
+    estimates: tuple[LayerEstimate | None, ...]
+    trials: tuple[Trial, ...]
+    untimed: Mapping[int, str]
+    findings: int
+
+    def workloads(self) -> Iterator[Workload]:
+        """All of them, in the order in which they are to be timed: what the network runs comes first."""
+        for part in self.parts:
+            yield from part.options
+        for trial in self.trials:
+            for part in (*trial.before, *trial.after):
+                yield from part.options
+
+
+def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode) -> Wanted:
+    """What to time of a network for the advice on `target`. Raises RuleError."""
+    picks = framework_picks_layout(network.runtime)
+    running = [replace(layer, layout="auto") if picks else layer for layer in network.layers]
+    untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}
+    result = check_network(network, rulebook, [target], mode)
+    times = [None if (own := layer.times[target.label]) is None else own.time_us for layer in result.layers]
+    laid_out = replace(network, layers=tuple(running))
+    return Wanted(
+        parts=tuple(
+            part
+            for index, layer in enumerate(running)
+            if index not in untimed
+            for part in parts(index, layer, target.gpu, network.runtime, mode)
+        ),
+        estimates=tuple(estimate_layer(layer, target.gpu, network.runtime, mode) for layer in running),
+        trials=tuple(trials(laid_out, result.findings, times, target.gpu, mode)),
+        untimed=untimed,
+        findings=len(result.findings),
+    )

@@ -1,0 +1,280 @@
+"""`convlint measure`: the report, JSON, the file of timings, and the exit codes; on the CPU of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkout import ROOT
+from command_line import Ran, default_interrupt
+from command_line import convlint as run
+from measured import DEVICE, Pretender, predicted_us
+
+from convlint.cli.commands import measure as command
+from convlint.measuring.rows import header, rows_of
+from convlint.measuring.workload import Workload
+
+NET = """\
+version: 1
+target: t4
+defaults: { N: 2, dtype: fp32, layout: NCHW }
+layers:
+  - { name: stem, C: 3, H: 8, W: 8, K: 12, kernel_size: 3, padding: 1 }
+  - { name: body, K: 16, kernel_size: 3, padding: 1 }
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.yaml").write_text(NET, encoding="utf-8")
+    return tmp_path
+
+
+def on_a_gpu(monkeypatch: pytest.MonkeyPatch, times: Any = None) -> list[Workload]:
+    """Pretends that an A100 times, as fast as is predicted unless `times` says otherwise; what it is asked for."""
+    timer = Pretender(times or (lambda workload: 1.25 * predicted_us(workload)))
+
+    class Pretended:
+        def __init__(self, kind: str) -> None:
+            assert kind == "cuda"
+            self.device, self.time = timer.device, timer.time
+
+        def __enter__(self) -> Pretended:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(command, "Bench", Pretended)
+    return timer.asked
+
+
+def said(ran: Ran) -> str:
+    """The report, however its lines are broken."""
+    return " ".join(ran.out.split())
+
+
+def document(ran: Ran) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def test_a_spec_on_the_cpu(here: Path) -> None:
+    ran = run("measure", "net.yaml", "--device", "cpu", "--layers-only")
+    assert ran.code == 0
+    assert "training, on this machine's CPU" in ran.out
+    assert "timed on a CPU: nothing of it says how right the predictions for t4 are" in ran.out
+    assert "over measured" not in ran.out
+    (csv,) = here.glob("convlint-*.csv")
+    rows = list(rows_of(csv.read_text(encoding="utf-8")))
+    assert [(row.workload.K, row.workload.which) for row in rows] == [
+        (12, "fprop"), (12, "wgrad"), (16, "fprop"), (16, "dgrad"), (16, "wgrad"),
+    ]  # fmt: skip
+    assert f"{csv.name}: 5 new timings" in ran.out
+    again = run("measure", "net.yaml", "--device", "cpu", "--layers-only")
+    assert f"{csv.name}: 0 new timings, 5 were there" in again.out
+    assert list(rows_of(csv.read_text(encoding="utf-8"))) == rows
+
+
+def test_predictions_and_advice_on_a_gpu(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = on_a_gpu(monkeypatch)
+    ran = run("measure", "net.yaml", "--gpu", "a100")
+    assert ran.code == 0
+    assert "training, on NVIDIA A100-SXM4-40GB with PyTorch 2.11.0 and cuDNN 9.10.2, cudnn.benchmark off" in said(ran)
+    assert "predicted for a100 over measured: 0.80 on average of 5 passes" in said(ran)
+    assert "within 20 %, within 0.0 % once all are divided by that" in said(ran)
+    assert "SM clock held at 1410 MHz" in said(ran)
+    assert len(asked) == len(set(asked)) > 5
+    assert (here / "convlint-a100-40gb-sxm.csv").exists()
+
+
+def test_the_gpu_that_times_is_the_one_predicted_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    found = document(run("measure", "net.yaml", "-o", "json", "--layers-only"))
+    assert found["gpu"] == "a100-40gb-sxm"
+    assert found["device"]["name"] == DEVICE.name
+    assert found["notes"] == []
+    assert found["agreement"]["predicted_over_measured"] == pytest.approx(0.8)
+    other = document(run("measure", "net.yaml", "-o", "json", "--gpu", "h100", "--layers-only"))
+    assert other["notes"] == ["predicted for h100, which is not the GPU that timed"]
+
+
+def test_json_has_every_pass_and_what_came_of_each_advice(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch, lambda work: predicted_us(work) * (2.0 if work.layout == "NHWC" else 1.0))
+    (here / "net.yaml").write_text(NET.replace("N: 2", "N: 64").replace("8,", "56,").replace("fp32", "fp16"))
+    found = document(run("measure", "net.yaml", "-o", "json"))
+    assert found["schema_version"] == 2
+    assert [(each["layer"], each["pass"], each["runs"]) for each in found["passes"][:2]] == [
+        ("stem", "fprop", 25), ("stem", "wgrad", 25),
+    ]  # fmt: skip
+    assert found["passes"][0]["measured_us"] == pytest.approx(found["passes"][0]["predicted_us"])
+    layout = next(each for each in found["advice"] if each["code"] == "CL401")
+    assert layout["held"] == "not held"
+    assert layout["promised_change"] < 0 < layout["measured_change"]
+    assert layout["set"] == {"layout": "NHWC"}
+
+
+def test_what_fails_is_said_per_layer_and_the_rest_is_timed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch, lambda work: "CUDA out of memory." if work.which == "wgrad" else 3.0)
+    ran = run("measure", "net.yaml", "--layers-only")
+    assert ran.code == 3
+    assert "error: net.yaml:5:5: stem, body not timed: wgrad: CUDA out of memory." in said(ran)
+    assert "3 new timings" in said(ran)
+
+
+def test_a_layer_of_unknown_size_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    (here / "net.yaml").write_text(NET.replace("C: 3, H: 8, W: 8", "C: 3").replace("K: 16", "C: 12, H: 8, W: 8, K: 16"))
+    ran = run("measure", "net.yaml", "--layers-only")
+    assert ran.code == 3
+    assert "stem not timed: H and W are not known" in said(ran)
+    assert "body" in said(ran)
+
+
+def test_the_time_may_be_limited_and_the_next_run_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = on_a_gpu(monkeypatch)
+    ran = run("measure", "net.yaml", "--limit-seconds", "0", "--layers-only")
+    assert ran.code == 0
+    assert asked == []
+    assert "5 timings not begun: --limit-seconds is over; the next run goes on from there" in said(ran)
+    assert not list(here.glob("*.csv"))
+    assert len(document(run("measure", "net.yaml", "-o", "json", "--layers-only"))["passes"]) == 5
+    assert len(asked) == 5
+
+
+def test_an_interrupt_keeps_what_was_timed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def times(work: Workload) -> float:
+        if work.which == "dgrad":
+            raise KeyboardInterrupt
+        return 2.0
+
+    on_a_gpu(monkeypatch, times)
+    assert run("measure", "net.yaml", "--layers-only").code == 130
+    file = here / "convlint-a100-40gb-sxm.csv"
+    kept = list(rows_of(file.read_text(encoding="utf-8")))
+    assert [row.workload.which for row in kept] == ["fprop", "wgrad", "fprop"]
+    file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")  # in the middle of a line
+    asked = on_a_gpu(monkeypatch)
+    assert run("measure", "net.yaml", "--layers-only").code == 0
+    assert [work.which for work in asked] == ["fprop", "dgrad", "wgrad"]
+    assert len(list(rows_of(file.read_text(encoding="utf-8")))) == 5
+
+
+def test_timings_of_other_libraries_stay_and_are_not_used(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    run("measure", "net.yaml", "--layers-only", "--csv", "t.csv")
+    file = here / "t.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace("9.10.2", "9.1.0"), encoding="utf-8")
+    asked = on_a_gpu(monkeypatch)
+    run("measure", "net.yaml", "--layers-only", "--csv", "t.csv")
+    assert len(asked) == 5
+    assert len(list(rows_of(file.read_text(encoding="utf-8")))) == 10
+    asked = on_a_gpu(monkeypatch, lambda _: 7.0)
+    run("measure", "net.yaml", "--layers-only", "--csv", "t.csv", "--again")
+    rows = list(rows_of(file.read_text(encoding="utf-8")))
+    assert len(asked) == 5
+    assert [(row.cudnn, row.timing.us == 7.0) for row in rows] == [("9.1.0", False)] * 5 + [("9.10.2", True)] * 5
+
+
+@pytest.mark.parametrize("content", ["my,data\n1,2\n", header() + "1,2\n", "\0\xff", "no newline"])
+def test_a_file_of_something_else_is_left_as_it_is(here: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    asked = on_a_gpu(monkeypatch)
+    (here / "t.csv").write_text(content, encoding="latin-1")
+    ran = run("measure", "net.yaml", "--csv", "t.csv")
+    assert ran.code == 2
+    assert "t.csv" in ran.err
+    assert "--csv names another file" in ran.err
+    assert asked == []
+    assert (here / "t.csv").read_text(encoding="latin-1") == content
+
+
+def test_an_unknown_gpu_needs_a_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    monkeypatch.setattr(command, "gpu_of", lambda _: None)
+    ran = run("measure", "net.yaml")
+    assert ran.code == 2
+    assert "convlint does not know the GPU NVIDIA A100-SXM4-40GB (compute capability 8.0, 108 SMs)" in ran.err
+    assert run("measure", "net.yaml", "--gpu", "a100", "--layers-only").code == 0
+    assert (here / "convlint-nvidia-a100-sxm4-40gb.csv").exists()
+
+
+def test_what_is_predicted_for_another_framework_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    ran = run("measure", "net.yaml", "--layers-only", "--runtime", "framework=tensorrt", "--dtype", "fp16")
+    assert "predicted for tensorrt; what is timed are PyTorch's convolutions" in said(ran)
+
+
+def test_without_a_gpu_nothing_is_timed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    ran = run("measure", "net.yaml")
+    assert ran.code == 3
+    assert "error: net.yaml: PyTorch finds no CUDA device" in said(ran)
+    assert not list(here.glob("*.csv"))
+
+
+def test_what_is_wrong_with_the_input_is_said_before_anything_is_timed(here: Path) -> None:
+    (here / "net.yaml").write_text("version: 1\nlayers: []\n")
+    ran = run("measure", "net.yaml", "--device", "cpu")
+    assert ran.code == 3
+    assert "error: net.yaml" in said(ran)
+    assert not list(here.glob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("a.yaml", "--model", "x"), ("net.yaml", "--device", "tpu"), ("net.yaml", "--gpu", "a100,h100"),
+     ("net.yaml", "--csv", "net.yaml"), ("net.yaml", "-o", "yaml")],
+)  # fmt: skip
+def test_wrong_usage(here: Path, arguments: tuple[str, ...]) -> None:
+    assert run("measure", *arguments).code == 2
+
+
+def test_a_measurement_fits_the_terminal_with_and_without_colour(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    plain = run("measure", "net.yaml", "--color", "never").out
+    colored = run("measure", "net.yaml", "--color", "always").out
+    assert "\x1b[" in colored
+    assert "\x1b[" not in plain
+    for columns in (60, 80, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert max(map(len, run("measure", "net.yaml").out.splitlines())) <= columns
+
+
+@pytest.mark.slow
+def test_a_real_interrupt_ends_the_child_and_the_next_run_goes_on(here: Path) -> None:
+    command_line = [sys.executable, "-m", "convlint", "measure", "net.yaml", "--device", "cpu", "--csv", "t.csv"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(
+        command_line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, preexec_fn=default_interrupt,
+    )  # fmt: skip
+    file, deadline = here / "t.csv", time.monotonic() + 120
+    while not (file.exists() and len(file.read_text(encoding="utf-8").splitlines()) > 2):
+        assert time.monotonic() < deadline
+        assert running.poll() is None
+        time.sleep(0.02)
+    tasks = list(Path(f"/proc/{running.pid}/task").iterdir())
+    children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    os.kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, "", "")
+    assert children
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    kept = list(rows_of(file.read_text(encoding="utf-8")))
+    assert len(kept) >= 2
+    done = subprocess.run(command_line, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0
+    assert f"{len(kept)} were there" in done.stdout
+    rows = list(rows_of(file.read_text(encoding="utf-8")))
+    assert rows[: len(kept)] == kept
+    assert len({row.workload for row in rows}) == len(rows)

@@ -1,0 +1,68 @@
+"""Many workloads: what is known is not timed again, what fails is said, and an interrupt loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import conv
+from measured import DEVICE, Pretender, row_of, work
+
+from convlint.measuring.rows import Row
+from convlint.measuring.session import timed
+
+WORKLOADS = [work(conv(K=width)) for width in (32, 64, 96)]
+
+
+def test_each_is_timed_once_and_kept_at_once() -> None:
+    timer, kept = Pretender(lambda workload: float(workload.K)), list[Row]()
+    found = timed([*WORKLOADS, *WORKLOADS], timer, "a100-40gb-sxm", {}, kept.append)
+    assert timer.asked == WORKLOADS
+    assert [found.rows[each].timing.us for each in WORKLOADS] == [32.0, 64.0, 96.0]
+    assert kept == list(found.rows.values())
+    assert all(row.is_of(DEVICE) and row.gpu == "a100-40gb-sxm" and row.clock == 1410 for row in kept)
+    assert not found.failed
+
+
+def test_what_is_known_is_not_timed_again() -> None:
+    known = {WORKLOADS[1]: row_of(WORKLOADS[1], 7.0)}
+    timer, kept = Pretender(lambda _: 5.0), list[Row]()
+    found = timed(WORKLOADS, timer, "a100", known, kept.append)
+    assert timer.asked == [WORKLOADS[0], WORKLOADS[2]]
+    assert [found.rows[each].timing.us for each in WORKLOADS] == [5.0, 7.0, 5.0]
+    assert len(kept) == 2
+
+
+def test_what_fails_does_not_keep_the_others() -> None:
+    timer = Pretender(lambda workload: "CUDA out of memory." if workload.K == 64 else 1.0)
+    found = timed(WORKLOADS, timer, "a100", {}, lambda _: None)
+    assert found.failed == {WORKLOADS[1]: "CUDA out of memory."}
+    assert list(found.rows) == [WORKLOADS[0], WORKLOADS[2]]
+
+
+def test_nothing_is_begun_after_the_time_is_over_but_what_is_known_counts() -> None:
+    clock = iter((0.0, 1.0, 9.0, 11.0))
+    known = {WORKLOADS[2]: row_of(WORKLOADS[2], 7.0)}
+    several = [*WORKLOADS, work(conv(K=128))]
+    timer = Pretender(lambda _: 5.0)
+    found = timed(several, timer, "a100", known, lambda _: None, limit_s=10.0, now=lambda: next(clock))
+    assert timer.asked == WORKLOADS[:2]
+    assert list(found.rows) == WORKLOADS
+    assert several[3] not in found.failed
+
+
+def test_an_interrupt_leaves_what_was_kept() -> None:
+    def interrupted(workload: object) -> float:
+        if workload == WORKLOADS[2]:
+            raise KeyboardInterrupt
+        return 1.0
+
+    kept: list[Row] = []
+    with pytest.raises(KeyboardInterrupt):
+        timed(WORKLOADS, Pretender(interrupted), "a100", {}, kept.append)
+    assert [row.workload for row in kept] == WORKLOADS[:2]
+
+
+def test_everything_is_told_as_done() -> None:
+    told: list[object] = []
+    known = {WORKLOADS[0]: row_of(WORKLOADS[0], 7.0)}
+    timed(WORKLOADS, Pretender(lambda _: "no"), "a100", known, lambda _: None, done=told.append)
+    assert told == WORKLOADS

@@ -1,0 +1,328 @@
+"""`convlint check --fix` and `--diff` on live models, as they are typed: the code that constructs layers is edited."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import Ran, convlint
+
+pytestmark = pytest.mark.slow
+
+IMPORT = "from torch import nn\n\n\n"
+PLAIN = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(64, 60, 3, padding=1)  # 60
+        self.norm = nn.BatchNorm2d(60)
+        self.b = nn.Conv2d(60, 124, 3, padding=1)
+        self.c = nn.Conv2d(124, 256, 1)
+        self.fc = nn.Linear(256, 10)
+
+    def forward(self, x):
+        x = self.c(self.b(self.norm(self.a(x)).relu()).relu())
+        return self.fc(x.mean((2, 3)))
+"""
+MENDED = (
+    PLAIN.replace("64, 60,", "64, 64,").replace("(60)", "(64)").replace("(60, 124", "(64, 128").replace("(124", "(128")
+)
+INPUT = ("--input", "64x64x56x56:fp16:channels_last")
+UNSAFE = ("--fix", "--unsafe-fixes")
+NET = IMPORT + PLAIN
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(NET)
+
+
+def write(text: str | bytes, name: str = "net.py") -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def content(name: str = "net.py") -> str:
+    return Path(name).read_bytes().decode()
+
+
+def check(*options: str, model: str = "net:Net") -> Ran:
+    return convlint("check", model, *INPUT, *options)
+
+
+def entry(name: str, model: str, inputs: str = INPUT[1], more: str = "") -> str:
+    return f'[[tool.convlint.models]]\nname = "{name}"\nmodel = "{model}"\ninputs = "{inputs}"\n{more}\n'
+
+
+def test_widths_become_aligned_where_they_are_written_and_a_second_run_changes_nothing() -> None:
+    ran = check(*UNSAFE, "-o", "concise")
+    assert content() == IMPORT + MENDED
+    assert ran.code == 0
+    assert "2 findings in 1 file" in ran.err
+    assert "3 layers in 1 file on a100: 0 errors, 0 warnings" in ran.out
+    ran = check(*UNSAFE, "-o", "concise")
+    assert (ran.code, ran.err, content()) == (0, "", IMPORT + MENDED)
+
+
+def test_how_many_could_be_fixed_is_said_and_safe_fixes_leave_widths_alone() -> None:
+    ran = check("--fix")
+    assert "[*] 2 fixable with --fix --unsafe-fixes" in ran.out
+    assert (ran.code, content()) == (1, NET)
+
+
+def test_a_diff_is_what_fix_writes() -> None:
+    ran = check("--diff", "--unsafe-fixes")
+    assert ran.code == 1
+    assert ran.out.startswith("--- net.py\n+++ net.py\n")
+    assert ran.err == "convlint: would fix 2 findings in 1 file\n"
+    assert content() == NET
+    subprocess.run(["patch", "-s", "-p0"], input=ran.out, text=True, check=True)
+    assert content() == IMPORT + MENDED
+    assert check("--diff", "--unsafe-fixes") == (0, "", "convlint: nothing would be fixed\n")
+
+
+def test_a_bias_before_a_norm_goes() -> None:
+    ran = check(*UNSAFE, "--select", "CL506", "--fail-on", "info")
+    assert content() == NET.replace(
+        "self.a = nn.Conv2d(64, 60, 3, padding=1)", "self.a = nn.Conv2d(64, 60, 3, padding=1, bias=False)"
+    )
+    assert ran.code == 0
+
+
+def test_a_width_that_comes_from_elsewhere_stays_and_the_note_says_where_it_is() -> None:
+    text = NET.replace("def __init__(self)", "def __init__(self, width=60)").replace(
+        "Conv2d(60, 124", "Conv2d(width, 124"
+    )
+    write(text)
+    ran = check(*UNSAFE, "--quiet", "-o", "concise")
+    assert ran.code == 1
+    assert content() == text.replace("124", "128")
+    why = "in_channels comes from `width`, a parameter of `Net.__init__` (`60` where it is not given) at net.py:5"
+    assert ran.err == f"convlint: net:Net: CL102 of a is not fixed: net.py:9: {why}\n"  # also where it is to be quiet
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (NET.replace("\n", "\r\n").encode(), (IMPORT + MENDED).replace("\n", "\r\n").encode()),
+        (("\ufeff" + NET).encode(), ("\ufeff" + IMPORT + MENDED).encode()),
+        (("# coding: latin-1\n" + NET.replace("# 60", "# größer")).encode("latin-1"),
+         ("# coding: latin-1\n" + IMPORT + MENDED.replace("# 60", "# größer")).encode("latin-1")),
+        (("\f\n" + NET.replace("    ", "\t")).encode(), ("\f\n" + (IMPORT + MENDED).replace("    ", "\t")).encode()),
+    ],
+    ids=["CRLF", "BOM", "latin-1", "form feed and tabs"],
+)  # fmt: skip
+def test_all_other_bytes_stay(before: bytes, after: bytes) -> None:
+    write(before)
+    assert check(*UNSAFE).code == 0
+    assert Path("net.py").read_bytes() == after
+
+
+def test_a_diff_that_cannot_be_applied_says_so() -> None:
+    write(("# coding: latin-1\n" + NET.replace("# 60", "# größer")).encode("latin-1"))
+    ran = check("--diff", "--unsafe-fixes")
+    assert "+        self.a = nn.Conv2d(64, 64, 3, padding=1)  # größer\n" in ran.out
+    assert "net.py: this diff cannot be applied" in ran.err
+
+
+PACKAGE = {
+    "src/mine/__init__.py": "",
+    "src/mine/blocks.py": IMPORT + "def stem():\n    return nn.Conv2d(64, 60, 3, padding=1)\n",
+    "src/mine/net.py": "import inspect\n\n" + IMPORT + """\
+from . import blocks
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        assert "self.stem = blocks.stem()" in inspect.getsource(type(self))
+        self.stem = blocks.stem()
+        self.head = nn.Conv2d(60, 256, 3)
+
+    def forward(self, x):
+        return self.head(self.stem(x))
+""",
+}  # fmt: skip
+
+
+def package() -> None:
+    for name, text in PACKAGE.items():
+        write(text, name) if Path("src").exists() else (Path("src").mkdir(), write(text, name))
+    write(entry("net", "mine.net:Net"), "pyproject.toml")
+
+
+def test_several_files_change_together() -> None:
+    package()
+    ran = convlint("check", "--models", *UNSAFE)
+    assert (ran.code, content("src/mine/net.py")) == (0, PACKAGE["src/mine/net.py"].replace("60", "64"))
+    assert content("src/mine/blocks.py") == PACKAGE["src/mine/blocks.py"].replace("60", "64")
+    assert "fixed 1 finding in 2 files" in ran.err
+
+
+def test_of_several_files_all_are_written_or_none() -> None:
+    package()
+    os.chmod("src/mine/net.py", 0o444)
+    ran = convlint("check", "--models", *UNSAFE, "-o", "concise")
+    assert ran.code == 3
+    assert "src/mine/net.py: error: is not fixed: it is read-only" in ran.out
+    assert "CL102" in ran.out  # the report is of the files as they are
+    assert {name: content(name) for name in PACKAGE} == PACKAGE
+    assert ran.err == ""
+
+
+TWO = NET + "\n\n" + PLAIN.replace("class Net", "class Other").replace("60", "28").replace("124", "92")
+
+
+def test_two_models_in_one_file_are_mended_together() -> None:
+    write(TWO)
+    write(entry("one", "net:Net") + entry("other", "net:Other"), "pyproject.toml")
+    diff = convlint("check", "--models", "--diff", "--unsafe-fixes")
+    assert diff.out.count("--- net.py") == 1
+    ran = convlint("check", "--models", *UNSAFE, "-o", "concise", "-j", "2")
+    mended = MENDED.replace("class Net", "class Other")
+    assert content() == IMPORT + MENDED + "\n\n" + mended.replace("128", "96").replace(", 64, 3", ", 32, 3").replace(
+        "(64)", "(32)"
+    ).replace("(64, 96", "(32, 96").replace("# 60", "# 28")
+    assert "fixed 4 findings in 1 file" in ran.err
+    after, _ = content(), write(TWO)
+    subprocess.run(["patch", "-s", "-p0"], input=diff.out, text=True, check=True)
+    assert content() == after
+    assert convlint("check", "--models", "--diff", "--unsafe-fixes").code == 0
+
+
+def test_one_network_under_two_names_is_mended_for_both() -> None:
+    write(entry("train", "net:Net") + entry("small", "net:Net", "64x64x28x28:fp16:channels_last"), "pyproject.toml")
+    ran = convlint("check", "--models", *UNSAFE, "-o", "concise")
+    assert content() == IMPORT + MENDED
+    assert ran.code == 0
+    assert "6 layers in 2 files on a100: 0 errors, 0 warnings" in ran.out
+
+
+SHARED = (
+    IMPORT
+    + """\
+class Stem(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(64, 60, 3, padding=1))
+
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(Stem(), nn.Conv2d(60, 256, 3))
+
+
+class Other(nn.Sequential):
+    def __init__(self, width):
+        super().__init__(Stem(), nn.Conv2d(width, 256, 3))
+"""
+)
+
+
+def test_what_another_model_would_break_on_stays() -> None:
+    write(SHARED)
+    write(entry("net", "net:Net") + entry("other", "net:Other(60)"), "pyproject.toml")
+    ran = convlint("check", "--models", *UNSAFE, "-o", "concise")
+    assert (ran.code, content()) == (1, SHARED)
+    assert "convlint: net: CL102 of 0.0 is not fixed: other would not run any more: " in ran.err
+
+
+def test_what_runs_no_more_stays() -> None:
+    text = NET.replace("x = self.c(", "assert self.a.out_channels == 60\n        x = self.c(")
+    write(text)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert content() == text.replace("124", "128")  # what goes well alone is kept
+    assert "CL102 of a is not fixed: net:Net would not run any more: " in ran.err
+    assert "raises AssertionError at net.py:14" in ran.err
+    assert ran.code == 1
+
+
+def test_what_runs_in_train_mode_only_has_a_say() -> None:
+    text = NET.replace("Linear(256, 10)", "Linear(256, 10)\n        self.aux = nn.Conv2d(124, 16, 1)")
+    text = text.replace("x = self.c(", "self.aux(self.b(self.a(x))) if self.training else 0\n        x = self.c(")
+    write(text)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert content() == text.replace("64, 60,", "64, 64,").replace("(60)", "(64)").replace("(60, 124", "(64, 124")
+    assert "CL102 of b is not fixed: net:Net would not run any more in train mode: " in ran.err
+
+
+def test_code_that_is_not_the_projects_stays(tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "theirs.py").write_text(NET)
+    write("import sys\nsys.path.insert(0, 'lib/site-packages')\nfrom theirs import Net\n")
+    ran = check(*UNSAFE, "-o", "concise")
+    assert (library / "theirs.py").read_text() == NET
+    assert ran.code == 1
+    assert "is not fixed: " in ran.err
+
+
+def test_a_read_only_file_and_links_that_lead_away_stay(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.chmod("net.py", 0o444)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert (ran.code, content()) == (3, NET)
+    assert "net.py: error: is not fixed: it is read-only" in ran.out
+    outside = tmp_path_factory.mktemp("outside") / "net.py"
+    outside.write_text(NET)
+    Path("net.py").unlink()
+    os.symlink(outside, "net.py")
+    ran = check(*UNSAFE, "-o", "concise")
+    assert (ran.code, outside.read_text()) == (3, NET)
+    assert "leads out of" in ran.out
+
+
+def test_mode_and_links_are_kept() -> None:
+    os.rename("net.py", "real.py")
+    os.chmod("real.py", 0o640)
+    os.symlink("real.py", "net.py")
+    assert check(*UNSAFE).code == 0
+    assert os.path.islink("net.py")
+    assert (content("real.py"), stat.S_IMODE(os.stat("real.py").st_mode)) == (IMPORT + MENDED, 0o640)
+
+
+def test_a_file_that_changed_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    from convlint.linting import mending
+
+    run, other = mending.Mending.run, NET + "# somebody was faster\n"
+
+    def meanwhile(self: mending.Mending) -> None:  # type: ignore[type-arg]
+        run(self)
+        write(other)
+
+    monkeypatch.setattr(mending.Mending, "run", meanwhile)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert (ran.code, content()) == (3, other)
+    assert "it changed while it was checked" in ran.out
+
+
+def test_what_is_silenced_is_not_fixed() -> None:
+    text = NET.replace("# 60", "# convlint: ignore[CL102] -- 60")
+    write(text)
+    assert check(*UNSAFE, "--select", "CL102", "--fail-on", "info").code == 0
+    assert content() == text.replace("124", "128")
+
+
+def test_findings_carry_the_edits_of_what_is_written_then() -> None:
+    write(NET.replace("60", "98"))
+    ran = check(*UNSAFE, "-o", "json")
+    after = IMPORT + MENDED.replace("64, 64,", "64, 104,").replace("(64)", "(104)").replace("(64, 128", "(104, 128")
+    assert content() == after.replace("# 60", "# 98")
+    left = {finding["code"]: finding for finding in json.loads(ran.out)["findings"]}
+    at = content().index("padding=1)") + len("padding=1")
+    assert left["CL506"]["fix"]["code_edits"] == [{"path": "net.py", "start": at, "end": at, "new": ", bias=False"}]
+    assert "CL102" not in left
+
+
+def test_the_report_shows_the_lines_that_are_written() -> None:
+    ran = check(*UNSAFE)
+    assert "7 │         self.a = nn.Conv2d(64, 64, 3, padding=1)  # 60" in ran.out
+
+
+def test_what_the_code_prints_is_heard_once() -> None:
+    write(NET + "\n\nprint('hello')\n")
+    ran = check(*UNSAFE)
+    assert ran.err == "hello\nconvlint: fixed 2 findings in 1 file\n"
