@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from command_line import convlint as run
+from sarif_fixes import applied
 
 import convlint
 from convlint.fixes.applicable import wishes
@@ -113,3 +116,20 @@ def test_a_norm_of_its_own_keeps_the_width_and_loses_the_bias() -> None:
     }  # fmt: skip
     Path("net.py").write_bytes(after)
     assert {finding.rule.code for finding in findings(RULES)} == {"CL102"}
+
+
+def test_sarif_carries_the_edits_by_columns() -> None:
+    source = "\ufeff" + NET.format(norm='{"größe": nn.BatchNorm2d(252)}["größe"]').removeprefix("# coding: latin-1\n")
+    Path("net.py").write_bytes(source.replace("\n", "\r\n").encode())
+    before = Path("net.py").read_bytes()
+    shapes = [part for name, shape in INPUTS.items() for part in ("--input", f"{name}={shape}" if name else shape)]
+    ran = run("check", "net:Net", "--isolated", "--gpu", "a100", "--select", ",".join(RULES), *shapes, "-o", "sarif")
+    results = json.loads(ran.out)["runs"][0]["results"]
+    fixes = [fix for result in results for fix in result.get("fixes", ())]
+    assert {fix["properties"]["safety"] for fix in fixes} == {"unsafe"}
+    carried = [finding.fix for finding in findings(RULES) if finding.fix is not None]
+    expected = [
+        applied_to_bytes(before, {Edit(each.start, each.end, each.new) for each in fix.code_edits}) for fix in carried
+    ]
+    assert len(expected) > 1
+    assert sorted(applied(before, fix) for fix in fixes) == sorted(expected)

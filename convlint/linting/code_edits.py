@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
+from convlint.files.python_files import python_encoding
 from convlint.fixes.applicable import applicability, wishes
 from convlint.linting.one_input import Checked, Job
-from convlint.model.location import CodeEdit
-from convlint.report import Finding
+from convlint.model.location import CodeEdit, TextEdit
+from convlint.report import Finding, Fix
 
 MOST_EDITED = 100  # findings of one model: each is planned for, and its modules parsed again, on its own
 
@@ -25,7 +28,8 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     from convlint.fixes.python_text import PythonEditor
     from convlint.linting.code_draft import contents
 
-    planner, editor = Planner(network, job.overridden()), PythonEditor(network, contents(job))
+    content = contents(job)
+    planner, editor = Planner(network, job.overridden()), PythonEditor(network, content)
     edited: dict[int, Finding] = {}
     for finding in asked:
         plan = planner.plan(wishes([finding]))
@@ -37,6 +41,26 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
             for path, several in sorted(made.edits.items())
             for edit in several
         )
-        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else replace(finding.fix, code_edits=edits)
+        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else _with_edits(finding.fix, edits, content)
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
+
+
+def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
+    """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
+    found = tuple(_by_columns(edit, content(edit.path) or b"") for edit in edits)
+    return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")
+
+
+def _by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
+    """The same edit by lines and columns, in the encoding that the module declares."""
+    encoding = python_encoding(content)
+
+    def place(offset: int) -> tuple[int, int]:
+        begin = content.rfind(b"\n", 0, offset) + 1
+        return content.count(b"\n", 0, offset) + 1, len(content[begin:offset].decode(encoding)) + 1
+
+    (line, column), (end_line, end_column) = place(edit.start), place(edit.end)
+    return TextEdit(
+        path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
+    )  # fmt: skip
