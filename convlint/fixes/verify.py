@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.results import NetworkResult
 from convlint.fixes.applicable import wishes
+from convlint.fixes.layouts import is_its_own
 from convlint.fixes.plan import Plan
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -17,7 +18,7 @@ from convlint.report import Finding
 
 _EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
 _CLOSE_US = 1e-6
-_CLOSE = 0.005  # of the layers' time: less is no difference, on a GPU that waits for its host above all
+_CLOSE = 0.005  # of the layers' time: less is no difference on a GPU that waits for its host
 
 
 def unexpected(before: Network, after: Network, plan: Plan) -> dict[int | None, str]:
@@ -86,23 +87,64 @@ def staying(plan: Plan, findings: Iterable[Finding]) -> set[int]:
 
 def wanted_back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
     """The granted wishes, by position, that change a value which `findings` of the edited network want as it was."""
-    found: dict[tuple[str | None, str], str] = {}
+    reasons = _back(plan, before, findings)
+    layers: dict[str, set[int]] = {}  # by field
+    for index, field in reasons:
+        layers.setdefault(field, set()).add(index)
+    blamed: dict[int, str] = {}
+    for number, wish in enumerate(plan.granted) if reasons else ():
+        for field in wish.sets:
+            wrong = plan.touched[number] & layers.get(field, set())
+            if wrong:
+                index = min(wrong)
+                name = before.layers[index].name
+                blamed[number] = reasons[index, field] + ("" if name == wish.layer else f" in {name}")
+    return blamed
+
+
+def unsettled(plan: Plan, findings: Iterable[Finding]) -> dict[int, str]:
+    """The granted wishes for a batch, by position, where `findings` of the edited network want yet another one."""
+    next_one = next(((wish.finding.rule.code, N) for wish in wishes(findings) if (N := wish.sets.get("N"))), None)
+    if next_one is None:
+        return {}
+    reason = "{} would then want N={}".format(*next_one)
+    return {number: reason for number, wish in enumerate(plan.granted) if "N" in wish.sets}
+
+
+def _back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[tuple[int, str], str]:
+    """The values, by layer and field, that `findings` want as they were, and why."""
     index_of = {before.layers[index].name: index for index in plan.sets}
+    found = {}
     for wish in wishes(findings):
         index = index_of.get(wish.layer or "")
-        if index is None:
-            continue
-        layer, sets = before.layers[index], plan.sets[index]
-        for field, value in wish.sets.items():
-            if field in sets and value == getattr(layer, field):
-                found[layer.name, field] = f"{wish.finding.rule.code} would want it back"
-    blamed: dict[int, str] = {}
-    for number, wish in enumerate(plan.granted):
-        for field in wish.sets:
-            reason = found.get((wish.layer, field))
-            if reason is not None:
-                blamed[number] = reason
-    return blamed
+        for field, value in wish.sets.items() if index is not None else ():
+            if index is not None and field in plan.sets[index] and value == getattr(before.layers[index], field):
+                found[index, field] = f"{wish.finding.rule.code} would want it back"
+    return found
+
+
+def unwilling(
+    plan: Plan, network: Network, before: NetworkResult, after: NetworkResult, findings: Iterable[Finding]
+) -> set[int]:
+    """Layers that would rather not follow others into another layout, and need not.
+
+    Those are layers with groups that `findings` of the edited network want as they were, and what no tensor connects
+    with the others, where that is so of it, or where it takes longer on some target.
+    """
+    back = {index for index, field in _back(plan, network, findings) if field == "layout"}
+    asking = {wish.layer for wish in plan.granted if "layout" in wish.sets}
+    found = {
+        index
+        for index in back
+        if is_its_own(network.layers[index], network.layers[index].layout) and network.layers[index].name not in asking
+    }
+    for label in before.labels if plan.loose else ():
+        added, share = dict(_added(before, after, label, set())), _close(before, after, label)
+        for layers in plan.loose:
+            now = sum(times.time_us for i in layers if (times := before.layers[i].times.get(label)) is not None)
+            if back & layers or sum(added.get(i, 0.0) for i in layers) > max(_CLOSE_US, share * now):
+                found |= layers
+    return found
 
 
 def breaking(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
@@ -133,22 +175,35 @@ def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int,
     Wishes without a price mend what is wrong whatever it costs: their layers are not looked at. Of layers whose batch
     changes, the time per image counts. Where findings on other targets ask for it, it is their wishes alone.
     """
-    mended = {index for number in range(len(plan.granted)) if _unpriced(plan, number) for index in plan.touched[number]}
+    mended = set[int]()
+    for touched in {
+        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if _unpriced(plan, n)
+    }.values():
+        mended |= touched
     found: dict[int, tuple[str, float]] = {}
     for label in before.labels:
-        added = dict(_added(before, after, label, mended))
+        added, share = dict(_added(before, after, label, mended)), _close(before, after, label)
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
+        sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
         for number, touched in enumerate(plan.touched):
             if not _unpriced(plan, number):
-                own = sum(added.get(index, 0.0) for index in touched)
-                close = max(_CLOSE_US, _CLOSE * sum(now.get(index, 0.0) for index in touched))
+                if id(touched) not in sums:
+                    sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
+                own, whole_us = sums[id(touched)]
+                close = max(_CLOSE_US, share * whole_us)
                 if own > max(close, found.get(number, ("", 0.0))[1]):
                     found[number] = label, own
         whole = sum(added.values())
-        if not found and whole > max(_CLOSE_US, _CLOSE * sum(now.values())):
+        if not found and whole > max(_CLOSE_US, share * sum(now.values())):
             found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or found
+
+
+def _close(before: NetworkResult, after: NetworkResult, label: str) -> float:
+    """The share of its time by which a layer may take longer on a target and yet not be slower."""
+    waits = any(network.waits for result in (before, after) for network in result.networks if network.gpu == label)
+    return _CLOSE if waits else 0.0
 
 
 def new_error(before: NetworkResult, after: NetworkResult) -> str:
@@ -162,7 +217,7 @@ def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | N
     for label in before.labels:
         added = sum(us for _, us in _added(before, after, label, set()))
         now = sum(times.time_us for layer in before.layers if (times := layer.times.get(label)) is not None)
-        if added > max(_CLOSE_US, _CLOSE * now):
+        if added > max(_CLOSE_US, _close(before, after, label) * now):
             return label, added
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -136,10 +137,12 @@ def written(
 
 def _unedited(plan: Plan, refusals: Iterable[Refusal]) -> dict[int, str]:
     """The granted wishes of which something cannot be written, by position."""
-    stated = {number for numbers in plan.changes.values() for number in numbers}
-    failing = {number: _NOT_STATED for number in range(len(plan.granted)) if number not in stated}
-    for refusal in refusals:
-        failing.update(dict.fromkeys(plan.changes[refusal.change], refusal.reason))
+    distinct = {id(numbers): numbers for numbers in plan.changes.values()}  # many changes share the same wishes
+    written = set(chain(*distinct.values()))
+    failing = {number: _NOT_STATED for number in range(len(plan.granted)) if number not in written}
+    reasons = {id(numbers := plan.changes[refusal.change]): (numbers, refusal.reason) for refusal in refusals}
+    for numbers, reason in reasons.values():
+        failing.update(dict.fromkeys(numbers, reason))
     return failing
 
 

@@ -20,19 +20,22 @@ def counted(
     result, network = checked.result, checked.network
     if result is None or network is None or checked.errors or (code and not network.operations):
         return result
-    asked = [finding for finding in fixing.counting(result.findings) if applicability(finding) is not None]
+    asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
         return result
     from convlint.fixes.plan import Planner
     from convlint.linting.attempt import written
     from convlint.linting.code_draft import code_writer, contents
 
-    planner = Planner(network, job.overridden())
-    open_wishes = [wish for wish in wishes(asked) if wish.key not in refused]
+    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
+    planner = Planner(network, job.overridden(), silenced)
+    several = wishes(finding for finding, _ in asked)
+    open_wishes = [wish for wish in several if not refused or wish.key not in refused]
     if code:
         plan, _, _ = written(open_wishes, planner, code_writer(planner, contents(job)))
     else:
         plan = planner.plan(open_wishes)
-    found = {id(wish.finding): applicability(wish.finding) for wish in plan.granted}
-    now = len(found) if fixing.unsafe else sum(safety == "safe" for safety in found.values())
+    granted = {id(wish.finding) for wish in plan.granted}
+    found = [kind for finding, kind in asked if id(finding) in granted]
+    now = len(found) if fixing.unsafe else found.count("safe")
     return replace(result, fixable=now, fixable_unsafe=len(found) - now)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Generic, TypeVar, cast
 
 from convlint.fixes.applicable import Wish, WishKey, wishes
+from convlint.fixes.comments import UNUSED, unused
 from convlint.fixes.plan import Planner
-from convlint.fixes.verify import breaking, slower, staying, wanted_back
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.linting.attempt import Attempt, Draft
 from convlint.linting.fixed import Fixing
 from convlint.linting.one_input import Checked, check_read
@@ -36,7 +38,10 @@ class Mending(Generic[D]):
         self._vain: set[WishKey] = set()  # what was tried on the text at hand
         self._waiting: set[WishKey] = set()  # of several on one layer that together lost time: each is tried alone
         self._alone: set[WishKey] = set()  # what did wait
+        self._staying: set[int] = set()  # layers that do not follow others into another layout
+        self._batch_is_set = False
         self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
+        self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
         self._checks = min(MOST_CHECKS, max(3, MOST_LAYERS_CHECKED // layers))
         self._readings = min(MOST_READINGS // draft.cost, max(5, MOST_LAYERS_READ // layers))
@@ -70,15 +75,30 @@ class Mending(Generic[D]):
         network, result = self.checked.network, self.checked.result
         if network is None or result is None or self.checked.errors:
             return False
-        asked = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
-        planner = Planner(network, self.draft.job.overridden())
+        found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
+        silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
+        planner = Planner(network, self.draft.job.overridden(), silenced, self._staying)
+        others = [wish for wish in found if "N" not in wish.sets]
+        # which batch is best depends on everything else
+        return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
+
+    def _tried(self, planner: Planner, asked: Sequence[Wish]) -> bool:
+        """Whether anything of what is asked for was mended."""
         while asked and self._checks > 0:
             made = self._sound(planner, asked)
             if made is None:
                 return False
+            staying = len(self._staying)
             failing = self._failing(made)
+            if len(self._staying) > staying:  # once more without them
+                continue
             if not failing:
                 return True
+            by_code: dict[str, list[Wish]] = {}
+            for wish in made.plan.granted:
+                by_code.setdefault(wish.finding.rule.code, []).append(wish)
+            if len(by_code) > 1 and set(failing.values()) == {UNUSED}:  # nobody knows which of them it is
+                return any(self._tried(planner, several) for several in by_code.values())
             for number, reason in failing.items():
                 wish = made.plan.granted[number]
                 self.refused[wish.key] = wish, reason
@@ -94,6 +114,9 @@ class Mending(Generic[D]):
             return False
         if any((wish.layer, field, value) in self._former for field, value in wish.sets.items()):
             self._refuse([wish], "it would undo what another fix set")
+            return False
+        if "N" in wish.sets and self._batch_is_set:
+            self._refuse([wish], "another fix has set the batch already")
             return False
         return True
 
@@ -161,20 +184,25 @@ class Mending(Generic[D]):
         errors: list[InputError] = []
         draft = made.draft or self.draft
         result = None if network is None else check_read(network, self._rulebook, draft.job, errors)
-        if result is None or errors or before.result is None:
+        if result is None or errors or before.result is None or before.network is None:
             return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
         left = self._fixing.counting(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, left)
+        if not self._staying.issuperset(unwanted):
+            self._staying |= unwanted
+            return {}
         failing = dict.fromkeys(staying(plan, left), "the finding would stay")
-        if before.network is not None:
-            failing |= wanted_back(plan, before.network, left)
+        failing |= unsettled(plan, left)
+        failing |= wanted_back(plan, before.network, left)
         failing |= breaking(plan, before.result, result)
         slow = slower(plan, before.result, result)
-        crowd = Counter(index for number in slow for index in plan.touched[number])
+        crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
         for number, (label, added_us) in slow.items():
             key, touched = plan.granted[number].key, plan.touched[number]
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
+        failing = failing or unused(plan, before.result, result, self._on_comments)
         if not failing:
             self._accept(made, Checked(read=made.read, network=network, result=result))
         return failing
@@ -189,6 +217,7 @@ class Mending(Generic[D]):
             self._former.add((None, field, getattr(network.runtime, field.removeprefix("runtime."))))
         for wish in plan.granted:
             self.refused.pop(wish.key, None)
+            self._batch_is_set |= "N" in wish.sets
         self.count += len({id(wish.finding) for wish in plan.granted})
         self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now

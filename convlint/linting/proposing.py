@@ -16,12 +16,13 @@ from convlint.engine.results import NetworkResult
 from convlint.files.safe import is_exact
 from convlint.fixes.applicable import Wish, applicability, wishes
 from convlint.fixes.change import Change
+from convlint.fixes.comments import unused
 from convlint.fixes.edits import Edit
 from convlint.fixes.places import Places
 from convlint.fixes.plan import Plan, Planner
 from convlint.fixes.separate import SpecText
 from convlint.fixes.spec_text import Edits
-from convlint.fixes.verify import breaking, slower, staying, wanted_back
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.linting.attempt import Attempt, SpecDraft, edited
 from convlint.linting.fixed import Fixing
 from convlint.linting.one_input import Checked, Job, check_read
@@ -55,6 +56,8 @@ class Proposing:
         self._fixing = replace(fixing, unsafe=True)
         self._text = source.text or ""
         self._known: dict[frozenset[Change], Edits] = {}  # findings on one group of channels often want the same
+        self._staying: set[int] = set()  # layers that do not follow others into another layout
+        self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
         self._looks = max(MOST_LOOKS_ANYWAY, LOOKS_PER_LAYER * layers)
         self._checks = min(MOST_CHECKS, max(_ANYWAY, MOST_LAYERS_CHECKED // layers))
@@ -65,7 +68,7 @@ class Proposing:
         if result is None or self._checked.errors or not places.are_plain:
             return result
         findings = list(result.findings)
-        for proposal in self._good(self._proposals(findings)):
+        for proposal in self._good(self._proposals(result, findings)):
             finding = findings[proposal.number]
             assert finding.fix is not None  # it is what the proposal is about
             edits = tuple(places.text_edit(edit, result.path) for edit in proposal.edits)
@@ -73,7 +76,7 @@ class Proposing:
             findings[proposal.number] = replace(finding, fix=fix)
         return replace(result, findings=tuple(findings))
 
-    def _proposals(self, findings: Sequence[Finding]) -> list[Proposal]:
+    def _proposals(self, result: NetworkResult, findings: Sequence[Finding]) -> list[Proposal]:
         wanted = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
         wanted.sort(key=lambda number: -(findings[number].lost_us or 0.0))
         network, read = self._checked.network, self._checked.read
@@ -81,7 +84,9 @@ class Proposing:
             read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
         if not wanted or network is None or read is None:
             return []
-        self._planner, self._spec = Planner(network, self._job.overridden()), SpecText(self._text, read)
+        silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
+        self._planner = Planner(network, self._job.overridden(), silenced, self._staying)
+        self._spec = SpecText(self._text, read)
         found = []
         for number in wanted:
             proposal = self._proposal(number, list(wishes([findings[number]])))
@@ -122,6 +127,10 @@ class Proposing:
         plan, owners = _joined(together)
         made = self._attempt(together, plan)
         failing = set(range(len(owners))) if made is None else self._failing(made)
+        if failing is None:  # once more without the layers that would rather stay
+            less = (self._proposal(each.number, each.plan.granted) for each in together)
+            yield from self._sound([each for each in less if each is not None], again)
+            return
         if len(failing) == len(owners) and len(together) > 1:  # nobody knows which of them it is
             half = len(together) // 2
             yield from self._sound(together[:half], again)
@@ -137,9 +146,10 @@ class Proposing:
             if len(granted) == len(each.plan.granted):
                 good.append(each)
             elif granted:
-                less = self._proposal(each.number, granted)
-                if less is not None:
-                    (good if less.edits == each.edits else again).append(less)
+                part = self._proposal(each.number, granted)
+                if part is not None:
+                    same = part.edits == each.edits and part.plan.loose == each.plan.loose
+                    (good if same else again).append(part)
             elif any(crowd[index] > 1 for index in each.plan.sets):
                 again.append(each)
         if made is not None and made.wrong:  # nothing is known of the others yet
@@ -157,8 +167,8 @@ class Proposing:
         except ValueError:
             return None
 
-    def _failing(self, made: Attempt) -> set[int]:
-        """The wishes that do not keep their promise, by their position in the plan."""
+    def _failing(self, made: Attempt) -> set[int] | None:
+        """The wishes that do not keep their promise, by their position in the plan; None where others are to stay."""
         before, plan = self._checked, made.plan
         assert before.network is not None  # else there were no proposals
         assert before.result is not None
@@ -170,11 +180,17 @@ class Proposing:
         if result is None or errors:
             return everything
         left = self._fixing.counting(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, left)
+        if not self._staying.issuperset(unwanted):
+            self._staying |= unwanted
+            return None
         alone = {number for number in everything if not plan.granted[number].finding.pays_with}
         return {
             *staying(plan, left),
+            *unsettled(plan, left),
             *wanted_back(plan, before.network, left),
             *breaking(plan, before.result, result),
+            *unused(plan, before.result, result, self._on_comments),
             *(alone & slower(plan, before.result, result).keys()),
         }
 
@@ -191,6 +207,7 @@ def _joined(together: Sequence[Proposal]) -> tuple[Plan, list[int]]:
         touched=tuple(touched for each in plans for touched in each.touched),
         sets=sets,
         runtime={name: value for each in plans for name, value in each.runtime.items()},
+        loose=tuple(layers for each in plans for layers in each.loose),
     )
     return plan, [position for position, each in enumerate(plans) for _ in each.granted]
 

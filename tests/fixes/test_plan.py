@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mended_specs import changes, network_of, planned, refusals, wish
 
+from convlint.fixes.plan import Planner
+
 CHAIN = """\
   - { name: image, op: input, C: 3, H: 32, W: 32 }
   - { name: a, K: 60 }
@@ -11,6 +13,10 @@ CHAIN = """\
   - { name: c, K: 16 }
 """
 CHAINED = network_of(CHAIN, defaults="N: 8, kernel_size: 3, padding: 1")
+ALONE_IN_NCHW = network_of(
+    "  - { name: a, C: 64, K: 64 }\n  - { name: b, C: 64, K: 64 }\n",
+    defaults="N: 8, H: 32, W: 32, kernel_size: 3, padding: 1, layout: NCHW",
+)
 ALONE = "  - { name: a, C: 60, K: 124 }\n  - { name: b, C: 60, K: 62, layout: NCHW }\n"
 
 
@@ -138,3 +144,28 @@ def test_what_the_command_line_overrides_is_refused() -> None:
     plan = planned(network_of(ALONE), wish("a", layout="NHWC"), wish("b", K=64), layout="--layout is given")
     assert refusals(plan) == {"a": "--layout is given"}
     assert changes(plan) == {(1, "K", 64)}
+
+
+def test_a_layer_in_which_the_rule_is_silenced_does_not_change() -> None:
+    several = (wish("a", K=64), wish("b", "XY002", K=128))
+    plan = Planner(CHAINED, silenced=[("XY001", "b"), ("XY002", "a"), ("XY002", None)]).plan(several)
+    assert refusals(plan) == {"a": "it is silenced in b"}
+    assert plan.sets == {1: {"K": 128}, 2: {"C": 128}}
+
+
+def test_connected_layers_change_their_layout_together() -> None:
+    network = network_of(CHAIN, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW")
+    plan = planned(network, wish("a", layout="NHWC"))
+    assert {index for index, sets in plan.sets.items() if sets == {"layout": "NHWC"}} == {0, 1, 2}
+    assert plan.touched == ({0, 1, 2},)
+    silenced = Planner(network, silenced=[("XY001", "c")]).plan([wish("a", layout="NHWC")])
+    assert refusals(silenced) == {"a": "it is silenced in c"}
+    assert planned(ALONE_IN_NCHW, wish("a", layout="NHWC")).loose == (frozenset({1}),)
+    alone = Planner(ALONE_IN_NCHW, silenced=[("XY001", "b")]).plan([wish("a", layout="NHWC")])
+    assert (alone.loose, alone.sets) == ((), {0: {"layout": "NHWC"}})
+
+
+def test_all_wishes_for_one_batch_are_behind_it() -> None:
+    plan = planned(network_of(ALONE), wish("a", N=16), wish("b", N=16), wish("b", "XY002", N=32))
+    assert set(plan.changes.values()) == {(0, 1)}
+    assert [each.finding.rule.code for each, _ in plan.refused] == ["XY002"]

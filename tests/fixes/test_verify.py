@@ -7,7 +7,18 @@ from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
-from convlint.fixes.verify import breaking, disturbed, longer, new_error, slower, staying, unexpected, wanted_back
+from convlint.fixes.verify import (
+    breaking,
+    disturbed,
+    longer,
+    new_error,
+    slower,
+    staying,
+    unexpected,
+    unsettled,
+    unwilling,
+    wanted_back,
+)
 from convlint.gpus.gpu import load_gpu
 from convlint.model.network import Network
 from convlint.rulebook.book import Rulebook
@@ -143,3 +154,27 @@ def test_of_another_batch_the_time_per_image_counts() -> None:
     assert times[1].time_us > times[0].time_us
     assert times[1].time_us / 128 < times[0].time_us / 100
     assert slower(planned(before, wish("a", N=128)), result_of(before), result_of(after)) == {}
+
+
+def test_a_batch_after_which_another_is_wanted_is_not_settled() -> None:
+    plan = planned(net(), wish("a", N=16), wish("b", layout="NCHW"))
+    assert unsettled(plan, [wish("a", "XY002", N=32).finding]) == {0: "XY002 would then want N=32"}
+    assert unsettled(plan, [wish("a", "XY002", K=32).finding]) == {}
+
+
+def test_what_need_not_follow_into_a_layout_may_stay() -> None:
+    layers = "  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n  - { name: g, C: 96, H: 56, W: 56, K: 96, groups: 4 }\n"
+    before, after = (net(layers, defaults=DEFAULTS.replace("NHWC", layout)) for layout in ("NCHW", "NHWC"))
+    plan = planned(before, wish("a", layout="NHWC"))
+    assert plan.loose == (frozenset({1}),)
+    back = [wish("g", "XY009", layout="NCHW").finding]
+    assert unwilling(plan, before, result_of(before), result_of(before), back) == {1}
+    assert unwilling(plan, before, result_of(before), result_of(before), []) == set()
+    assert unwilling(plan, before, result_of(before), result_of(after), []) == {1}  # it has no fast kernel in NHWC
+
+
+def test_a_value_in_another_layer_may_be_wanted_back() -> None:
+    before = net(LAYERS.replace("K: 60", "K: 60, layout: NCHW").replace("K: 16", "K: 16, layout: NCHW"))
+    plan = planned(before, wish("a", layout="NHWC"))
+    again = [wish("b", "XY009", layout="NCHW").finding]
+    assert wanted_back(plan, before, again) == {0: "XY009 would want it back in b"}

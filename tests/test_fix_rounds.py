@@ -1,0 +1,88 @@
+"""`convlint check --fix` over several rounds and layers: what a finding promised is what becomes of the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Ran, convlint
+
+SMALL = """\
+version: 1
+target: [v100]
+defaults: { N: 16, dtype: fp16, layout: NHWC }
+layers:
+  - { name: image, op: input, C: 64, H: 28, W: 28 }
+  - { name: a, K: 128, kernel_size: 1 }
+  - { name: b, K: 64, kernel_size: 3 }
+  - { name: c, K: 64, kernel_size: 3 }
+  - { name: d, K: 64, kernel_size: 3 }
+"""
+GROUP = """\
+version: 1
+target: [a100]
+defaults: { N: 256, dtype: fp16, layout: NHWC }
+layers:
+  - { name: image, op: input, C: 64, H: 56, W: 56 }
+  - { name: a, K: 62, kernel_size: 3, padding: 1 }
+  - { name: b, K: 128, kernel_size: 3, padding: 1 }
+  - { name: c, input: a, K: 128, kernel_size: 3, padding: 1 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def fixed(text: str, *options: str) -> tuple[Ran, str]:
+    Path("net.yaml").write_text(text)
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "concise", *options)
+    return ran, Path("net.yaml").read_text()
+
+
+def test_a_batch_that_another_finding_would_change_again_stays() -> None:
+    ran, after = fixed(SMALL)
+    assert after == SMALL
+    assert "net.yaml: CL301 of c, d is not fixed: CL204 would then want N=60" in ran.err
+
+
+def test_a_batch_is_set_to_what_the_finding_said() -> None:
+    text = SMALL.replace("N: 16", "N: 30")
+    found = json.loads(convlint("check", "-", "-o", "json", stdin=text).out)["findings"]
+    promised = [each["fix"]["set"]["N"] for each in found if each["severity"] == "warning"]
+    ran, after = fixed(text)
+    assert after == SMALL.replace("N: 16", f"N: {promised[0]}")
+    assert "fixed 1 finding in 1 file" in ran.err
+    assert "not fixed" not in ran.err
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_a_comment_at_any_layer_of_a_group_keeps_its_channels(name: str) -> None:
+    lines = [f"{line}  # convlint: ignore[CL102]" if f"name: {name}," in line else line for line in GROUP.split("\n")]
+    text = "\n".join(lines)
+    ran, after = fixed(text)
+    assert after == text
+    assert "CL901" not in ran.out
+    assert name == "a" or f"CL102 of a is not fixed: it is silenced in {name}" in ran.err
+    assert fixed(GROUP)[1] == GROUP.replace("K: 62", "K: 64")
+
+
+def test_a_fix_leaves_no_comment_without_use() -> None:
+    text = SMALL.replace("N: 16", "N: 40")
+    assert fixed(text)[1] == text.replace("N: 40", "N: 52")
+    text = text.rstrip() + "  # convlint: ignore[CL301]\n"
+    ran, after = fixed(text)
+    assert after == text
+    assert "CL901" not in ran.out
+    assert "CL204 of a, b is not fixed: a comment would silence nothing any more" in ran.err
+
+
+def test_what_is_not_fixed_is_said_quietly_too() -> None:
+    ran, _ = fixed(SMALL, "-q")
+    assert ran.err == "convlint: net.yaml: CL301 of c, d is not fixed: CL204 would then want N=60\n"
+    Path("net.yaml").write_text(SMALL)
+    ran = convlint("check", "net.yaml", "--diff", "--unsafe-fixes", "-q")
+    assert ran.err == "convlint: net.yaml: CL301 of c, d is not fixed: CL204 would then want N=60\n"
+    assert fixed(GROUP, "-q")[0].err == ""
