@@ -15,6 +15,7 @@ from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.files.located_yaml import read_text
 from convlint.files.python_files import python_bytes, python_text
 from convlint.gpus.gpu import load_gpu
+from convlint.linting.calibrating import Files, calibrated
 from convlint.linting.fixed import Fixing
 from convlint.linting.running import Running, as_it_runs
 from convlint.model.layer import Mode
@@ -45,6 +46,7 @@ class Job(Struct, frozen=True, kw_only=True):
     reading: ReadOptions = field(default_factory=ReadOptions)
     asked: Running = Running()  # of how inputs run, whatever they say themselves
     usual: Running = Running()  # the same where they say nothing
+    calibrations: Files = ()  # of GPUs that the user measured
     silencing: Silencing | None = None  # None: every rule counts
     fixing: Fixing | None = None  # None: nobody asks what could be mended
 
@@ -137,8 +139,9 @@ def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[Inpu
     if not targets:
         return None
     network = replace(network, code_lines=_code_lines(network, job.reading.sources))
+    targets, uses = calibrated(targets, network.runtime, job.calibrations)
     result = judged(network, rulebook, targets, job.silencing)
-    return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
+    return replace(result, calibrations=uses, code_lines={**network.code_lines, **_config_lines(network)})
 
 
 def as_configured(network: Network, model: Model) -> Network:

@@ -20,6 +20,7 @@ from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
+from convlint.linting.calibrating import calibrated
 from convlint.linting.one_input import as_asked, judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
@@ -182,7 +183,7 @@ def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str 
 def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
     yield from inputs(found)
-    for path in planner.configs.files():
+    for path in (*planner.configs.files(), *planner.calibrations()):
         yield Use(role="a config in force", path=path)
     yield from baselines
     for folder in planner.rule_folders():
@@ -197,7 +198,8 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    result = judged(network, plan.rulebook, targets, plan.job.silencing)
+    targets, uses = calibrated(targets, network.runtime, plan.job.calibrations)
+    result = replace(judged(network, plan.rulebook, targets, plan.job.silencing), calibrations=uses)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown)
     return verdict.exit_code
