@@ -139,9 +139,8 @@ def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[Inpu
     if not targets:
         return None
     network = replace(network, code_lines=_code_lines(network, job.reading.sources))
-    targets, uses = calibrated(targets, network.runtime, job.calibrations)
-    result = judged(network, rulebook, targets, job.silencing)
-    return replace(result, calibrations=uses, code_lines={**network.code_lines, **_config_lines(network)})
+    result = judged(network, rulebook, targets, job.silencing, job.calibrations)
+    return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
 
 
 def as_configured(network: Network, model: Model) -> Network:
@@ -172,12 +171,17 @@ def as_asked(network: Network, job: Job) -> Network:
 
 
 def judged(
-    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None
-) -> NetworkResult:
-    """The check of one network, without what is silenced, and with what is wrong with its suppressions."""
+    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None,
+    calibrations: Files = (),
+) -> NetworkResult:  # fmt: skip
+    """The check of one network on its targets as they are calibrated.
+
+    Without what is silenced, and with what is wrong with its suppressions.
+    """
     mode = network.mode or default_mode(network.runtime)
+    targets, uses = calibrated(targets, network.runtime, calibrations)
     if silencing is None:
-        return check_network(network, rulebook, targets, mode)
+        return replace(check_network(network, rulebook, targets, mode), calibrations=uses)
     silencer = Silencer(network, rulebook, silencing)
     result = check_network(
         network,
@@ -189,7 +193,7 @@ def judged(
         known=None if silencer.knows_nothing else silencer.is_known,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
-    return replace(result, findings=findings, suppressed=silencer.suppressed)
+    return replace(result, findings=findings, suppressed=silencer.suppressed, calibrations=uses)
 
 
 def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -20,7 +20,6 @@ from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.linting.calibrating import calibrated
 from convlint.linting.one_input import as_asked, judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
@@ -198,8 +197,7 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    targets, uses = calibrated(targets, network.runtime, plan.job.calibrations)
-    result = replace(judged(network, plan.rulebook, targets, plan.job.silencing), calibrations=uses)
+    result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown)
     return verdict.exit_code
