@@ -13,6 +13,7 @@ from convlint.model.location import CodeEdit, Location, TextEdit
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
+    from convlint.gpus.calibration import CalibrationUse
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
@@ -218,14 +219,11 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything one run found. `total` is that of each input of this mode on its first target.
-
-    `mode` is that of the first input; a spec of another mode is estimated, and added up, in its own.
-    """
+    """Everything one run found. `total` is that of each input of this mode on its first target."""
 
     version: str
     targets: tuple[str, ...]
-    mode: Mode
+    mode: Mode  # of the first input; a spec of another mode is estimated, and added up, in its own
     files: int
     layers: tuple[LayerReport, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -237,6 +235,7 @@ class Report(Struct, frozen=True, kw_only=True):
     total: Total | None = None
     totals: tuple[Total, ...] = ()  # one for each target and mode
     networks: tuple[NetworkReport, ...] = ()  # one for each input and target
+    calibrations: tuple[CalibrationUse, ...] = ()  # those in force, and those that are not, with the reason
     fixable: int = 0  # findings that --fix would mend, and
     fixable_unsafe: int = 0  # how many more with --unsafe-fixes
 

@@ -51,6 +51,7 @@ class Config(Struct, frozen=True, kw_only=True):
     fail_on: FailOn | None = None
     min_loss: float | None = None
     rules: tuple[str, ...] = ()
+    calibration: tuple[Word, ...] = ()  # paths
     include: tuple[PathPattern, ...] = ()
     exclude: tuple[PathPattern, ...] = ()
     per_file_ignores: tuple[FileIgnore, ...] = ()

@@ -27,6 +27,7 @@ Kind = Literal[
     "fail-on",
     "percent",
     "folders",
+    "files",
     "patterns",
     "severities",
     "file-ignores",
@@ -68,6 +69,9 @@ KEYS: Mapping[str, KeyInfo] = {
         "percent", "Findings that lose less than this share of the network's time, in percent, do not fail."
     ),
     "rules": KeyInfo("folders", "Folders with rules of your own, relative to this file."),
+    "calibration": KeyInfo(
+        "files", "Files of `convlint measure --calibrate`, one for each GPU that was measured, relative to this file."
+    ),
     "include": KeyInfo("patterns", "Only these files, where a folder is checked."),
     "exclude": KeyInfo("patterns", "Not these files, where a folder is checked."),
     "per-file-ignores": KeyInfo("file-ignores", "Rules to silence in the files that a pattern matches."),
@@ -106,6 +110,12 @@ def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
     return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in texts_of(value, at, folder))
 
 
+def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
+    return tuple(
+        Word(os.path.normpath(os.path.join(folder, word.text)), word.at) for word in texts_of(value, at, folder)
+    )
+
+
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
     from convlint.config.path_patterns import PathPattern
 
@@ -127,6 +137,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "fail-on": _fail_on,
     "percent": _percent,
     "folders": _folders,
+    "files": _files,
     "patterns": _patterns,
     "severities": _severities,
     "file-ignores": file_ignores,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from convlint import __version__
+from convlint.gpus.calibration import CalibrationUse, merged
 from convlint.model.layer import MODES, Mode
 from convlint.report import (
     SEVERITIES,
@@ -34,6 +35,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skipped, ...]
     suppressed: tuple[Suppressed, ...] = ()
     networks: tuple[NetworkReport, ...] = ()  # this one, on each target
+    calibrations: tuple[CalibrationUse, ...] = ()
     fixable: int = 0  # findings that --fix would mend, and
     fixable_unsafe: int = 0  # how many more with --unsafe-fixes
     source_lines: tuple[str, ...] | None = None
@@ -60,6 +62,7 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
             **{result.path: result.source_lines for result in results if result.source_lines},
         },
         networks=tuple(network for result in results for network in result.networks),
+        calibrations=merged(use for result in results for use in result.calibrations),
         fixable=sum(result.fixable for result in results),
         fixable_unsafe=sum(result.fixable_unsafe for result in results),
         total=_total(mode, [(result, result.labels[0]) for result in results if result.mode == mode and result.labels]),

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Literal
 
 from convlint.estimate.problem import Problem, is_depthwise
+from convlint.gpus.calibration import Kind
 from convlint.model.layer import Dtype, Pass
 from convlint.model.version import Version
 
 Basis = Literal["measured", "extrapolated", "assumed"]
 BASES: tuple[Basis, ...] = ("measured", "extrapolated", "assumed")  # from the best to the worst
-Kind = Literal["dense", "depthwise", "grouped", "volume"]
 # What runs it: PyTorch's own kernels take NCHW, and GPUs of a timed generation may lack its Tensor Cores.
 Runs = Literal["tensorrt", "nchw", "other", "without tensor cores"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any, NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.precision import cuda_core_peak, tensor_peak
 from convlint.estimate.search import Program, Searches, programs
+from convlint.gpus.calibration import Group, Kind, factors_of
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import Dtype
+from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Runtime
 
 _GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")
@@ -40,15 +42,20 @@ class Board:
         self.l2_bytes = gpu.l2_bytes or 0
         self.cc = gpu.compute_capability
         self.modern = gpu.compute_capability >= "8.0"
-        self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAM_BANDWIDTH)
+        self.factors = factors_of(gpu.calibration)
+        bandwidth = gpu.dram_bytes_per_s * self.factors.bandwidth
+        self.us_per_byte = 1e6 / (bandwidth * const.STREAM_BANDWIDTH)
         share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
-        self.copy_us_per_byte = 1e6 / (gpu.dram_bytes_per_s * share)
-        self.clock_hz = gpu.boost_clock_hz or _CLOCK_HZ
+        self.copy_us_per_byte = 1e6 / (bandwidth * share)
+        self.clock_hz = (gpu.boost_clock_hz or _CLOCK_HZ) * self.factors.cuda_clock
         cc = gpu.compute_capability
         self.generation = next((least for least in _GENERATIONS if cc >= least), "")
-        self.fp32_peak = gpu.peak(Dtype.fp32, tensor=False) or 0.0
-        clock = gpu.boost_clock_hz or self.fp32_peak / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
+        on_paper = gpu.peak(Dtype.fp32, tensor=False) or 0.0
+        self.fp32_peak = on_paper * self.factors.cuda_clock
+        clock = gpu.boost_clock_hz or on_paper / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
+        groups = () if gpu.calibration is None else gpu.calibration.groups
+        self.groups: dict[tuple[Kind, Dtype, Pass], Group] = {(one.kind, one.dtype, one.which): one for one in groups}
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
         self._peaks: dict[Dtype, float] = {}
@@ -92,6 +99,8 @@ class Board:
             )
             family = family._replace(operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
+        first, second, third = (max(0.0, setup + self.factors.launch_us) for setup in family.setup_us)
+        family = family._replace(setup_us=(first, second, third))
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
         complex_steps = family._replace(granule=4 * family.granule, operand_cost=family.operand_cost / 2)
         pointwise = family._replace(operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
@@ -162,22 +171,24 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:
-    """Sustained over boost clock."""
+    """Sustained over boost clock, as calibrated."""
+    measured = factors_of(gpu.calibration)
     if tensor:
-        return const.TENSOR_CLOCK.get(gpu.id, 1.0)
-    watts = const.BOARD_WATTS.get(gpu.id)
-    if watts is None or gpu.compute_capability >= "8.0":
-        return 1.0
-    fp32 = gpu.peak(Dtype.fp32, tensor=False)
-    return 1.0 if fp32 is None else min(1.0, (watts / (fp32 * 1e-12) / const.WATTS_PER_TFLOP) ** 0.5)
+        return const.TENSOR_CLOCK.get(gpu.id, 1.0) * measured.tensor_clock
+    watts, fp32 = const.BOARD_WATTS.get(gpu.id), gpu.peak(Dtype.fp32, tensor=False)
+    if watts is None or fp32 is None or gpu.compute_capability >= "8.0":
+        return measured.cuda_clock
+    return min(1.0, sqrt(watts / (fp32 * 1e-12) / const.WATTS_PER_TFLOP)) * measured.cuda_clock
 
 
 _BOARDS: dict[str, Board] = {}
+_CALIBRATED: dict[str, Board] = {}  # apart from those, so that both of a GPU may take turns
 
 
 def board_of(gpu: Gpu) -> Board:
     """The board of a GPU, built once; a changed GPU of the same id gets its own."""
-    board = _BOARDS.get(gpu.id)
+    boards = _BOARDS if gpu.calibration is None else _CALIBRATED
+    board = boards.get(gpu.id)
     if board is None or (board.gpu is not gpu and board.gpu != gpu):
-        board = _BOARDS[gpu.id] = Board(gpu)
+        board = boards[gpu.id] = Board(gpu)
     return board

@@ -127,6 +127,20 @@ def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: f
     return Priced(unit, choice, time, overhead, around)
 
 
+def calibrated(priced: Priced, factor: float) -> Priced:
+    """The same, where everything beside the launch takes `factor` times as long."""
+    choice, copies, overhead = priced.choice, priced.copies, priced.overhead_us
+    lowering = replace(choice.lowering, peak_share=choice.lowering.peak_share / factor)
+    return replace(
+        priced,
+        choice=replace(
+            choice, lowering=lowering, compute_us=choice.compute_us * factor, memory_us=choice.memory_us * factor
+        ),
+        copies=replace(copies, transposes_us=copies.transposes_us * factor, padding_us=copies.padding_us * factor),
+        time_us=overhead + (priced.time_us - overhead) * factor,
+    )
+
+
 def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
     """The same, once the layer's input is copied into the layout that the kernel reads.
 

@@ -8,11 +8,12 @@ from convlint.estimate import kernels
 from convlint.estimate.basis import BASES, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.description import Tiling, described, tiling_of
-from convlint.estimate.kernels import Priced, behind_copy, without_quantization
+from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
 from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
 from convlint.estimate.results import LayerEstimate, PassEstimate
+from convlint.gpus.calibration import Kind
 from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import gemm, tensor_elements
@@ -32,6 +33,25 @@ def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> 
     if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
         return None
     return _passes(problem, board_of(gpu), _situation(problem, board_of(gpu), runtime), layer.op).describe(layer, which)
+
+
+def pass_time_us(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> float | None:
+    """`estimate_pass(...).time_us` at about half the cost."""
+    problem = problem_of(layer)
+    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
+        return None
+    board = board_of(gpu)
+    priced = _passes(problem, board, _situation(problem, board, runtime), layer.op).price(which)
+    return None if priced is None else priced.time_us
+
+
+def timed_as(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> tuple[Kind, Dtype, Pass] | None:
+    """What timings of this pass are timings of: kind of layer, compute dtype, pass of the kernels. None: no problem."""
+    problem = problem_of(layer)
+    if problem is None:
+        return None
+    turned = TURNED[which] if layer.op == "conv_transpose" else which
+    return kind_of(problem), compute_dtype(problem.dtype, gpu, runtime), turned
 
 
 def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int) -> Tiling | None:
@@ -75,7 +95,8 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         time += estimate.time_us
         unquantized += estimate.unquantized_us
         turned = TURNED[which] if layer.op == "conv_transpose" else which
-        rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
+        if (kind, situation.compute, turned) not in board.groups:
+            rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
     return LayerEstimate(
         passes=passes,
         time_us=time * layer.calls,
@@ -174,6 +195,10 @@ class _Passes:
         if which not in self.priced:
             turned = TURNED[which] if self.op == "conv_transpose" else which
             priced = cheapest(self.problem, turned, self.board, self.situation)
+            if priced is not None and self.board.groups:
+                group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
+                if group is not None and group.factor is not None:
+                    priced = calibrated(priced, group.factor)
             if priced is not None and which != "dgrad" and self.problem.copies_input:
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             self.priced[which] = priced

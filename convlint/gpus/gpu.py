@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from convlint.errors import UsageError
+from convlint.gpus.calibration import Calibration
 from convlint.gpus.file import TENSOR_PEAKS, fields, read
 from convlint.model.layer import Dtype
 from convlint.model.version import Version
@@ -53,6 +54,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     integrated: bool  # shares memory with the CPU (Jetson)
     sources: Mapping[str, str]
     notes: tuple[str, ...]
+    calibration: Calibration | None = None  # what timings on the user's own say; only times follow it
 
     def __hash__(self) -> int:
         return hash(self.id)  # mappings have none

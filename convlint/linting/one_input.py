@@ -15,6 +15,7 @@ from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.files.located_yaml import read_text
 from convlint.files.python_files import python_bytes, python_text
 from convlint.gpus.gpu import load_gpu
+from convlint.linting.calibrating import Files, calibrated
 from convlint.linting.fixed import Fixing
 from convlint.linting.running import Running, as_it_runs
 from convlint.model.layer import Mode
@@ -45,6 +46,7 @@ class Job(Struct, frozen=True, kw_only=True):
     reading: ReadOptions = field(default_factory=ReadOptions)
     asked: Running = Running()  # of how inputs run, whatever they say themselves
     usual: Running = Running()  # the same where they say nothing
+    calibrations: Files = ()  # of GPUs that the user measured
     silencing: Silencing | None = None  # None: every rule counts
     fixing: Fixing | None = None  # None: nobody asks what could be mended
 
@@ -137,7 +139,7 @@ def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[Inpu
     if not targets:
         return None
     network = replace(network, code_lines=_code_lines(network, job.reading.sources))
-    result = judged(network, rulebook, targets, job.silencing)
+    result = judged(network, rulebook, targets, job.silencing, job.calibrations)
     return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
 
 
@@ -169,12 +171,17 @@ def as_asked(network: Network, job: Job) -> Network:
 
 
 def judged(
-    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None
-) -> NetworkResult:
-    """The check of one network, without what is silenced, and with what is wrong with its suppressions."""
+    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None,
+    calibrations: Files = (),
+) -> NetworkResult:  # fmt: skip
+    """The check of one network on its targets as they are calibrated.
+
+    Without what is silenced, and with what is wrong with its suppressions.
+    """
     mode = network.mode or default_mode(network.runtime)
+    targets, uses = calibrated(targets, network.runtime, calibrations)
     if silencing is None:
-        return check_network(network, rulebook, targets, mode)
+        return replace(check_network(network, rulebook, targets, mode), calibrations=uses)
     silencer = Silencer(network, rulebook, silencing)
     result = check_network(
         network,
@@ -186,7 +193,7 @@ def judged(
         known=None if silencer.knows_nothing else silencer.is_known,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
-    return replace(result, findings=findings, suppressed=silencer.suppressed)
+    return replace(result, findings=findings, suppressed=silencer.suppressed, calibrations=uses)
 
 
 def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from convlint.config.find import Config, Configs
 from convlint.errors import InputFault, UsageError
+from convlint.linting.calibrating import calibrations_of
 from convlint.linting.fixed import Fixing
 from convlint.linting.models import chosen_models
 from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets
@@ -97,6 +98,10 @@ class Planner:
         config = self.configs.of_folder(os.getcwd())
         return chosen_models(config, self.options.models)
 
+    def calibrations(self) -> tuple[str, ...]:
+        """The calibrations of the plans made so far."""
+        return tuple(dict.fromkeys(file.path for plan in self._plans.values() for file in plan.job.calibrations))
+
     def rule_folders(self) -> tuple[str, ...]:
         """The folders that rules are read from: the built-in ones, and those of the plans made so far."""
         own = (folder for folders in (self.options.rules, *self._rulebooks) for folder in folders)
@@ -141,6 +146,7 @@ class Planner:
             reading=options.reading,
             asked=options.running,
             usual=_usual(config),
+            calibrations=calibrations_of(config),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
             fixing=fixing,
         )

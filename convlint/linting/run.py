@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from convlint.engine.results import assemble
+from convlint.linting.calibrating import Files
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import is_mended_together, outcome_of
 from convlint.linting.one_input import Job, Task, resolve_targets, say
@@ -14,11 +17,13 @@ from convlint.report import Report
 from convlint.rulebook.book import Rulebook
 
 
-def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
+def check_inputs(
+    inputs: Sequence[Input], rulebook: Rulebook, job: Job, calibrations: Callable[[Input], Files] = lambda _: ()
+) -> Report:
     """The report on all `inputs` under one rulebook, in their order; equal networks share estimates."""
     if job.gpus:
         resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
-    outcomes = check_tasks([(source, rulebook, job) for source in inputs])
+    outcomes = check_tasks([(each, rulebook, replace(job, calibrations=calibrations(each))) for each in inputs])
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     errors = [error for outcome in outcomes for error in outcome.errors]
     return assemble(results, errors, rulebook, files=len(inputs))

@@ -11,6 +11,7 @@ from convlint.model.layer import PASSES, ConvLayer
 from convlint.report import (
     Finding,
     Fix,
+    InputError,
     LayerReport,
     LayerTimes,
     NetworkReport,
@@ -24,6 +25,7 @@ from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
     from convlint.estimate import LayerEstimate
+    from convlint.gpus.calibration import CalibrationUse
 
 _SIZES = ("N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW", "DilH", "DilW", "groups")
 _SIZES_3D = ("D", "T", "Z", "StrideD", "PadD", "DilD")
@@ -48,21 +50,26 @@ def render(report: Report, style: Style) -> str:
         },
         "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total)} for total in report.totals],
         "networks": [_network(network) for network in report.networks],
+        "calibrations": [calibration_object(use) for use in report.calibrations],
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
         "skipped": [_skipped(skip) for skip in report.skipped],
         "suppressed": [_suppressed(entry) for entry in report.suppressed],
-        "errors": [
-            {
-                "path": clean_path(error.path),
-                "line": error.line,
-                "column": error.column,
-                "message": clean(error.message),
-            }
-            for error in report.errors
-        ],
+        "errors": [error_object(error) for error in report.errors],
     }
     return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def error_object(error: InputError) -> dict[str, Any]:
+    """What is wrong with an input, and where."""
+    at = {"path": clean_path(error.path), "line": error.line, "column": error.column}
+    return {**at, "message": clean(error.message)}
+
+
+def calibration_object(use: CalibrationUse) -> dict[str, Any]:
+    """Whether a calibration is in force on a GPU, and why not."""
+    origin = {"path": clean_path(use.path), "gpu": use.gpu, "device": clean(use.device), "cudnn": use.cudnn}
+    return {**origin, "passes": use.rows, "used": not use.reason, "reason": clean(use.reason) or None}
 
 
 def _total(total: Total | None) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from convlint.files.safe import clean, clean_path
 from convlint.report import NetworkReport, Report
 from convlint.reporters.words import duration, plural
+
+if TYPE_CHECKING:
+    from convlint.gpus.calibration import CalibrationUse
 
 _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
 
@@ -24,6 +28,18 @@ def basis_notes(report: Report) -> list[str]:
         if parts:
             where = f" on {gpu}" if len(report.targets) > 1 else ""
             notes.append(f"times{where}: {', '.join(parts)}")
+    return notes
+
+
+def calibration_notes(uses: Iterable[CalibrationUse], *, several: bool) -> list[str]:
+    """For each calibration: that times follow it, named where there are `several` targets; or why they do not."""
+    notes = []
+    for use in uses:
+        where, passes = f" on {use.gpu}" if several else "", "1 pass" if use.rows == 1 else f"{use.rows:,} passes"
+        if use.reason:
+            notes.append(f"times{where}: not calibrated by {clean_path(use.path)}: {clean(use.reason)}")
+        else:
+            notes.append(f"times{where}: calibrated on {clean(use.device)}, {passes}")
     return notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
-from convlint.reporters.machine import basis_notes, host_notes
+from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
 from convlint.reporters.words import costs_nothing, duration, plural, verdicts
 
@@ -118,7 +118,8 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     lines = []
-    for note in (*host_notes(report), *basis_notes(report)):
+    calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
+    for note in (*calibrated, *host_notes(report), *basis_notes(report)):
         first, *rest = wrap(_shown(note, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines

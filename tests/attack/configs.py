@@ -114,6 +114,24 @@ RULES: dict[str, str] = {
     "overflow": RULE.replace("C % align == 0", "9e307 * C * 1e300 > ceil(1e308 * 1e10)"),
     "alias_bomb": "x: &a [1]\n" + RULE,
 }  # fmt: skip
+_GROUP = "[[groups]]\nkind = 'dense'\ndtype = 'fp16'\npass = 'fprop'\nrows = 1\nspread = 0\n"
+_HEAD = (
+    'format = 1\ngpu = "a100"\ndevice = "d"\ncompute_capability = "8.0"\nconvlint = "0.1"\nrows = 1\n'
+    "error_before = 0\nerror_after = 0\n"
+)
+CALIBRATIONS: dict[str, Write] = {
+    **NO_FILES,
+    **LARGE,
+    "many_groups": text(_HEAD + _GROUP * 9_000),
+    "many_constants": text(lambda: _HEAD + "[constants]\n" + "".join(f"c{i} = {{}}\n" for i in range(40_000))),
+    "long_version": text(_HEAD.replace('"8.0"', '"' + "9." * 200_000 + '"')),
+    "long_device": text(_HEAD.replace('"d"', '"' + "d" * 900_000 + '"')),
+    "command_device": text(_HEAD.replace('"d"', '"\\n::error::x ##vso[x] \\u001b[31m"')),
+    "surrogate_device": text(_HEAD.replace('"d"', '"\\ud800"')),
+    "not_a_number": text(_HEAD + "[constants]\nbandwidth = { value = nan, rows = 1, spread = 0 }\n"),
+    "no_time": text(_HEAD + "[constants]\nbandwidth = { value = 1e-300, rows = 1, spread = 0 }\n"),
+    "no_launch": text(_HEAD + "[constants]\nlaunch_us = { value = -1000, rows = 1, spread = 0 }\n"),
+}  # fmt: skip
 BASELINES: dict[str, Write] = {
     **NO_FILES,
     "sparse_3_gb": sparse,
@@ -152,6 +170,8 @@ def attacks() -> Iterator[Attack]:
             options=("--rules", "mine"),
             exits=frozenset({1, 2}),
         )
+    for case, write in CALIBRATIONS.items():
+        yield Attack(name=f"calibration_{case}", make=partial(_calibrated, write), exits=frozenset({1, 2}))
     for case, write in BASELINES.items():
         yield Attack(
             name=f"baseline_{case}",
@@ -209,6 +229,11 @@ def _config(name: str, write: Write, folder: Path) -> None:
     if name == OWN and path.stat().st_size < 16 << 20:
         content = path.read_bytes().replace(b"[tool.convlint]\n", b"").replace(b"tool.convlint.", b"")
         path.write_bytes(content.replace(SHARED.encode(), OWN.encode()))
+
+
+def _calibrated(write: Write, folder: Path) -> None:
+    (folder / OWN).write_text('calibration = "gpu.toml"\n', encoding="utf-8")
+    write(folder / "gpu.toml")
 
 
 def _chain(folder: Path) -> None:

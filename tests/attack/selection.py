@@ -20,6 +20,7 @@ SHORT: Mapping[str, str] = {
     "configs": r"convlint.toml_(fifo|looping_link|link_to_zeros|sparse_3_gb|dotted_key|many_file_ignores|control_key)"
     r"|pyproject.toml_(fifo|folder|looping_link|sparse_3_gb|words_of_tool|dots_of_tool|dotted_below_tool|nested_tables)"
     r"|rule_(squares|deep_expression|many_lets|explained|shown_(control|command)_title|file_(fifo|sparse_3_gb))"
+    r"|calibration_(fifo|sparse_3_gb|dotted_key|many_groups|command_device|no_(time|launch))"
     r"|baseline_(fifo|sparse_3_gb|deep|commands)|(argument|exclude|file_ignores|layer_ignores)_stars|extends_for_long",
     "names": r"(layers|faults|folder)_check_(text|github|markdown)|layers_(estimate_(text|csv)|export|sweep)"
     r"|onnx_layers_export"

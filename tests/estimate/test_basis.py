@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from calibrated import calibration
 from convolutions import conv
+from msgspec.structs import replace
 
 from convlint.estimate import estimate_layer
 from convlint.estimate.basis import basis, kind_of
 from convlint.estimate.problem import problem_of
+from convlint.gpus.calibration import Group
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import Dtype
+from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 from convlint.model.version import Version
 
@@ -77,3 +80,19 @@ def test_a_layer_rests_on_what_its_weakest_pass_does(gpu, mode, sizes, expected)
 def test_what_runs_a_layer_counts(gpu, framework, sizes, expected):
     estimate = estimate_layer(conv(**sizes), load_gpu(gpu), Runtime(framework=framework), "inference")
     assert estimate.basis == expected
+
+
+def test_what_was_calibrated_is_measured_and_nothing_else():
+    groups = tuple(Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=1, spread=0.1) for which in PASSES)
+    gpu = load_gpu("h100")
+    there = replace(gpu, calibration=calibration(gpu, groups=groups))
+
+    def of(gpu, mode="training", **sizes):
+        return estimate_layer(conv(**sizes), gpu, Runtime(), mode).basis
+
+    layer = {"groups": 64, "dtype": Dtype.bf16}
+    assert (of(gpu, **layer), of(there, **layer)) == ("assumed", "measured")
+    for other in ({"dtype": Dtype.bf16}, {"groups": 64}, {"groups": 32, "dtype": Dtype.bf16}):
+        assert of(there, **other) == of(gpu, **other) != "measured"
+    forward = replace(gpu, calibration=calibration(gpu, groups=groups[:1]))
+    assert (of(forward, **layer), of(forward, "inference", **layer)) == ("assumed", "measured")

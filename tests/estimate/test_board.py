@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from convolutions import A100, conv, fprop
+from calibrated import calibration
+from convolutions import A100, RUNTIME, conv, fprop
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
+from convlint.estimate import estimate_pass
 from convlint.estimate.board import board_of, clock_under_load, simt_family, tensor_family
 from convlint.estimate.precision import tensor_peak
 from convlint.gpus.gpu import load_gpu
@@ -19,6 +21,57 @@ def test_a_changed_gpu_of_the_same_id_is_not_mistaken():
     halved = replace(A100, sms=54)
     assert fprop(layer, halved) != before
     assert fprop(layer) == before
+
+
+@pytest.mark.parametrize("first", ["plain", "calibrated"])
+def test_a_calibrated_gpu_and_its_plain_self_take_turns(first):
+    layer = conv(C=512, K=512, H=28, W=28)
+    gpus = {"plain": A100, "calibrated": replace(A100, calibration=calibration(A100, tensor_clock=0.5))}
+    order = ["plain", "calibrated"] if first == "plain" else ["calibrated", "plain"]
+    times = [(name, fprop(layer, gpus[name]).time_us) for name in order * 3]
+    assert len(set(times)) == 2
+    assert dict(times)["calibrated"] > 1.9 * dict(times)["plain"]
+    assert board_of(gpus["plain"]) is board_of(gpus["plain"])
+
+
+def test_a_calibration_that_says_nothing_changes_not_a_bit():
+    neutral = replace(A100, calibration=calibration(A100, tensor_clock=1.0, cuda_clock=1.0, bandwidth=1.0))
+    for layer in (conv(), conv(N=1, C=3), conv(groups=64), conv(C=62), conv(layout="NCHW"), conv(dtype=Dtype.fp32)):
+        for which in ("fprop", "dgrad", "wgrad"):
+            times = {estimate_pass(layer, which, gpu, RUNTIME) for gpu in (A100, neutral)}
+            assert len(times) == 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "constant"),
+    [
+        (conv(C=1024, K=1024), "tensor_clock"), (conv(C=512, K=512, dtype=Dtype.fp64), "cuda_clock"),
+        (conv(C=512, K=512, groups=512, R=7, S=7), "cuda_clock"), (conv(N=2048, R=1, S=1), "bandwidth"),
+        (conv(N=512, C=24, K=40, R=1, S=1, layout="NCHW"), "bandwidth"),
+    ],
+)  # fmt: skip
+def test_a_constant_at_half_doubles_what_it_bounds_and_nothing_else(layer, constant):
+    def time(**values):
+        return fprop(layer, replace(A100, calibration=calibration(A100, **values))).time_us
+
+    plain = fprop(layer).time_us
+    others = {"tensor_clock", "cuda_clock", "bandwidth"} - {constant}
+    assert time(**{constant: 0.5}) > 1.7 * plain
+    assert all(time(**{other: 0.5}) < 1.3 * plain for other in others)
+
+
+def test_the_launch_is_added_to_every_pass_and_never_below_nothing():
+    layer = conv(N=1, C=64, K=64, H=7, W=7)
+    for which in ("fprop", "dgrad", "wgrad"):
+        plain = estimate_pass(layer, which, A100, RUNTIME)
+        later, sooner = (
+            estimate_pass(layer, which, replace(A100, calibration=calibration(A100, launch_us=us)), RUNTIME)
+            for us in (25.0, -1000.0)
+        )
+        assert later.time_us - plain.time_us == pytest.approx(25.0)
+        assert later.overhead_us - plain.overhead_us == pytest.approx(25.0)
+        assert 0 <= sooner.overhead_us < plain.overhead_us
+        assert sooner.time_us > 0
 
 
 # the Tensor Core kernels and those on CUDA cores, by compute capability: at each step and beside it

@@ -8,19 +8,23 @@ import pytest
 from convolutions import A100, RUNTIME, conv, fprop
 
 from convlint.estimate import estimate_pass
+from convlint.estimate.board import board_of
 from convlint.estimate.copies import NONE
 from convlint.estimate.kernels import (
     Priced,
+    calibrated,
     depthwise_factor,
     is_quantized,
     moved_bytes,
     tile_efficiency,
     without_quantization,
+    without_waves,
 )
 from convlint.estimate.lowering import Lowering
+from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import problem_of
 from convlint.estimate.search import Choice, Program, join
-from convlint.model.layer import PASSES
+from convlint.model.layer import PASSES, Dtype
 
 
 def test_fact_2_arithmetic_intensity_counts_the_weights():
@@ -125,3 +129,22 @@ def test_flops_are_two_for_each_tap_channel_and_output():
 @pytest.mark.parametrize(("which", "factor"), [("fprop", 1.0), ("dgrad", 1.0), ("wgrad", 3.0)])
 def test_a_depthwise_wgrad_reduces_over_everything_for_few_outputs(which, factor):
     assert depthwise_factor(which) == factor
+
+
+@pytest.mark.parametrize("layer", [conv(), conv(N=2048, R=1, S=1), conv(layout="NCHW"), conv(C=62), conv(groups=64)])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_a_factor_is_on_all_but_the_launch(layer, factor):
+    """Of times, of what they consist of, and of what they would be without quantization."""
+    board = board_of(A100)
+    situation = Situation(Dtype.fp16, False, True, True, True)
+    priced = cheapest(problem_of(layer), "wgrad", board, situation)
+    scaled = calibrated(priced, factor)
+
+    def parts(one):
+        copied = one.copies.transposes_us + one.copies.padding_us
+        ideal = without_quantization(one, board)
+        return [one.time_us - one.overhead_us, ideal - one.overhead_us, one.choice.compute_us, one.choice.memory_us,
+                copied, without_waves(one, board)]  # fmt: skip
+
+    assert scaled.overhead_us == priced.overhead_us
+    assert parts(scaled) == pytest.approx([factor * part for part in parts(priced)])

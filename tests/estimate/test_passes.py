@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from calibrated import calibration
 from checkout import ROOT
 from convolutions import A100, FIRST, RUNTIME, conv, fprop
 from msgspec.structs import replace
 
 from convlint.estimate import estimate_layer, estimate_pass, time_us, unquantized_us
 from convlint.estimate.board import board_of
+from convlint.estimate.passes import pass_time_us, timed_as
+from convlint.gpus.calibration import Group
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, Dtype, with_output
@@ -195,3 +198,45 @@ def test_predicted_times_are_those_of_the_snapshot(same_as_before):
                 times = ["-" if one is None else f"{one.time_us:.2f}" for one in found]
                 lines.append(f"{name:18}{which:6}" + "".join(f"{time:>11}" for time in times))
     same_as_before(ROOT / "tests" / "estimate" / "snapshots" / "times.txt", "\n".join([*lines, ""]))
+
+
+def grouped(which="fprop", kind="dense", dtype=Dtype.fp16, factor=2.0):
+    return (Group(kind=kind, dtype=dtype, which=which, rows=9, spread=0.1, factor=factor),)
+
+
+def test_a_pass_alone_takes_as_long_as_described():
+    for layer in (conv(), conv(N=1), conv(op="conv_transpose", U=2, V=2), conv(copies_input=True), conv(C=62)):
+        for which in PASSES:
+            assert pass_time_us(layer, which, A100, RUNTIME) == estimate_pass(layer, which, A100, RUNTIME).time_us
+    assert pass_time_us(conv(N=None), "fprop", A100, RUNTIME) is None
+    assert pass_time_us(conv(dtype=Dtype.int8), "wgrad", A100, RUNTIME) is None
+    assert pass_time_us(conv(dtype=Dtype.bf16), "fprop", load_gpu("v100"), RUNTIME) is None
+
+
+def test_what_a_pass_is_timed_as():
+    turned = conv(op="conv_transpose", U=2, V=2)
+    assert timed_as(turned, "fprop", A100, RUNTIME) == ("dense", Dtype.fp16, "dgrad")
+    assert timed_as(conv(dtype=Dtype.fp32, groups=64), "wgrad", A100, RUNTIME) == ("depthwise", Dtype.tf32, "wgrad")
+    assert timed_as(conv(N=None), "fprop", A100, RUNTIME) is None
+
+
+def test_the_factor_of_a_group_is_on_its_passes_alone():
+    measured = replace(A100, calibration=calibration(A100, groups=grouped()))
+    plain, there = (estimate_layer(conv(), gpu, RUNTIME, "training").passes for gpu in (A100, measured))
+    kernel = plain["fprop"].time_us - plain["fprop"].overhead_us
+    assert there["fprop"].time_us == pytest.approx(plain["fprop"].overhead_us + 2 * kernel)
+    assert (there["dgrad"], there["wgrad"]) == (plain["dgrad"], plain["wgrad"])
+    assert fprop(conv(dtype=Dtype.fp32), measured) == fprop(conv(dtype=Dtype.fp32))
+    assert fprop(conv(groups=64), measured) == fprop(conv(groups=64))
+    turned = conv(op="conv_transpose")
+    assert estimate_pass(turned, "fprop", measured, RUNTIME) == estimate_pass(turned, "fprop", A100, RUNTIME)
+    assert estimate_pass(turned, "dgrad", measured, RUNTIME) != estimate_pass(turned, "dgrad", A100, RUNTIME)
+
+
+def test_all_ways_to_ask_agree_on_a_calibrated_gpu():
+    there = replace(A100, calibration=calibration(A100, tensor_clock=0.7, launch_us=9.0, groups=grouped("wgrad")))
+    for layer in (conv(), conv(C=62, calls=3), conv(layout="NCHW"), conv(first=True)):
+        whole = estimate_layer(layer, there, RUNTIME, "training")
+        assert time_us(layer, there, RUNTIME, "training") == pytest.approx(whole.time_us)
+        assert unquantized_us(layer, there, RUNTIME, "training") == pytest.approx(whole.unquantized_us)
+        assert whole.unquantized_us <= whole.time_us

@@ -17,8 +17,8 @@ PLAIN = layer_times(50.0, 50.0, 49.0)
 def test_json_keys_are_the_contracts() -> None:
     document = json.loads(rendered("json", full_report()))
     assert list(document) == [
-        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks", "layers",
-        "findings", "skipped", "suppressed", "errors",
+        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
+        "calibrations", "layers", "findings", "skipped", "suppressed", "errors",
     ]  # fmt: skip
     assert document["schema_version"] == 2
     comes_to = {"grade": "C", "time_us": 3250.0, "lost_us": 258.25, "time_after_us": 2991.75}

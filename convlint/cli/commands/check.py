@@ -182,7 +182,7 @@ def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str 
 def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
     yield from inputs(found)
-    for path in planner.configs.files():
+    for path in (*planner.configs.files(), *planner.calibrations()):
         yield Use(role="a config in force", path=path)
     yield from baselines
     for folder in planner.rule_folders():
@@ -197,7 +197,7 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    result = judged(network, plan.rulebook, targets, plan.job.silencing)
+    result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown)
     return verdict.exit_code

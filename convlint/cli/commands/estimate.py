@@ -11,6 +11,7 @@ from convlint.cli.commands.estimate_csv import why_no_time
 from convlint.cli.streams.clashes import inputs, refuse_clashes
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.linting.calibrating import Nearby
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
 from convlint.linting.one_input import Job
@@ -33,7 +34,8 @@ def run(paths: Sequence[str], models: Sequence[str] | None, job: Job, shown: Pre
     sources = [*map(decide, paths), *models_here(models)]
     refuse_idle(job.reading, sources)
     refuse_clashes(files_of(shown.outputs), inputs(sources))
-    report = replace(with_unknown_times(check_inputs(sources, load_rulebook(), job)), findings=(), skipped=())
+    checked = check_inputs(sources, load_rulebook(), job, Nearby().of)
+    report = replace(with_unknown_times(checked), findings=(), skipped=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
         deliver(place.file, _render(place.format, report, style), style)

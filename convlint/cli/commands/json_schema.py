@@ -161,7 +161,7 @@ def config_schema(rulebook: Rulebook) -> Schema:
 def _key(kind: Kind, key: str, rule: Schema) -> Schema:
     if kind == "texts":
         return _one_or_many(_gpu() if key == "target" else rule)
-    if kind in ("folders", "patterns"):
+    if kind in ("folders", "files", "patterns"):
         return _one_or_many(_text())
     if kind == "severities":
         return {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}}

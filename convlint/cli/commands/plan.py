@@ -15,6 +15,8 @@ from convlint.engine.check import Target
 from convlint.engine.networks import lacking
 from convlint.errors import UsageError
 from convlint.estimate.sweep.sweep import unknown_time
+from convlint.gpus.calibration import CalibrationUse
+from convlint.linting.calibrating import Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
 from convlint.linting.one_input import Job, as_asked, last_resort, read_input, resolve_targets, say
@@ -28,6 +30,7 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
+from convlint.reporters.machine import calibration_notes
 from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
 
@@ -43,6 +46,7 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
+    job = replace(job, calibrations=Nearby().of(source))
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, wishes)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color) if place.file is None else Style()
@@ -71,6 +75,7 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
     """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     found: Plan | None = None
+    uses: tuple[CalibrationUse, ...] = ()
     notes: list[str] = []
     with last_resort(errors, source.name), Reading(on_output=say) as reading:
         network, read_errors = read_input(source, job.reading, reading)
@@ -81,10 +86,12 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
                 errors.append(InputError(path=network.path, message="nothing to plan: no convolution in it"))
             if target is not None and network.layers:
                 network = as_asked(network, job)
+                (target,), uses = calibrated([target], network.runtime, job.calibrations)
+                notes += calibration_notes(uses, several=False)
                 mode = network.mode or default_mode(network.runtime)
                 found = plan(network, load_rulebook(), target, mode, wishes)
                 errors += _without_time(network, target, mode, found)
-    return Planned(path=source.name, plan=found, errors=tuple(errors), notes=tuple(notes))
+    return Planned(path=source.name, plan=found, errors=tuple(errors), notes=tuple(notes), calibrations=uses)
 
 
 def _target(network: Network, job: Job, errors: list[InputError], notes: list[str]) -> Target | None:

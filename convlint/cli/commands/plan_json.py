@@ -9,7 +9,7 @@ from convlint import __version__
 from convlint.cli.commands.plan_words import Planned
 from convlint.files.safe import clean, clean_path, number
 from convlint.planning.result import Plan, Step
-from convlint.reporters.json_v2 import settings_object
+from convlint.reporters.json_v2 import calibration_object, error_object, settings_object
 
 
 def render(planned: Planned) -> str:
@@ -21,16 +21,9 @@ def render(planned: Planned) -> str:
         "complete": not planned.errors,
         "path": clean_path(planned.path),
         **(_nothing() if plan is None else _plan(plan)),
+        "calibrations": [calibration_object(use) for use in planned.calibrations],
         "notes": [clean(note) for note in (*planned.notes, *(plan.notes if plan else ()))],
-        "errors": [
-            {
-                "path": clean_path(error.path),
-                "line": error.line,
-                "column": error.column,
-                "message": clean(error.message),
-            }
-            for error in planned.errors
-        ],
+        "errors": [error_object(error) for error in planned.errors],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 

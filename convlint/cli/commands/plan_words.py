@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from convlint.gpus.calibration import CalibrationUse
 from convlint.planning.result import Plan, State, Step
 from convlint.planning.steps import LEAST_GAIN
 from convlint.report import Finding, InputError
@@ -21,6 +22,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     plan: Plan | None
     errors: tuple[InputError, ...] = ()
     notes: tuple[str, ...] = ()
+    calibrations: tuple[CalibrationUse, ...] = ()
 
 
 def percent(before: float | None, after: float | None) -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
@@ -28,6 +29,7 @@ from convlint.estimate.sweep.sweep import (
     vary,
 )
 from convlint.files.safe import clean
+from convlint.linting.calibrating import Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.one_input import DEFAULT_TARGET, Job, read_input, resolve_targets, say
 from convlint.model.layer import ConvLayer
@@ -38,6 +40,7 @@ from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
+from convlint.reporters.machine import calibration_notes
 from convlint.reporters.words import place as where
 from convlint.verdict.select import incomplete
 
@@ -60,6 +63,8 @@ def run(
     """Writes the sweep and returns 0, or 3 where a point has no time or the source has errors. Raises UsageError."""
     refuse_clashes(files_of(shown.outputs), inputs([source] if source is not None else []))
     errors: list[InputError] = []
+    if figure is None:
+        job = replace(job, calibrations=Nearby().of(source))
     sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
@@ -215,7 +220,8 @@ def _of_layers(
     *,
     name: str,
 ) -> Sweep:
-    targets = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
+    named = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
+    targets, uses = calibrated(named, network.runtime, job.calibrations)
     passes = passes_of(layers, job.mode or network.mode or job.default_mode or default_mode(network.runtime))
     if len(targets) * len(passes) > _MOST_LINES:
         raise UsageError(f"{len(targets)} GPUs are too many for one sweep; {_MOST_LINES // len(passes)} at most")
@@ -234,6 +240,6 @@ def _of_layers(
         parameter=parameter,
         x_label=X_LABELS.get(parameter, parameter),
         series=tuple(lines),
-        notes=("Predicted, not measured.",),
+        notes=("Predicted, not measured.", *calibration_notes(uses, several=len(targets) > 1)),
         log_x=geometric(values),
     )

@@ -293,8 +293,8 @@ def test_flags_have_no_line() -> None:
 
 # --- the JSON contract
 
-TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks", "layers",
-       "findings", "skipped", "suppressed", "errors"]  # fmt: skip
+TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
+       "calibrations", "layers", "findings", "skipped", "suppressed", "errors"]  # fmt: skip
 TOTAL = ["grade", "time_us", "lost_us", "time_after_us"]
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
 LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW",

@@ -120,6 +120,7 @@ extend-select = ["ALL"]
 fail-on = "info"
 min-loss = 0.5
 rules = ["rules"]
+calibration = ["gpu.toml"]
 include = ["*.yaml"]
 exclude = "old"
 dtype = "fp16"
