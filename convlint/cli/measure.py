@@ -68,6 +68,13 @@ def measure(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Time anew what the file has already.")] = False,
     layers_only: Annotated[bool, typer.Option("--layers-only", help="Do not try the fixes of findings.")] = False,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate", metavar="FILE", help="Write what all timings of this GPU say of convlint's estimates.",
+            show_default=False,
+        ),
+    ] = None,
     limit_seconds: Annotated[
         float | None,
         typer.Option("--limit-seconds", metavar="SECONDS", help="Begin nothing new then.", min=0.0, show_default=False),
@@ -100,6 +107,8 @@ def measure(
         gpus=gpus, mode=one_of("--mode", mode, MODES), reading=read_options(batch, inputs, module_timeout, trace),
         asked=running(runtime, dtype, layout),
     )  # fmt: skip
-    asked = Asked(kind=kind, csv=csv, again=again, tries=not layers_only, limit_s=limit_seconds)
+    asked = Asked(
+        kind=kind, csv=csv, again=again, tries=not layers_only, limit_s=limit_seconds, calibration=calibrate
+    )  # fmt: skip
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=color_of(color), quiet=quiet)
     raise typer.Exit(command.run(path, model, job, asked, shown))

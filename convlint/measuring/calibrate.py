@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.errors import ConvlintError
-from convlint.gpus.calibration import Origin
+from convlint.gpus.calibration import Calibration, Origin
 from convlint.measuring.device import Device, gpu_of
 from convlint.measuring.fit import Timed, fit
 from convlint.measuring.rows import Row
@@ -15,8 +15,8 @@ from convlint.measuring.workload import layer_of, runtime_of
 from convlint.model.version import Version
 
 
-def calibration_file(rows: Iterable[Row], device: Device, date: str) -> str:
-    """What the rows of this device and its libraries say of its estimates, for `calibration` in the config.
+def calibration_file(rows: Iterable[Row], device: Device, date: str) -> tuple[str, Calibration]:
+    """What the rows of this device and its libraries say of its estimates: the file, and what it holds.
 
     `date` as 2026-01-31. Raises ConvlintError where the device is no GPU that convlint knows, or too little is timed.
     """
@@ -33,4 +33,5 @@ def calibration_file(rows: Iterable[Row], device: Device, date: str) -> str:
         cudnn=Version(device.cudnn) if device.cudnn else None, cuda=Version(device.cuda) if device.cuda else None,
         framework="pytorch", framework_version=Version(device.framework_version), date=date,
     )  # fmt: skip
-    return calibration_text(origin, fit(timed, gpu))
+    found = fit(timed, gpu)
+    return calibration_text(origin, found), found

@@ -40,7 +40,7 @@ def rows() -> list[Row]:
 
 def test_what_a_device_timed_is_read_back_as_its_calibration(tmp_path: Path) -> None:
     path = tmp_path / "gpu.toml"
-    path.write_text(calibration_file(rows(), DEVICE, "2026-01-31"))
+    path.write_text(calibration_file(rows(), DEVICE, "2026-01-31")[0])
     file = read_calibration(str(path), "gpu.toml")
     origin, there = file.origin, file.calibration
     assert (origin.device, str(origin.cudnn), str(origin.cuda)) == ("NVIDIA A100-SXM4-40GB", "9.10.2", "12.8")
@@ -70,6 +70,6 @@ def test_what_is_no_known_gpu_is_not_calibrated(device) -> None:
 def test_libraries_that_say_nothing_are_left_out(tmp_path: Path) -> None:
     quiet = replace(DEVICE, cudnn="", cuda="")
     path = tmp_path / "gpu.toml"
-    path.write_text(calibration_file([replace(row, cudnn="", cuda="") for row in rows()], quiet, "2026-01-31"))
+    path.write_text(calibration_file([replace(row, cudnn="", cuda="") for row in rows()], quiet, "2026-01-31")[0])
     origin = read_calibration(str(path), "gpu.toml").origin
     assert (origin.cudnn, origin.cuda) == (None, None)

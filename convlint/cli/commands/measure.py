@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping
+from datetime import date
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.cli.commands.measure_words import Measurement
+from convlint.cli.commands.measure_words import Measurement, percent
+from convlint.cli.commands.timings_file import TimingsFile
 from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
-from convlint.cli.streams.files import append, replace_file
+from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.cli.streams.progress import Progress
 from convlint.engine.check import Target
-from convlint.errors import InputFault, UsageError
-from convlint.files.bounded_file import open_regular
+from convlint.errors import ConvlintError, UsageError
+from convlint.linting.calibrating import Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
 from convlint.linting.one_input import DEFAULT_TARGET, Job, as_asked, last_resort, read_input, resolve_targets, say
+from convlint.measuring.calibrate import calibration_file
 from convlint.measuring.comparison import agreement, compared
 from convlint.measuring.device import Device, Kind, gpu_of
 from convlint.measuring.process import Bench, NoDevice
-from convlint.measuring.rows import MOST_BYTES, Row, header, line, rows_of
 from convlint.measuring.session import timed
 from convlint.measuring.trial import outcome
 from convlint.measuring.wanted import Wanted, wanted
@@ -36,6 +37,8 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
+from convlint.reporters.machine import calibration_notes
+from convlint.reporters.words import plural
 from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
 
@@ -50,15 +53,18 @@ class Asked(Struct, frozen=True, kw_only=True):
     again: bool = False
     tries: bool = True
     limit_s: float | None = None
+    calibration: str | None = None  # the file to write
 
 
 def run(path: str | None, model: str | None, job: Job, asked: Asked, shown: Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
     source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
-    kept = [Use(role="the timings", path=asked.csv)] if asked.csv is not None else []
+    files = {"the timings": asked.csv, "the calibration": asked.calibration}
+    kept = [Use(role=role, path=path) for role, path in files.items() if path is not None]
     refuse_clashes([*files_of(shown.outputs), *kept], inputs([source]))
     resolve_targets(job.gpus)
+    job = replace(job, calibrations=() if asked.calibration is not None else Nearby().of(source))
     found = _measured(source, job, asked, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
@@ -100,6 +106,7 @@ def _on(
 ) -> Measurement:
     own = gpu_of(bench.device)
     target = _target(bench.device, own.id if own is not None else None, network, job)
+    (target,), uses = calibrated([target], network.runtime, job.calibrations)
     name = own.id if own is not None else _plain(bench.device.name)
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode)
@@ -107,19 +114,23 @@ def _on(
         wants = replace(wants, trials=())
     csv = asked.csv or f"convlint-{name}.csv"
     workloads = list(dict.fromkeys(wants.workloads()))
-    known, kept = _known(csv, bench.device, frozenset(workloads), again=asked.again)
+    several = frozenset(workloads)
+    kept = TimingsFile(csv)
+    kept.without(bench.device, several if asked.again else ())
+    known = kept.known(bench.device, several)
     with Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
-            workloads, bench, name, known,
-            keep=lambda row: append(csv, kept.line(row)),
-            done=lambda workload: progress.done(_short(workload)),
-            limit_s=asked.limit_s,
+            workloads, bench, name, known, kept.add,
+            done=lambda workload: progress.done(_short(workload)), limit_s=asked.limit_s,
         )  # fmt: skip
     names = [layer.name for layer in network.layers]
     some = compared(names, wants.parts, wants.estimates, results.rows, results.failed)
     outcomes = [found for trial in wants.trials if (found := outcome(trial, results.rows)) is not None]
     errors += _errors(network, wants, results.failed)
+    notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
+    if asked.calibration is not None:
+        notes += _calibrated(asked.calibration, kept, bench.device, errors)
     clocks = [row.clock for row in results.rows.values() if row.clock]
     return Measurement(
         path=network.path, device=bench.device, gpu=target.label, mode=mode,
@@ -128,8 +139,21 @@ def _on(
         outcomes=tuple(outcomes), untried=wants.findings - len(wants.trials) if asked.tries else 0,
         csv=csv, fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),
-        clocks=(min(clocks), max(clocks)) if clocks else None, notes=tuple(_notes(bench.device, network, target, name)),
+        clocks=(min(clocks), max(clocks)) if clocks else None, notes=tuple(notes),
     )  # fmt: skip
+
+
+def _calibrated(path: str, kept: TimingsFile, device: Device, errors: list[InputError]) -> list[str]:
+    """Writes what all timings of the device in the file say; a note on that, or an error where they say too little."""
+    try:
+        text, found = calibration_file(kept.rows, device, date.today().isoformat())
+    except ConvlintError as error:
+        errors.append(InputError(path=path, message=str(error)))
+        return []
+    replace_file(path, text)
+    before, after = percent(found.error_before), percent(found.error_after)
+    passes = plural(found.rows, "timing")
+    return [f"{path}: calibrated on {passes}; half of them within {after} of what is predicted then, {before} before"]
 
 
 def _target(device: Device, own: str | None, network: Network, job: Job) -> Target:
@@ -156,45 +180,6 @@ def _notes(device: Device, network: Network, target: Target, name: str) -> list[
     if framework not in (None, "pytorch"):
         found.append(f"predicted for {framework}; what is timed are PyTorch's convolutions")
     return found
-
-
-class _File:
-    """The file of timings: its first line is written with the first row."""
-
-    def __init__(self, *, is_new: bool) -> None:
-        self._is_new = is_new
-
-    def line(self, row: Row) -> str:
-        text = header() + line(row) if self._is_new else line(row)
-        self._is_new = False
-        return text
-
-
-def _known(
-    csv: str, device: Device, workloads: frozenset[Workload], *, again: bool
-) -> tuple[dict[Workload, Row], _File]:
-    """The timings of these workloads on this device that the file has, and the file, ready for more.
-
-    Raises UsageError where it is another file.
-    """
-    if not os.path.lexists(csv):
-        return {}, _File(is_new=True)
-    try:
-        with open_regular(csv) as stream:
-            raw = stream.read(MOST_BYTES + 1)
-        if len(raw) > MOST_BYTES:
-            raise InputFault(f"more than {MOST_BYTES >> 20} MiB")
-        text = raw.decode()
-        rows = list(rows_of(text)) if text else []
-    except (InputFault, UnicodeDecodeError) as fault:
-        at = f":{fault.line}" if isinstance(fault, InputFault) and fault.line else ""
-        raise UsageError(f"{csv}{at}: {fault}; --csv names another file") from None
-    mine = {row.workload: row for row in rows if row.is_of(device) and row.workload in workloads}
-    if again or not text.endswith("\n"):  # what an interrupt has cut off goes too
-        rows = [row for row in rows if not (again and row.is_of(device) and row.workload in workloads)]
-        replace_file(csv, "".join([header(), *map(line, rows)]))
-        text = "\n"
-    return ({} if again else mine), _File(is_new=not text)
 
 
 def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> list[InputError]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.commands.plan_words import Planned
 from convlint.cli.streams.clashes import Use, inputs, refuse_clashes

@@ -250,6 +250,53 @@ def test_a_measurement_fits_the_terminal_with_and_without_colour(here: Path, mon
         assert max(map(len, run("measure", "net.yaml").out.splitlines())) <= columns
 
 
+CALIBRATED = """\
+version: 1
+defaults: { N: 32, dtype: fp16, layout: NHWC, kernel_size: 3, padding: 1 }
+layers:
+  - { name: a, C: 64, H: 56, W: 56, K: 64 }
+  - { name: b, C: 128, H: 28, W: 28, K: 128 }
+  - { name: c, C: 256, H: 14, W: 14, K: 256 }
+  - { name: d, C: 512, H: 7, W: 7, K: 512 }
+  - { name: e, C: 64, H: 56, W: 56, K: 256, kernel_size: 1, padding: 0 }
+  - { name: f, C: 512, H: 28, W: 28, K: 128, kernel_size: 1, padding: 0 }
+"""
+
+
+def test_timings_become_a_calibration_that_the_config_names(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch, lambda work: 1.5 * predicted_us(work, "a100-40gb-sxm"))
+    (here / "net.yaml").write_text(CALIBRATED, encoding="utf-8")
+    ran = run("measure", "net.yaml", "--layers-only", "--calibrate", "gpu.toml")
+    assert ran.code == 0
+    assert "gpu.toml: calibrated on 18 timings; half of them within" in said(ran)
+    assert "33 % before" in said(ran)
+    before = document(run("measure", "net.yaml", "--layers-only", "-o", "json"))
+    (here / "convlint.toml").write_text('calibration = "gpu.toml"\n', encoding="utf-8")
+    after = document(run("measure", "net.yaml", "--layers-only", "-o", "json"))
+    pairs = zip(before["passes"], after["passes"], strict=True)
+    assert all(1.35 < there["predicted_us"] / plain["predicted_us"] < 1.65 for plain, there in pairs)
+    assert before["agreement"]["predicted_over_measured"] == pytest.approx(1 / 1.5, abs=1e-3)
+    assert after["agreement"]["predicted_over_measured"] == pytest.approx(1, abs=0.05)
+    assert after["agreement"]["median_error"] < 0.1
+    assert any("calibrated on NVIDIA A100-SXM4-40GB" in note for note in after["notes"])
+    assert "times: calibrated on NVIDIA A100-SXM4-40GB, 18 passes" in said(run("estimate", "net.yaml", "--gpu", "a100"))
+
+
+def test_too_few_timings_calibrate_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    ran = run("measure", "net.yaml", "--layers-only", "--calibrate", "gpu.toml")
+    assert ran.code == 3
+    assert "error: gpu.toml: too little is timed to calibrate a100-40gb-sxm" in said(ran)
+    assert not (here / "gpu.toml").exists()
+
+
+def test_a_processor_calibrates_nothing(here: Path) -> None:
+    ran = run("measure", "net.yaml", "--device", "cpu", "--layers-only", "--calibrate", "gpu.toml")
+    assert ran.code == 3
+    assert "cannot be calibrated: convlint knows no such GPU" in said(ran)
+    assert not (here / "gpu.toml").exists()
+
+
 @pytest.mark.slow
 def test_a_real_interrupt_ends_the_child_and_the_next_run_goes_on(here: Path) -> None:
     command_line = [sys.executable, "-m", "convlint", "measure", "net.yaml", "--device", "cpu", "--csv", "t.csv"]
