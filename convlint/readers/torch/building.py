@@ -47,8 +47,11 @@ def import_module(name: str) -> None:
     except BaseException as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and (name == missing or name.startswith(f"{missing}.")):
+            imported = name.removesuffix(".py").replace("/", ".").strip(".")
+            hint = f"; a module is named as it is imported: {imported}" if name.endswith(".py") else ""
             raise AskedWrong(
-                f"there is no module {missing!r} in {' or '.join(importable())}, and none is installed", about="model"
+                f"there is no module {missing!r} in {' or '.join(importable())}, and none is installed{hint}",
+                about="model",
             ) from None
         if isinstance(error, NoNetwork):
             raise InputFault(f"importing {name} loads something from {error.host}; {error.advice}") from error

@@ -153,6 +153,7 @@ def test_values_that_are_not_known() -> None:
     [
         ("torch_nets:UNett", "did you mean 'UNet'"), ("no_such:thing", "no module 'no_such'"),
         ("torch_nets.no_such:thing", "no module"),
+        ("torch_nets.py:UNet", "a module is named as it is imported: torch_nets"),
         ("torch_nets:needs_arguments", "missing a required argument: 'width'"),
         ("torch_nets:not_a_module", "gives a int, not a torch.nn.Module"), ("torch_nets:number", "is a int"),
     ],
