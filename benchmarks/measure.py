@@ -21,12 +21,12 @@ if __name__ == "__main__":
 
 from msgspec.structs import replace
 
+from convlint.cli.commands.timings_file import TimingsFile
 from convlint.estimate.sweep.figure_sweep import figure_layer
 from convlint.estimate.sweep.figures import FIGURES
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.device import gpu_of
 from convlint.measuring.process import Bench, NoDevice
-from convlint.measuring.rows import header, line, rows_of
 from convlint.measuring.session import timed
 from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Dtype, with_output
@@ -136,18 +136,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _timed(bench: Bench, several: list[Workload], name: str, csv: Path, limit_s: float | None) -> int:
-    before = csv.read_text(encoding="utf-8") if csv.exists() else ""
-    whole = before[: before.rfind("\n") + 1]  # without what an interrupt cut off
-    there = {row.workload: row for row in rows_of(whole) if row.is_of(bench.device)} if whole else {}
-    known = {workload: there[workload] for workload in several if workload in there}
-    with csv.open("w", encoding="utf-8") as file:
-        file.write(whole or header())
-
-        def kept(text: str) -> None:
-            file.write(text)
-            file.flush()
-
-        found = timed(several, bench, name, known, keep=lambda row: kept(line(row)), limit_s=limit_s)
+    kept = TimingsFile(str(csv))
+    kept.settle()
+    known = kept.known(bench.device, frozenset(several))
+    found = timed(several, bench, name, known, kept.add, limit_s=limit_s)
     left = len(several) - len(found.rows) - len(found.failed)
     print(f"{csv}: {len(found.rows) - len(known)} new timings, {len(known)} were there, {left} not begun")
     for workload, reason in found.failed.items():

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import Ran, convlint
 
+from convlint.cli.commands import fix
+
 pytestmark = pytest.mark.slow
 
 IMPORT = "from torch import nn\n\n\n"
@@ -326,3 +328,29 @@ def test_what_the_code_prints_is_heard_once() -> None:
     write(NET + "\n\nprint('hello')\n")
     ran = check(*UNSAFE)
     assert ran.err == "hello\nconvlint: fixed 2 findings in 1 file\n"
+
+
+def test_no_edit_is_offered_of_what_is_silenced() -> None:
+    write(NET.replace("self.b = nn.Conv2d(60, 124, 3, padding=1)", "self.b = nn.Conv2d(60, 124, 3, padding=1)"
+                      "  # convlint: ignore[CL102]"))  # fmt: skip
+    before = content()
+    found = json.loads(check("--select", "CL102", "--fail-on", "info", "-o", "json").out)["findings"]
+    check(*UNSAFE, "--select", "CL102", "--fail-on", "info")
+    assert content() == before
+    assert all(not finding["fix"]["code_edits"] for finding in found)
+
+
+def test_an_interrupt_between_two_files_leaves_both_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    package()
+    real, written = fix.replace_file, list[str]()
+
+    def interrupted(path: str, data: str | bytes) -> None:
+        written.append(path)
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        real(path, data)
+
+    monkeypatch.setattr(fix, "replace_file", interrupted)
+    assert convlint("check", "--models", *UNSAFE).code == 130
+    assert len(written) >= 3
+    assert {name: content(name) for name in PACKAGE} == PACKAGE

@@ -166,6 +166,7 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
     found = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
     own = next((each for each in found if each.set.keys() == {side}), None)
     if own is not None:
-        return own
+        # what would be no more than a remark alone may be what the other side pays with
+        return replace(own, case=replace(own.case, severity=flaw.case.severity))
     other = {name: value for name, value in flaw.other.items() if name == side}
     return replace(flaw, set={side: flaw.set[side]}, other=other)

@@ -128,8 +128,8 @@ def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: f
 
 
 def calibrated(priced: Priced, factor: float) -> Priced:
-    """The same, where everything beside the launch takes `factor` times as long."""
-    choice, copies, overhead = priced.choice, priced.copies, priced.overhead_us
+    """The same, where everything takes `factor` times as long."""
+    choice, copies = priced.choice, priced.copies
     lowering = replace(choice.lowering, peak_share=choice.lowering.peak_share / factor)
     return replace(
         priced,
@@ -137,7 +137,8 @@ def calibrated(priced: Priced, factor: float) -> Priced:
             choice, lowering=lowering, compute_us=choice.compute_us * factor, memory_us=choice.memory_us * factor
         ),
         copies=replace(copies, transposes_us=copies.transposes_us * factor, padding_us=copies.padding_us * factor),
-        time_us=overhead + (priced.time_us - overhead) * factor,
+        overhead_us=priced.overhead_us * factor,
+        time_us=priced.time_us * factor,
     )
 
 

@@ -13,7 +13,7 @@ from convlint.estimate.precision import compute_dtype
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
 from convlint.estimate.results import LayerEstimate, PassEstimate
-from convlint.gpus.calibration import Kind
+from convlint.gpus.calibration import LEAST_OF_GROUP, Kind
 from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import gemm, tensor_elements
@@ -95,7 +95,8 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         time += estimate.time_us
         unquantized += estimate.unquantized_us
         turned = TURNED[which] if layer.op == "conv_transpose" else which
-        if (kind, situation.compute, turned) not in board.groups:
+        timed = board.groups.get((kind, situation.compute, turned))
+        if timed is None or timed.rows < LEAST_OF_GROUP:
             rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
     return LayerEstimate(
         passes=passes,

@@ -11,6 +11,7 @@ from convlint.model.layer import Dtype, Pass
 from convlint.model.version import Version
 
 Kind = Literal["dense", "depthwise", "grouped", "volume"]  # of layer, as far as other kernels run it
+LEAST_OF_GROUP: Final = 4  # rows of one group: fewer say nothing of it
 KINDS: tuple[Kind, ...] = ("dense", "depthwise", "grouped", "volume")
 
 
@@ -30,7 +31,7 @@ class Group(Struct, frozen=True, kw_only=True):
     which: Pass
     rows: int
     spread: float  # as of `Constant`
-    factor: float | None = None  # on the time beside the launch; None: not determined
+    factor: float | None = None  # on the time; None: not determined
 
 
 class Calibration(Struct, frozen=True, kw_only=True):

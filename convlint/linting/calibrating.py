@@ -87,13 +87,15 @@ def _with(gpu: Gpu, calibration: Calibration) -> Gpu:
 
 def _reason(file: CalibrationFile, runtime: Runtime) -> str:
     """Why a calibration of a target does not hold; empty where it does."""
-    origin = file.origin
+    origin, found = file.origin, file.calibration
+    if found.error_after > found.error_before:
+        return "it makes predictions worse: its error_after is above its error_before"
     if _numbers(origin.convlint)[:2] != _numbers(Version(__version__))[:2]:
         return f"its errors are those of convlint {origin.convlint}, and estimates have changed: measure again"
     if origin.cudnn is not None and runtime.cudnn is not None and _differ(origin.cudnn, runtime.cudnn):
         return f"it was measured with cuDNN {origin.cudnn}, and the runtime has {runtime.cudnn}"
-    measured, running = origin.framework, framework_of(runtime)
-    if measured is not None and running is not None and (measured == "tensorrt") != (running == "tensorrt"):
+    measured, running = origin.framework, framework_of(runtime) or "pytorch"
+    if measured is not None and (measured == "tensorrt") != (running == "tensorrt"):
         return f"it was measured in {measured}, and {running} has other kernels"
     return ""
 

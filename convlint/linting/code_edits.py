@@ -29,7 +29,8 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     from convlint.linting.code_draft import contents
 
     content = contents(job)
-    planner, editor = Planner(network, job.overridden()), PythonEditor(network, content)
+    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
+    planner, editor = Planner(network, job.overridden(), silenced), PythonEditor(network, content)
     edited: dict[int, Finding] = {}
     for finding in asked:
         plan = planner.plan(wishes([finding]))

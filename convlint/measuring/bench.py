@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _CPU_CACHE_BYTES = 2 << 20  # of one core
 _CPU_FREE_BYTES = 1 << 30
+_FATAL = ("CUDA error", "CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_INTERNAL_ERROR")  # no kernel runs after them
+_WARM_S = 0.5  # until clocks are what they are under load
 
 
 def work(channel: Channel) -> None:
@@ -33,7 +35,7 @@ def _answer(order: Order) -> Answer:
             return _described(order.device)
         return Answer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
     except Exception as error:  # whatever a kernel ends in, the others are still to be timed
-        return Answer(error=_in_one_line(error), fatal="CUDA error" in str(error))
+        return Answer(error=_in_one_line(error), fatal=any(word in str(error) for word in _FATAL))
     finally:
         _forget(order.device)
 
@@ -49,6 +51,7 @@ def _described(kind: Kind) -> Answer:
     if not torch.cuda.is_available():
         return Answer(error="PyTorch finds no CUDA device; run it where the GPU is, or try --device cpu", fatal=True)
     found = torch.cuda.get_device_properties(0)
+    _warm_up()
     number = torch.backends.cudnn.version() or 0
     return Answer(
         device=Device(
@@ -57,6 +60,19 @@ def _described(kind: Kind) -> Answer:
             sms=found.multi_processor_count, memory_bytes=found.total_memory,
         )
     )  # fmt: skip
+
+
+def _warm_up() -> None:
+    import time
+
+    import torch
+
+    side = torch.randn(2048, 2048, device="cuda")
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < _WARM_S:
+        for _ in range(10):
+            side @ side
+        torch.cuda.synchronize()
 
 
 def _cudnn(number: int) -> str:
@@ -92,7 +108,7 @@ def _clock_mhz(kind: Kind) -> int:
     if kind == "cuda":
         import torch
 
-        with suppress(ImportError, RuntimeError):  # it asks NVML, by a package that PyTorch does not bring
+        with suppress(Exception):  # it asks NVML, by a package that PyTorch does not bring, and not every GPU answers
             return int(torch.cuda.clock_rate())
     return 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.errors import ConvlintError
@@ -23,14 +25,15 @@ def calibration_file(rows: Iterable[Row], device: Device, date: str) -> tuple[st
     gpu = gpu_of(device)
     if gpu is None:
         raise ConvlintError(f"{device.name} cannot be calibrated: convlint knows no such GPU")
+    mine = {row.workload: row.timing for row in rows if row.is_of(device)}  # the last of each
+    cudnn = Version(device.cudnn) if device.cudnn else None
     timed = [
-        Timed(layer_of(row.workload), row.workload.which, runtime_of(row.workload), row.timing.us)
-        for row in rows
-        if row.is_of(device)
+        Timed(layer_of(work), work.which, replace(runtime_of(work), cudnn=cudnn), timing.us)
+        for work, timing in mine.items()
     ]
     origin = Origin(
         device=device.name, compute_capability=gpu.compute_capability, convlint=Version(__version__),
-        cudnn=Version(device.cudnn) if device.cudnn else None, cuda=Version(device.cuda) if device.cuda else None,
+        cudnn=cudnn, cuda=Version(device.cuda) if device.cuda else None,
         framework="pytorch", framework_version=Version(device.framework_version), date=date,
     )  # fmt: skip
     found = fit(timed, gpu)

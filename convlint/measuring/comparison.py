@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from convlint.estimate import LayerEstimate
 from convlint.measuring.rows import Row
-from convlint.measuring.trial import Part, measured
+from convlint.measuring.trial import Part, chosen
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Pass
 
@@ -56,18 +56,15 @@ def compared(
     for part in some:
         estimate = estimates[part.layer]
         of_pass = None if estimate is None else estimate.passes.get(part.which)
-        time = measured([part._replace(times=1.0)], rows)
-        timing = min(
-            (rows[option].timing for option in part.options if option in rows),
-            key=lambda each: each.us, default=None,
-        )  # fmt: skip
+        row = chosen(part, rows)
+        timing = None if row is None else row.timing
         found.append(
             Compared(
                 layer=names[part.layer], which=part.which,
                 predicted_us=None if of_pass is None else of_pass.time_us,
-                measured_us=None if time is None else time.us,
-                spread=0.0 if time is None or timing is None else timing.spread,
-                runs=0 if time is None or timing is None else timing.runs,
+                measured_us=None if timing is None else timing.us,
+                spread=0.0 if timing is None else timing.spread,
+                runs=0 if timing is None else timing.runs,
                 reason=next((failed[option] for option in part.options if option in failed), ""),
             )
         )  # fmt: skip

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us, timed_as
-from convlint.gpus.calibration import Calibration, Constant, Factors, Group, Kind
+from convlint.gpus.calibration import LEAST_OF_GROUP, Calibration, Constant, Factors, Group, Kind
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.held_out import Shape, folds, gain, shape_of
 from convlint.measuring.regression import robust_step, scale_of
@@ -28,7 +28,7 @@ from convlint.model.runtime import Runtime
 
 LEAST_ROWS: Final = 12  # of different passes,
 LEAST_SHAPES: Final = 5  # and of different shapes
-LEAST_DETERMINING: Final = 4  # rows that follow a constant, or are of one group
+LEAST_DETERMINING: Final = 4  # rows that follow a constant
 # How far constants are expected to lie from the model's, as a standard deviation: clocks and bandwidth in logarithms,
 # the launch in its unit, factors of groups in logarithms.
 _EXPECTED: Final = (0.5, 0.5, 0.5, 2.0)
@@ -218,7 +218,7 @@ def _groups(rows: _Rows, left: Sequence[float]) -> tuple[tuple[Group, ...], list
 
 def _shift(left: Sequence[float], shapes: Sequence[Shape]) -> float | None:
     """By how much a group is off as a whole; None where that brings no shape nearer which had no part in it."""
-    if len(left) < LEAST_DETERMINING or len(set(shapes)) < 2:
+    if len(left) < LEAST_OF_GROUP or len(set(shapes)) < 2:
         return None
     held_out = [0.0] * len(left)
     for held, others in folds(shapes):

@@ -12,7 +12,7 @@ from convlint.model.geometry import output_size, transposed_output_size
 from convlint.model.layer import Dtype
 
 Call = Callable[[], Any]
-MOST_SETS = 64
+MOST_SETS = 200
 _DTYPES = {
     Dtype.fp64: torch.float64, Dtype.fp32: torch.float32, Dtype.tf32: torch.float32,
     Dtype.fp16: torch.float16, Dtype.bf16: torch.bfloat16,
@@ -49,35 +49,42 @@ class Shapes:
 
 
 class Tensors:
-    """What one call works on; several sets of it are rotated, so that none lies in the cache from the call before."""
+    """What one call works on; several sets of it are rotated, so that none lies in the cache from the call before.
 
-    def __init__(self, workload: Workload, shapes: Shapes, device: str) -> None:
+    `bytes` are those that the pass reads. What it only takes the shape of is that of `other`, where there is one.
+    """
+
+    def __init__(self, workload: Workload, shapes: Shapes, device: str, other: Tensors | None = None) -> None:
         last = torch.channels_last_3d if shapes.volume else torch.channels_last
-        dtype = _DTYPES[workload.precision]
+        dtype, which = _DTYPES[workload.precision], workload.which
+        self.bytes = 0
 
-        def made(shape: tuple[int, ...], order: str) -> torch.Tensor:
+        def made(shape: tuple[int, ...], order: str, before: torch.Tensor | None, *, is_read: bool) -> torch.Tensor:
+            if before is not None and not is_read:
+                return before
+            # Strides are said outright: of 1x1 filters, or one channel, `contiguous` takes either order for both.
+            order_of = last if order == "NHWC" else torch.contiguous_format
+            tensor = torch.empty(shape, dtype=dtype, device=device, memory_format=order_of)
+            self.bytes += tensor.nbytes if is_read else 0
             # Random numbers: multiplying zeros takes less power, so that the clock is higher than in a network.
-            plain = torch.randn(shape, dtype=dtype, device=device)
-            return plain.contiguous(memory_format=last if order == "NHWC" else torch.contiguous_format)
+            return tensor.normal_()
 
-        self.x, self.w = made(shapes.x, workload.arrives), made(shapes.w, workload.layout)
-        self.gradient = made(shapes.y, workload.layout) if workload.which != "fprop" else None
-
-    @property
-    def bytes(self) -> int:
-        """Of all of them."""
-        return sum(each.nbytes for each in (self.x, self.w, self.gradient) if each is not None)
+        x: torch.Tensor | None = None if other is None else other.x
+        w: torch.Tensor | None = None if other is None else other.w
+        self.x: torch.Tensor = made(shapes.x, workload.arrives, x, is_read=which != "dgrad")
+        self.w: torch.Tensor = made(shapes.w, workload.layout, w, is_read=which != "wgrad")
+        self.gradient = made(shapes.y, workload.layout, None, is_read=True) if which != "fprop" else None
 
 
 def calls(workload: Workload, device: str, *, cache_bytes: int, free_bytes: int) -> list[Call]:
-    """One call for each set of tensors, so many that together they are twice the cache, as far as memory allows.
+    """One call for each set of tensors, so many that what they read is twice the cache, as far as memory allows.
 
     Raises whatever PyTorch raises where it cannot.
     """
     shapes = Shapes(workload)
     first = Tensors(workload, shapes, device)
     several = min(-(-2 * cache_bytes // first.bytes), free_bytes // 4 // first.bytes, MOST_SETS)
-    rest = [Tensors(workload, shapes, device) for _ in range(several - 1)]
+    rest = [Tensors(workload, shapes, device, first) for _ in range(several - 1)]
     return [_call(workload, shapes, each) for each in (first, *rest)]
 
 

@@ -57,7 +57,7 @@ class Bench:
             answer = answer_of(self._child.ask(encode(order), timeout_s))
         except ChildDied as died:
             self.close()
-            return Answer(error=_ending(died, timeout_s))
+            return Answer(error=_ending(died, timeout_s), fatal=True)
         if answer.fatal:
             self.close()
         return answer

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from convlint.measuring.device import Device, Kind
 from convlint.measuring.workload import Workload
@@ -21,8 +23,8 @@ class Timing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The time of one call in us: the median of `runs` blocks; `spread` is the width of their middle half over it."""
 
     us: float
-    spread: float
-    runs: int
+    spread: Annotated[float, Meta(ge=0)]
+    runs: Annotated[int, Meta(ge=1)]
 
 
 class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

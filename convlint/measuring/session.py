@@ -11,6 +11,7 @@ from convlint.measuring.protocol import Answer
 from convlint.measuring.rows import Row
 from convlint.measuring.workload import Workload
 
+MOST_FATAL = 5  # in a row: then the device is of no use any more
 EACH_S = 0.12  # for the blocks of one workload, after it is warm: a median of 50 short ones, or of fewer long ones
 
 
@@ -47,12 +48,15 @@ def timed(
     """
     rows: dict[Workload, Row] = {}
     failed: dict[Workload, str] = {}
-    begin, device = now(), timer.device
+    begin, device, fatal = now(), timer.device, 0
     for workload in dict.fromkeys(workloads):
         if workload in known:
             rows[workload] = known[workload]
+        elif fatal == MOST_FATAL:
+            failed[workload] = f"not begun, since timing failed {MOST_FATAL} times in a row"
         elif limit_s is None or now() - begin < limit_s:
             answer = timer.time(workload, EACH_S)
+            fatal = fatal + 1 if answer.fatal else 0
             if answer.timing is None:
                 failed[workload] = answer.error
             else:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.engine.changes import with_fix, with_settings
+from convlint.estimate import time_us
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import Row
 from convlint.measuring.workload import Workload, passes, why_not, workloads
@@ -20,6 +21,9 @@ from convlint.report import Finding, Fix, Scalar
 Held = Literal["held", "in part", "not held", "too close to tell"]
 # Of a median of n values, two standard errors over the width of their middle half and the root of n (normal values).
 _ERRORS = 2 * 1.2533 / 1.349
+# What a timing differs by from one that is taken minutes later: clocks, temperature, where tensors lie. Two standard
+# errors of the steadier half of the public rows, whose repetitions differ by 3 to 6 %.
+_REPEATED = 0.03
 HELD_SHARE = 0.5  # of what was promised, relative to the time before: what must be saved at least
 
 
@@ -44,19 +48,16 @@ class Trial(Struct, frozen=True, kw_only=True):
     after: tuple[Part, ...]
 
 
-class Measured(NamedTuple):
-    """Times in us of a step, and how far off their medians may be: two standard errors."""
-
-    us: float
-    noise_us: float
-
-
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What came of a trial: times of one step in us, for as many images as before."""
+    """What came of a trial: times of one step in us, for as many images as before.
+
+    Their difference may be off by `noise_us`: two standard errors.
+    """
 
     trial: Trial
-    before: Measured
-    after: Measured
+    before_us: float
+    after_us: float
+    noise_us: float
     held: Held
 
 
@@ -66,47 +67,57 @@ def parts(index: int, layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, 
         yield Part(index, which, layer.calls * share, tuple(workloads(layer, which, gpu, runtime)))
 
 
-def trials(
-    network: Network, findings: Sequence[Finding], predicted_us: Sequence[float | None], gpu: Gpu, mode: Mode
-) -> list[Trial]:
+def trials(network: Network, findings: Sequence[Finding], target: Gpu, device: Gpu, mode: Mode) -> list[Trial]:
     """Those of the findings that promise time on layers that can be timed, the largest promise first; then settings.
 
-    `predicted_us` are the times of the network's layers as they are.
+    Promises are for `target`: what it is predicted to need, without what its host adds; `device` is what times.
     """
     places: dict[str, list[int]] = {}
     for index, layer in enumerate(network.layers):
         places.setdefault(layer.name, []).append(index)
-    found = [_trial(network, finding, places, predicted_us, gpu, mode) for finding in findings]
-    return sorted(filter(None, found), key=lambda trial: trial.finding.fix.time_change_us or 0.0)  # type: ignore[union-attr]
+    found = [_trial(network, finding, places, target, device, mode) for finding in findings]
+    tried = [trial for trial in found if trial is not None]
+    return sorted(tried, key=lambda trial: trial.finding.fix.time_change_us or 0.0 if trial.finding.fix else 0.0)
 
 
 def _trial(
-    network: Network, finding: Finding, places: Mapping[str, list[int]], predicted_us: Sequence[float | None],
-    gpu: Gpu, mode: Mode,
-) -> Trial | None:  # fmt: skip
+    network: Network, finding: Finding, places: Mapping[str, list[int]], target: Gpu, device: Gpu, mode: Mode
+) -> Trial | None:
     fix = finding.fix
     if fix is None or not _can_be_tried(fix):
         return None
-    own = finding.layers or ((finding.layer,) if finding.layer is not None else ())
-    names = tuple(places) if "N" in fix.set else own or tuple(places)  # a network has one batch
-    indices = [index for name in names for index in places.get(name, ())]
+    indices = _layers(network, finding, fix, places)
     changes = fix.by_layer if len(fix.by_layer) == len(indices) else (fix.set,) * len(indices)
     runtime = with_settings(network.runtime, fix.set)
     before: list[Part] = []
     after: list[Part] = []
-    whole_us = 0.0
+    now_us = then_us = 0.0
     for index, change in zip(indices, changes, strict=True):
-        layer, time_us = network.layers[index], predicted_us[index]
+        layer = network.layers[index]
         fixed = with_fix(layer, _of_layer(change))
-        if time_us is None or why_not(layer) or why_not(fixed):
+        if why_not(layer) or why_not(fixed):
             return None
-        whole_us += time_us
-        before += parts(index, layer, gpu, network.runtime, mode)
-        after += parts(index, fixed, gpu, runtime, mode, (layer.N or 1) / (fixed.N or 1))
-    if not whole_us or before == after:
+        share = (layer.N or 1) / (fixed.N or 1)
+        now, then = (time_us(*pair, mode) for pair in ((layer, target, network.runtime), (fixed, target, runtime)))
+        if now is None or then is None:
+            return None
+        now_us, then_us = now_us + now, then_us + then * share
+        before += parts(index, layer, device, network.runtime, mode)
+        after += parts(index, fixed, device, runtime, mode, share)
+    promised = None if fix.time_change_us is None else then_us / now_us - 1 if now_us else 0.0
+    if before == after or (promised is not None and promised >= 0):
         return None
-    promised = None if fix.time_change_us is None else fix.time_change_us / whole_us
     return Trial(finding=finding, promised=promised, before=tuple(before), after=tuple(after))
+
+
+def _layers(network: Network, finding: Finding, fix: Fix, places: Mapping[str, list[int]]) -> list[int]:
+    """The layers that a fix changes: all, where it names none; a batch is that of all layers with the same one."""
+    own = finding.layers or ((finding.layer,) if finding.layer is not None else tuple(places))
+    indices = [index for name in own for index in places.get(name, ())]
+    if "N" not in fix.set:
+        return indices
+    batches = {network.layers[index].N for index in indices}
+    return [index for index, layer in enumerate(network.layers) if layer.N in batches]
 
 
 def _can_be_tried(fix: Fix) -> bool:
@@ -120,32 +131,43 @@ def _of_layer(changes: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {name: value for name, value in changes.items() if not name.startswith("runtime.")}
 
 
-def measured(some: Sequence[Part], rows: Mapping[Workload, Row]) -> Measured | None:
-    """What parts take together; None where one of them was not timed."""
-    total, noise = 0.0, 0.0
-    for part in some:
-        timings = [rows[option].timing for option in part.options if option in rows]
-        if len(timings) < len(part.options):
-            return None
-        best = min(timings, key=lambda timing: timing.us)
-        total += best.us * part.times
-        noise = hypot(noise, best.us * best.spread * part.times * _ERRORS / sqrt(best.runs))
-    return Measured(total, noise)
+def chosen(part: Part, rows: Mapping[Workload, Row]) -> Row | None:
+    """The timing of a part: the fastest of its options; None where one of them was not timed."""
+    found = [rows[option] for option in part.options if option in rows]
+    return min(found, key=lambda row: row.timing.us) if len(found) == len(part.options) else None
 
 
 def outcome(trial: Trial, rows: Mapping[Workload, Row]) -> Outcome | None:
     """What came of a trial; None where not all of it was timed.
 
-    Advice holds where it saves HELD_SHARE of what it promises or more, and more than the timings are uncertain by.
+    Advice holds where it saves more than the timings are uncertain by, and HELD_SHARE of what it promises or more. It
+    does not where even with that uncertainty it saves less, and may save nothing.
     """
-    before, after = measured(trial.before, rows), measured(trial.after, rows)
-    if before is None or after is None:
-        return None
-    noise_us = hypot(before.noise_us, after.noise_us)
-    saved_us, promised_us = before.us - after.us, -(trial.promised or 0.0) * before.us
-    held: Held = "not held"
-    if saved_us > noise_us:
-        held = "held" if saved_us >= HELD_SHARE * promised_us else "in part"
-    elif promised_us <= noise_us and saved_us > -noise_us:
-        held = "too close to tell"
-    return Outcome(trial=trial, before=before, after=after, held=held)
+    counts: dict[Workload, float] = {}  # how often each timing is in the difference: what stays cancels
+    totals = []
+    for some, sign in ((trial.before, 1.0), (trial.after, -1.0)):
+        found = [chosen(part, rows) for part in some]
+        if None in found:
+            return None
+        totals.append(sum(row.timing.us * part.times for row, part in zip(found, some, strict=True) if row))
+        for row, part in zip(found, some, strict=True):
+            if row is not None:
+                counts[row.workload] = counts.get(row.workload, 0.0) + sign * part.times
+    before_us, after_us = totals
+    noise_us = hypot(*(count * _uncertain_us(rows[workload]) for workload, count in counts.items()))
+    enough_us = -(trial.promised or 0.0) * before_us * HELD_SHARE
+    held = _held(before_us - after_us, noise_us, enough_us)
+    return Outcome(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=held)
+
+
+def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
+    if saved_us > noise_us and saved_us >= enough_us:
+        return "held"
+    if saved_us + noise_us >= enough_us:
+        return "too close to tell"
+    return "in part" if saved_us > noise_us else "not held"
+
+
+def _uncertain_us(row: Row) -> float:
+    timing = row.timing
+    return timing.us * hypot(_REPEATED, _ERRORS * timing.spread / sqrt(timing.runs))

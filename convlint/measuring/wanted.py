@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.facts.target import framework_picks_layout
+from convlint.gpus.gpu import Gpu
 from convlint.measuring.trial import Part, Trial, parts, trials
 from convlint.measuring.workload import Workload, why_not
 from convlint.model.layer import Mode
@@ -38,23 +39,25 @@ class Wanted(Struct, frozen=True, kw_only=True):
                 yield from part.options
 
 
-def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode) -> Wanted:
-    """What to time of a network for the advice on `target`. Raises RuleError."""
+def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> Wanted:
+    """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
+    device = device or target.gpu
     picks = framework_picks_layout(network.runtime)
     running = [replace(layer, layout="auto") if picks else layer for layer in network.layers]
     untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}
     result = check_network(network, rulebook, [target], mode)
-    times = [None if (own := layer.times[target.label]) is None else own.time_us for layer in result.layers]
-    laid_out = replace(network, layers=tuple(running))
+    # PyTorch does not search algorithms unless it is told to.
+    runtime = replace(network.runtime, cudnn_benchmark=bool(network.runtime.cudnn_benchmark))
+    laid_out = replace(network, layers=tuple(running), runtime=runtime)
     return Wanted(
         parts=tuple(
             part
             for index, layer in enumerate(running)
             if index not in untimed
-            for part in parts(index, layer, target.gpu, network.runtime, mode)
+            for part in parts(index, layer, device, runtime, mode)
         ),
-        estimates=tuple(estimate_layer(layer, target.gpu, network.runtime, mode) for layer in running),
-        trials=tuple(trials(laid_out, result.findings, times, target.gpu, mode)),
+        estimates=tuple(estimate_layer(layer, target.gpu, runtime, mode) for layer in running),
+        trials=tuple(trials(laid_out, result.findings, target.gpu, device, mode)),
         untimed=untimed,
         findings=len(result.findings),
     )

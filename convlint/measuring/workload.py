@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Dtype, Mode, Op, Pass
+from convlint.model.layer import ConvLayer, Dtype, Mode, Op, Pass, with_output
 from convlint.model.runtime import Runtime
 
 Order = Literal["NCHW", "NHWC"]
+Size = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
 ORDERS: tuple[Order, ...] = ("NCHW", "NHWC")
 # What PyTorch has convolutions of: neither int8 nor fp8 on CUDA (aten/src/ATen/native/Convolution.cpp).
 TIMED = (Dtype.fp64, Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
@@ -29,21 +31,21 @@ class Workload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     op: Op
     which: Pass
-    dims: int
-    N: int
-    C: int
-    D: int
-    H: int
-    W: int
-    K: int
-    T: int
-    R: int
-    S: int
-    stride: tuple[int, int, int]
-    pad: tuple[int, int, int]
-    dilation: tuple[int, int, int]
-    output_padding: tuple[int, int, int]
-    groups: int
+    dims: Annotated[int, Meta(ge=1, le=3)]
+    N: Size
+    C: Size
+    D: Size
+    H: Size
+    W: Size
+    K: Size
+    T: Size
+    R: Size
+    S: Size
+    stride: tuple[Size, Size, Size]
+    pad: tuple[Count, Count, Count]
+    dilation: tuple[Size, Size, Size]
+    output_padding: tuple[Count, Count, Count]
+    groups: Size
     precision: Dtype
     layout: Order
     arrives: Order
@@ -102,8 +104,6 @@ def _workload(layer: ConvLayer, which: Pass, order: Order, precision: Dtype, run
 
 def layer_of(workload: Workload) -> ConvLayer:
     """The layer whose pass this is, without what its time does not depend on."""
-    from convlint.model.layer import with_output
-
     depth, height, width = workload.pad
     return with_output(
         ConvLayer(

@@ -42,15 +42,18 @@ def options(
     free, enough = _free(network, channels, every, known, target, mode, wishes)
     limited = wishes.max_parameters is not None or wishes.max_flops is not None
     best: tuple[float, list[Lever]] = (UNPREDICTABLE, [])
-    searches = [(setting, _search(setting, channels, free, enough, known, target, mode)) for setting in every]
-    if not all(search.is_exact for _, search in searches):  # a descent may end where a narrower width only seems to pay
+    searches = [(setting, *_search(setting, channels, free, enough, known, target, mode)) for setting in every]
+    if not all(
+        search.is_exact for _, search, _ in searches
+    ):  # a descent may end where a narrower width only seems to pay
         free = {group: tuple(width for width in own if width >= own[0]) for group, own in free.items()}
-        searches = [(setting, Search(search.prices, free, known)) for setting, search in searches]
+        searches = [(setting, Search(search.prices, free, known), plain) for setting, search, plain in searches]
     searches = [one for one in searches if one[1].cost({}).time_us < UNPREDICTABLE]
-    is_exact = all(search.is_exact for _, search in searches)
+    is_exact = all(search.is_exact for _, search, _ in searches)
     if not is_exact:  # a descent takes long, and is no proof in any setting
         searches = sorted(searches, key=lambda one: one[1].glimpse_us())[:MOST_DESCENTS]
-    for setting, search in searches:
+    gpu_us = UNPREDICTABLE
+    for setting, search, plain in searches:
         if limited:
             search = _without_room_made(search, known)
         widths = Limits(search, wishes.max_parameters, wishes.max_flops).best()
@@ -63,8 +66,9 @@ def options(
                 if prices.prefers_alternative(index, *prices.sizes(index, widths))
             ]
             best = time_us, levers_of(network, setting, own, widths, channels)
+            gpu_us = plain.cost(widths).time_us  # without what breaking a bound is taken to cost
     levers = best[1]
-    if hosted.host_us is not None and hosted.host_us > best[0] and _can_record(network, hosted):
+    if hosted.host_us is not None and hosted.host_us > gpu_us and _can_record(network, hosted):
         levers.append(of_choice(Choice(GRAPHS, True, (), _RECORD, "safe")))
     return Options(levers, is_exact and not limited)
 
@@ -72,12 +76,14 @@ def options(
 def _search(
     setting: Setting, channels: Channels, free: Mapping[int, tuple[int, ...]], needed: Mapping[int, int],
     known: Iterable[int], target: Target, mode: Mode,
-) -> Search:  # fmt: skip
+) -> tuple[Search, Search]:  # fmt: skip
+    """A search within bounds, and one that only says what the GPU needs."""
     own = {index: str(advice.value) for index, advice in setting.alternatives.items()}
     layers, runtime = as_laid_out(setting.network), setting.network.runtime
-    now = Search(Prices(layers, own, channels, target.gpu, runtime, mode), {}, known).cost({})
+    plain = Search(Prices(layers, own, channels, target.gpu, runtime, mode), {}, known)
+    now = plain.cost({})
     bounds = Bounds(needed, now.time_us / max(1, now.parameters), now.time_us / max(1, now.flops))
-    return Search(Prices(layers, own, channels, target.gpu, runtime, mode, bounds), free, known)
+    return Search(Prices(layers, own, channels, target.gpu, runtime, mode, bounds), free, known), plain
 
 
 def _without_room_made(search: Search, known: Iterable[int]) -> Search:

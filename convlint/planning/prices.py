@@ -110,7 +110,8 @@ class Prices:
         layer, toll = self.layers[index], 0.0
         now = layer.C or 0, layer.K or 0
         if sizes[0] < now[0] or sizes[1] < now[1]:
-            kept = prod(min(1.0, size / own) for size, own in zip(sizes, now, strict=True))
+            ratios = [min(1.0, size / own) for size, own in zip(sizes, now, strict=True)]
+            kept = ratios[0] if layer.depthwise else prod(ratios)
             toll += NARROWING * (1 - kept) * self.cost(index, *now).time_us
         needed = tuple(map(min, sizes, self._needed[index]))
         if needed != sizes:

@@ -76,8 +76,8 @@ class _Greedy:
             if self._saves[levers] * len(levers) > self._least(levers):
                 found += self._take(levers)
                 is_fresh = False
-            elif is_fresh:
-                break
+            elif is_fresh:  # others may have less to save to be worth it
+                del self._saves[levers]
             else:
                 is_fresh = self._look_at_all()
         return found

@@ -115,13 +115,3 @@ def test_an_error_without_a_price_is_one_finding_as_well() -> None:
     assert (finding.severity, finding.layer, finding.layers, finding.lost_us) == ("error", "a", ("a", "b"), None)
     assert finding.fix is not None
     assert replace(finding.fix, describe="").by_layer == ({"K": 64}, {"C": 64})
-
-
-def test_the_width_of_a_head_stays_a_remark_beside_the_channels_that_it_reads() -> None:
-    channels, head = alignment(IMAGE + conv("a", 60) + conv("head", 21))
-    assert (channels.layer, channels.severity, channels.layers) == ("a", "warning", ("a", "head"))
-    assert (head.layer, head.severity, head.message) == (
-        "head", "info", "K=21 of this head is not a multiple of 8 for fp16",
-    )  # fmt: skip
-    assert head.fix is not None
-    assert not head.fix.advised

@@ -83,7 +83,7 @@ def test_what_runs_a_layer_counts(gpu, framework, sizes, expected):
 
 
 def test_what_was_calibrated_is_measured_and_nothing_else():
-    groups = tuple(Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=1, spread=0.1) for which in PASSES)
+    groups = tuple(Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=4, spread=0.1) for which in PASSES)
     gpu = load_gpu("h100")
     there = replace(gpu, calibration=calibration(gpu, groups=groups))
 
@@ -96,3 +96,13 @@ def test_what_was_calibrated_is_measured_and_nothing_else():
         assert of(there, **other) == of(gpu, **other) != "measured"
     forward = replace(gpu, calibration=calibration(gpu, groups=groups[:1]))
     assert (of(forward, **layer), of(forward, "inference", **layer)) == ("assumed", "measured")
+
+
+def test_too_few_timings_of_a_group_say_nothing_of_it():
+    gpu, layer = load_gpu("h100"), conv(groups=64, dtype=Dtype.bf16)
+    for rows, expected in ((3, "assumed"), (4, "measured")):
+        groups = tuple(
+            Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=rows, spread=0.1) for which in PASSES
+        )
+        there = replace(gpu, calibration=calibration(gpu, groups=groups))
+        assert estimate_layer(layer, there, Runtime(), "training").basis == expected

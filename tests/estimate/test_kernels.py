@@ -133,7 +133,7 @@ def test_a_depthwise_wgrad_reduces_over_everything_for_few_outputs(which, factor
 
 @pytest.mark.parametrize("layer", [conv(), conv(N=2048, R=1, S=1), conv(layout="NCHW"), conv(C=62), conv(groups=64)])
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
-def test_a_factor_is_on_all_but_the_launch(layer, factor):
+def test_a_factor_is_on_all_of_the_time(layer, factor):
     """Of times, of what they consist of, and of what they would be without quantization."""
     board = board_of(A100)
     situation = Situation(Dtype.fp16, False, True, True, True)
@@ -143,8 +143,7 @@ def test_a_factor_is_on_all_but_the_launch(layer, factor):
     def parts(one):
         copied = one.copies.transposes_us + one.copies.padding_us
         ideal = without_quantization(one, board)
-        return [one.time_us - one.overhead_us, ideal - one.overhead_us, one.choice.compute_us, one.choice.memory_us,
-                copied, without_waves(one, board)]  # fmt: skip
+        return [one.time_us, one.overhead_us, ideal, one.choice.compute_us, one.choice.memory_us, copied,
+                without_waves(one, board)]  # fmt: skip
 
-    assert scaled.overhead_us == priced.overhead_us
     assert parts(scaled) == pytest.approx([factor * part for part in parts(priced)])

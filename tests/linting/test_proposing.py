@@ -216,8 +216,7 @@ def test_what_does_not_count_or_fix_refuses_has_none() -> None:
     assert "fixes" in results("net.yaml", "--select", "CL102", "--fail-on", "never")[0]
     for options in (["--min-loss", "99"], ["--fail-on", "error"]):
         assert "fixes" not in results("net.yaml", "--select", "CL102", *options)[0]
-    head = NET.replace("124", "128").replace("K: 64", "K: 60").replace(", head: false", "")
-    Path("net.yaml").write_text(head)
+    Path("net.yaml").write_text(NET.replace("124, K: 64", "124, K: 60").replace(", head: false", ""))
     names = [each["locations"][0]["logicalLocations"][0]["name"] for each in results("net.yaml", "--select", "CL102")
              if "fixes" not in each]  # fmt: skip
     assert names == ["conv3"]  # a head

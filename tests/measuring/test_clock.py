@@ -93,7 +93,7 @@ def test_a_gpu_is_kept_waiting_until_all_calls_of_a_block_are_queued(monkeypatch
 
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("synchronize"))
-    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: done.append(f"sleep {cycles / 2e9 * 1e3:.1f} ms"))
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: done.append(f"sleep {cycles / 3e9 * 1e3:.1f} ms"))
     now = iter((0.0, 0.002, 10.0, 10.002, 20.0, 29.0, 30.0, 30.1))
     monkeypatch.setattr(clock.time, "perf_counter", lambda: next(now))
     timer = EventTimer()

@@ -93,6 +93,16 @@ def test_a_kind_that_is_off_as_a_whole_gets_a_factor():
     assert all(factor is None or factor == pytest.approx(1.0, rel=0.1) for factor in dense)
 
 
+def test_a_calibration_predicts_what_it_was_made_of():
+    """Also of short passes, which are mostly launches."""
+    rows, gpu = timings(ALL, dtypes=("fp16",))
+    short = [conv(N=1, C=C, K=C, groups=C, H=H, W=H) for C in (16, 32, 48, 64, 96, 128) for H in (4, 7, 14)]
+    rows += [Timed(one, "fprop", PYTORCH, 2 * pass_time_us(one, "fprop", gpu, PYTORCH)) for one in short]
+    there = replace(gpu, calibration=fit(rows, gpu))
+    for row in rows:
+        assert pass_time_us(row.layer, row.which, there, PYTORCH) == pytest.approx(row.us, rel=0.1)
+
+
 def test_few_scattered_rows_of_a_kind_get_none():
     rows, gpu = timings(ALL, dtypes=("fp16",))
     odd = [conv(C=C, K=C, groups=C, H=28, W=28) for C in (64, 128, 256, 512)]

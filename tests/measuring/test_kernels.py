@@ -79,6 +79,20 @@ def test_tensors_lie_in_memory_as_the_layer_says() -> None:
     assert given.gradient.is_contiguous(memory_format=torch.channels_last_3d)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [replace(PLAIN, R=1, S=1, layout="NHWC"), replace(PLAIN, K=4, groups=4, layout="NHWC"),
+     replace(PLAIN, C=1, layout="NHWC"), replace(PLAIN, R=1, S=1, layout="NHWC", copies_input=True)],
+)  # fmt: skip
+def test_filters_of_one_tap_or_channel_lie_in_nhwc_too(layer: ConvLayer) -> None:
+    work = workload_of(layer, "fprop")
+    given = Tensors(work, Shapes(work), "cpu")
+    assert given.w.stride()[1] == 1
+    assert given.w.stride()[-1] == given.w.shape[1]
+    (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
+    assert call().stride()[1] == 1
+
+
 def test_sets_of_tensors_exceed_the_cache_twice_but_not_the_memory() -> None:
     work = workload_of(PLAIN, "fprop")
     size = Tensors(work, Shapes(work), "cpu").bytes
@@ -87,3 +101,17 @@ def test_sets_of_tensors_exceed_the_cache_twice_but_not_the_memory() -> None:
     assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=12 * size)) == 3
     assert len(calls(work, "cpu", cache_bytes=1 << 40, free_bytes=1 << 50)) == kernels.MOST_SETS
     assert len(calls(work, "cpu", cache_bytes=size, free_bytes=0)) == 1
+
+
+def test_only_what_a_pass_reads_is_rotated() -> None:
+    several: tuple[tuple[Pass, str], ...] = (("dgrad", "x"), ("wgrad", "w"))
+    for which, unread in several:
+        work = workload_of(PLAIN, which)
+        shapes = Shapes(work)
+        first = Tensors(work, shapes, "cpu")
+        second = Tensors(work, shapes, "cpu", first)
+        assert getattr(second, unread) is getattr(first, unread)
+        assert first.gradient is not second.gradient
+        read = first.w if which == "dgrad" else first.x
+        assert first.gradient is not None
+        assert first.bytes == second.bytes == first.gradient.nbytes + read.nbytes

@@ -37,6 +37,15 @@ def test_a_line_that_an_interrupt_cut_off_is_left_out() -> None:
     assert list(rows_of(header() + line(ROW) + line(ROW)[:70])) == [ROW]
 
 
+def test_nothing_but_a_part_of_the_first_line_is_no_timing_yet() -> None:
+    assert list(rows_of("")) == []
+    assert list(rows_of(header()[:30])) == []
+
+
+def test_the_first_line_may_come_again() -> None:
+    assert list(rows_of(header() + line(ROW) + header() + line(ROW))) == [ROW, ROW]
+
+
 def test_a_row_is_of_the_device_and_libraries_that_it_was_taken_with() -> None:
     from measured import DEVICE
 
@@ -49,7 +58,9 @@ def test_a_row_is_of_the_device_and_libraries_that_it_was_taken_with() -> None:
 @pytest.mark.parametrize(
     ("text", "at"),
     [
-        ("", 1),
+        ("x", 1),
+        (header() + line(ROW).replace(",20,", ",0,"), 2),
+        (header() + line(ROW).replace(",3,3,1,1,1,1,", ",3,3,1,1,0,1,"), 2),
         ("a,b,c\n", 1),
         (header() + "1,2,3\n", 2),
         (header() + line(ROW) + line(ROW).replace("dgrad", "agrad"), 3),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from convolutions import conv
 from measured import DEVICE, Pretender, row_of, work
+from msgspec.structs import replace
 
+from convlint.measuring.protocol import Answer
 from convlint.measuring.rows import Row
-from convlint.measuring.session import timed
+from convlint.measuring.session import MOST_FATAL, timed
+from convlint.measuring.workload import Workload
 
 WORKLOADS = [work(conv(K=width)) for width in (32, 64, 96)]
 
@@ -66,3 +69,17 @@ def test_everything_is_told_as_done() -> None:
     known = {WORKLOADS[0]: row_of(WORKLOADS[0], 7.0)}
     timed(WORKLOADS, Pretender(lambda _: "no"), "a100", known, lambda _: None, done=told.append)
     assert told == WORKLOADS
+
+
+def test_a_device_that_fails_again_and_again_is_left_alone() -> None:
+    several = [work(conv(K=8 * width)) for width in range(1, 12)]
+
+    class Broken(Pretender):
+        def time(self, workload: Workload, seconds: float) -> Answer:
+            return replace(super().time(workload, seconds), fatal=True)
+
+    timer = Broken(lambda _: "CUDA error: unspecified launch failure")
+    found = timed(several, timer, "a100", {}, lambda _: None)
+    assert timer.asked == several[:MOST_FATAL]
+    assert list(found.failed) == several
+    assert found.failed[several[-1]] == "not begun, since timing failed 5 times in a row"

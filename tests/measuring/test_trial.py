@@ -8,7 +8,7 @@ from measured import predicted_us, row_of
 from convlint.engine.check import Target
 from convlint.gpus.gpu import load_gpu
 from convlint.measuring.rows import Row
-from convlint.measuring.trial import Outcome, Trial, measured, outcome
+from convlint.measuring.trial import Outcome, Part, Trial, chosen, outcome
 from convlint.measuring.wanted import Wanted, wanted
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
@@ -64,9 +64,9 @@ def test_what_is_measured_as_predicted_holds_whatever_the_machine_is_slower_by()
         some = rows(found, factor)
         for trial in found.trials:
             one = outcome(trial, some)
-            assert held(one) == "held"
             assert one is not None
-            assert one.after.us / one.before.us - 1 == pytest.approx(trial.promised, abs=1e-6)
+            assert one.held == ("held" if one.before_us - one.after_us > one.noise_us else "too close to tell")
+            assert one.after_us / one.before_us - 1 == pytest.approx(trial.promised, abs=1e-6)
 
 
 def test_a_layout_is_tried_in_the_whole_network_and_a_batch_per_image() -> None:
@@ -98,32 +98,61 @@ def test_a_setting_without_a_price_is_tried_and_holds_where_it_is_faster() -> No
     assert trial.promised is None
     assert [part.options[0].benchmark for part in trial.before] == [False] * len(trial.before)
     assert [part.options[0].benchmark for part in trial.after] == [True] * len(trial.before)
-    for factor, verdict in ((0.9, "held"), (1.0, "too close to tell"), (1.1, "not held")):
-        some = {work: row_of(work, 100.0 * (factor if work.benchmark else 1.0), 0.01) for work in found.workloads()}
-        assert held(outcome(trial, some)) == verdict
+    for factor, expected in ((0.9, "held"), (1.0, "too close to tell"), (1.1, "not held")):
+        some = {work: row_of(work, 100.0 * (factor if work.benchmark else 1.0)) for work in found.workloads()}
+        assert held(outcome(trial, some)) == expected
 
 
-def test_no_gain_is_not_held_and_half_of_it_is() -> None:
+def verdict(promised_us: float | None, saved_us: float, spread: float = 0.0, each_us: float = 1000.0) -> str:
+    """Of one layer of one pass that takes `each_us`; one timing is uncertain by 3 %, two of them by 42 us of 1000."""
     found = wants(WIRED)
-    trial, some = trial_of(found, "CL102"), rows(found)
-    after = {option for part in trial.after for option in part.options}
-    before_us = measured(trial.before, some)
-    assert before_us is not None
+    trial = trial_of(found, "CL102")
+    before, after = trial.before[0], trial.after[0]
+    promised = None if promised_us is None else -promised_us / each_us
+    one = Trial(finding=trial.finding, promised=promised, before=(before,), after=(after,))
+    some = {before.options[0]: row_of(before.options[0], each_us, spread),
+            after.options[0]: row_of(after.options[0], each_us - saved_us, spread)}  # fmt: skip
+    return held(outcome(one, some))
 
-    def with_gain(share: float, spread: float = 0.001) -> dict[Workload, Row]:
-        """Timings in which the fix saves that share of what it promises."""
-        wanted_us = before_us.us * (1 + share * trial.promised)
-        now = measured(trial.after, some)
-        assert now is not None
-        return {
-            work: row_of(work, row.timing.us * (wanted_us / now.us if work in after else 1.0), spread)
-            for work, row in some.items()
-        }
 
-    verdicts = [held(outcome(trial, with_gain(share))) for share in (1.4, 0.6, 0.4, 0.0, -0.5)]
-    assert verdicts == ["held", "held", "in part", "not held", "not held"]
-    assert held(outcome(trial, with_gain(0.5, spread=4.0))) == "too close to tell"
-    assert held(outcome(trial, with_gain(-9.0, spread=0.5))) == "not held"
+@pytest.mark.parametrize(
+    ("promised_us", "saved_us", "expected"),
+    [
+        (200, 200, "held"), (200, 110, "held"), (200, 90, "too close to tell"), (400, 100, "in part"),
+        (200, 20, "not held"), (200, 0, "not held"), (200, -100, "not held"), (30, 20, "too close to tell"),
+        (30, -100, "not held"), (100, 30, "too close to tell"), (60, 60, "held"),
+        (None, 100, "held"), (None, 20, "too close to tell"), (None, -20, "too close to tell"),
+        (None, -100, "not held"),
+    ],
+)  # fmt: skip
+def test_advice_holds_by_what_is_saved_and_how_sure_that_is(
+    promised_us: float | None, saved_us: float, expected: str
+) -> None:
+    assert verdict(promised_us, saved_us) == expected
+
+
+def test_what_spreads_widely_decides_less() -> None:
+    assert verdict(200, 200, spread=0.6) == "too close to tell"
+    assert verdict(200, 0, spread=0.6) == "too close to tell"
+    assert verdict(200, 200, spread=0.1) == "held"
+
+
+def test_equal_layers_are_one_timing_and_what_stays_cancels() -> None:
+    found = wants(WIRED)
+    trial = trial_of(found, "CL102")
+    before, after = trial.before[0], trial.after[0]
+    some = {before.options[0]: row_of(before.options[0], 100.0), after.options[0]: row_of(after.options[0], 80.0)}
+
+    def noise_us(of: tuple[Part, ...], become: tuple[Part, ...]) -> float:
+        one = outcome(Trial(finding=trial.finding, promised=-0.2, before=of, after=become), some)
+        assert one is not None
+        return one.noise_us
+
+    once = noise_us((before,), (after,))
+    assert once == pytest.approx(0.03 * (100**2 + 80**2) ** 0.5)
+    assert noise_us((before,) * 16, (after,) * 16) == pytest.approx(16 * once)
+    assert noise_us((before._replace(times=16.0),), (after._replace(times=16.0),)) == pytest.approx(16 * once)
+    assert noise_us((before, before), (before, after)) == pytest.approx(once)
 
 
 def test_a_trial_that_lacks_a_timing_has_no_outcome() -> None:
@@ -139,14 +168,18 @@ def test_of_an_open_layout_the_faster_order_counts() -> None:
     part = found.parts[0]
     assert [option.layout for option in part.options] == ["NCHW", "NHWC"]
     slow, fast = part.options
-    assert measured([part], {slow: row_of(slow, 9.0), fast: row_of(fast, 4.0)}) == (4.0, 0.0)
-    assert measured([part], {slow: row_of(slow, 9.0)}) is None
+    assert chosen(part, {slow: row_of(slow, 9.0), fast: row_of(fast, 4.0)}) == row_of(fast, 4.0)
+    assert chosen(part, {slow: row_of(slow, 9.0)}) is None
 
 
-def test_shared_layers_count_as_often_as_they_run() -> None:
-    found = wants(WIRED)
-    part = found.parts[0]._replace(times=3.0)
-    assert measured([part], rows(found))[0] == pytest.approx(3 * predicted_us(part.options[0]))  # type: ignore[index]
+def test_a_batch_is_that_of_the_layers_which_have_the_same() -> None:
+    roi = "  - { name: roi, N: 1000, C: 64, H: 7, W: 7, K: 64, kernel_size: 3, padding: 1 }\n"
+    found = wants(WIRED.replace("60", "64") + roi, TOP.replace("N: 64", "N: 2"))
+    trials = [trial for trial in found.trials if "N" in (trial.finding.fix.set if trial.finding.fix else {})]
+    assert trials
+    for trial in trials:
+        assert {part.layer for part in trial.before} in ({0, 1}, {2})
+        assert len({part.options[0].N for part in trial.after}) == 1
 
 
 def test_what_promises_nothing_is_not_tried() -> None:

@@ -111,3 +111,18 @@ def test_what_is_narrower_has_to_save_more_than_the_work_it_takes_away(K: int, k
     plain = Prices(prices.layers, {}, prices.channels, A100, Runtime(), "training")
     expected = MISALIGNED_US if K % 8 else NARROWING * (1 - kept) * now
     assert prices.cost(0, 64, K).time_us == pytest.approx(plain.cost(0, 64, K).time_us + expected)
+
+
+def test_a_narrower_depthwise_layer_does_as_much_less_work_as_it_has_fewer_channels() -> None:
+    net = Wiring(C=64)
+    x = net.conv(net.conv(net.image, 72, 1), 72, 3, groups=72)
+    network = net.network(net.conv(x, 64, 1))
+    channels = channels_of(network)
+    bounds = Bounds({}, 0.0, 0.0)
+    free, bound = (
+        Prices(network.layers, {}, channels, A100, network.runtime, "training", *given) for given in ((), (bounds,))
+    )
+    now, then = free.cost(1, 72, 72), free.cost(1, 64, 64)
+    assert then.flops / now.flops == pytest.approx(64 / 72)
+    toll = bound.cost(1, 64, 64).time_us - then.time_us
+    assert toll == pytest.approx(NARROWING * (1 - 64 / 72) * bound.cost(1, 72, 72).time_us)

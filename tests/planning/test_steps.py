@@ -13,9 +13,10 @@ class Made:
     """Stands for `Subsets`: times by what is pulled; lever n touches the layers named for it."""
 
     def __init__(
-        self, time_us: Callable[[frozenset[int]], float], touches: dict[int, set[int]], least_us: float
-    ) -> None:
-        self._time_us, self._touches, self._least_us = time_us, touches, least_us
+        self, time_us: Callable[[frozenset[int]], float], touches: dict[int, set[int]], least_us: float,
+        least_of: dict[int, float] | None = None,
+    ) -> None:  # fmt: skip
+        self._time_us, self._touches, self._least_us, self._least_of = time_us, touches, least_us, least_of
 
     def touched(self, numbers: Iterable[int]) -> list[int]:
         return sorted({index for number in numbers for index in self._touches[number]})
@@ -24,6 +25,8 @@ class Made:
         return self._time_us(frozenset(pulled)) if layers is None or list(layers) else 0.0
 
     def least_us(self, numbers: Iterable[int], pulled: Collection[int]) -> float:
+        if self._least_of is not None:
+            return max((self._least_of[number] for number in numbers), default=0.0)
         return self._least_us * len(list(numbers))
 
     def step_us(self, gpu_us: float, pulled: Collection[int]) -> float:
@@ -135,3 +138,8 @@ def test_a_neighbour_of_what_is_pulled_is_looked_at_anew() -> None:
         return 1000 - 250 * (0 in pulled) - 100 * ({0, 1} <= pulled) - 30 * (2 in pulled)
 
     assert steps(time_us, 3, {0: {0}, 1: {0}, 2: {5}}) == [(0,), (1,), (2,)]
+
+
+def test_one_that_saves_less_but_enough_for_itself_is_a_step_too() -> None:
+    made = Made(saving(2, 1.5), {0: {0, 1}, 1: {1}}, 0.0, least_of={0: 10.0, 1: 1.0})
+    assert ordered(made, [0, 1]) == ordered(made, [1]) == [(1,)]  # type: ignore[arg-type]

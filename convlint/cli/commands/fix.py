@@ -127,16 +127,24 @@ def _rewrite(files: Sequence[Edited]) -> InputError | None:
     for step in (_refuse, _replace):
         for edited in files:
             try:
+                if step is _replace:
+                    done.append(edited)
                 if edited.path != _STDIN:
                     step(edited)
             except (InputFault, UsageError) as error:
-                for other in done:
-                    with suppress(UsageError):  # it was written a moment ago
-                        replace_file(other.path, other.before)
+                _restore(done[:-1] if step is _replace else done)
                 return InputError(path=edited.path, message=f"is not fixed: {error}")
-            if step is _replace:
-                done.append(edited)
+            except BaseException:  # an interrupt too leaves all of them, or none
+                _restore(done)
+                raise
     return None
+
+
+def _restore(files: Sequence[Edited]) -> None:
+    for edited in files:
+        if edited.path != _STDIN:
+            with suppress(UsageError):  # it was written a moment ago
+                replace_file(edited.path, edited.before)
 
 
 def _refuse(edited: Edited) -> None:
@@ -146,7 +154,7 @@ def _refuse(edited: Edited) -> None:
         if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
             raise InputFault("it is read-only")
     with open_regular(path) as file:
-        if file.read(MAX_BYTES + 1) != edited.before:
+        if file.read(max(MAX_BYTES, len(edited.before)) + 1) != edited.before:
             raise InputFault("it changed while it was checked")
     refuse_way_out(path)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 
 from msgspec import Struct
@@ -19,6 +20,8 @@ from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.cli.streams.progress import Progress
 from convlint.engine.check import Target
 from convlint.errors import ConvlintError, UsageError
+from convlint.files.safe import clean_path
+from convlint.gpus.gpu import Gpu
 from convlint.linting.calibrating import Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
@@ -33,6 +36,7 @@ from convlint.measuring.wanted import Wanted, wanted
 from convlint.measuring.workload import Workload
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode, framework_of
+from convlint.model.version import Version
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
@@ -43,6 +47,7 @@ from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
 
 _NAMES = 5  # layers named in one message
+INCOMPLETE = 3  # exit code: there was no time for all of it
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -61,15 +66,16 @@ def run(path: str | None, model: str | None, job: Job, asked: Asked, shown: Pres
     source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
     files = {"the timings": asked.csv, "the calibration": asked.calibration}
-    kept = [Use(role=role, path=path) for role, path in files.items() if path is not None]
-    refuse_clashes([*files_of(shown.outputs), *kept], inputs([source]))
+    written = files_of(shown.outputs)
+    written += [Use(role=role, path=path) for role, path in files.items() if path is not None]
+    refuse_clashes(written, inputs([source]))
     resolve_targets(job.gpus)
     job = replace(job, calibrations=() if asked.calibration is not None else Nearby().of(source))
-    found = _measured(source, job, asked, quiet=shown.quiet)
+    found = _measured(source, job, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
         deliver(place.file, _render(place.format, found, style), style)
-    return incomplete(found.errors)
+    return incomplete(found.errors) or (INCOMPLETE if found.waiting else 0)
 
 
 def _render(name: str, found: Measurement, style: Style) -> str:
@@ -82,7 +88,7 @@ def _render(name: str, found: Measurement, style: Style) -> str:
     return render(found, style)
 
 
-def _measured(source: Input, job: Job, asked: Asked, *, quiet: bool) -> Measurement:
+def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, quiet: bool) -> Measurement:
     """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
     errors: list[InputError] = []
     found = Measurement(path=source.name)
@@ -95,40 +101,45 @@ def _measured(source: Input, job: Job, asked: Asked, *, quiet: bool) -> Measurem
         if network is not None and network.layers:
             try:
                 with Bench(asked.kind) as bench:
-                    found = _on(bench, as_asked(network, job), job, asked, errors, quiet=quiet)
+                    network = as_asked(network, job)
+                    csv = asked.csv or f"convlint-{_name(bench.device)}.csv"
+                    if asked.csv is None:
+                        refuse_clashes([*written, Use(role="the timings", path=csv)], inputs([source]))
+                    found = _on(bench, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
                 errors.append(InputError(path=source.name, message=str(error)))
     return replace(found, errors=tuple(errors))
 
 
 def _on(
-    bench: Bench, network: Network, job: Job, asked: Asked, errors: list[InputError], *, quiet: bool
+    bench: Bench, network: Network, job: Job, asked: Asked, kept: TimingsFile, errors: list[InputError], *, quiet: bool
 ) -> Measurement:
-    own = gpu_of(bench.device)
-    target = _target(bench.device, own.id if own is not None else None, network, job)
+    own, name, stated = gpu_of(bench.device), _name(bench.device), network.runtime.cudnn
+    target = _target(bench.device, own, network, job)
+    if stated is None and bench.device.cudnn:
+        network = replace(network, runtime=replace(network.runtime, cudnn=Version(bench.device.cudnn)))
     (target,), uses = calibrated([target], network.runtime, job.calibrations)
-    name = own.id if own is not None else _plain(bench.device.name)
     mode = network.mode or default_mode(network.runtime)
-    wants = wanted(network, load_rulebook(), target, mode)
+    wants = wanted(network, load_rulebook(), target, mode, own)
     if not asked.tries:
         wants = replace(wants, trials=())
-    csv = asked.csv or f"convlint-{name}.csv"
     workloads = list(dict.fromkeys(wants.workloads()))
-    several = frozenset(workloads)
-    kept = TimingsFile(csv)
-    kept.without(bench.device, several if asked.again else ())
-    known = kept.known(bench.device, several)
-    with Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
+    kept.settle()
+    known = {} if asked.again else kept.known(bench.device, frozenset(workloads))
+    with _told_of(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
             workloads, bench, name, known, kept.add,
             done=lambda workload: progress.done(_short(workload)), limit_s=asked.limit_s,
         )  # fmt: skip
+    kept.settle()
     names = [layer.name for layer in network.layers]
     some = compared(names, wants.parts, wants.estimates, results.rows, results.failed)
     outcomes = [found for trial in wants.trials if (found := outcome(trial, results.rows)) is not None]
     errors += _errors(network, wants, results.failed)
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
+    if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
+        notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
     if asked.calibration is not None:
         notes += _calibrated(asked.calibration, kept, bench.device, errors)
     clocks = [row.clock for row in results.rows.values() if row.clock]
@@ -137,7 +148,8 @@ def _on(
         benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
         agreement=agreement(some) if bench.device.kind == "cuda" else None,
         outcomes=tuple(outcomes), untried=wants.findings - len(wants.trials) if asked.tries else 0,
-        csv=csv, fresh=len(results.rows) - len(known), reused=len(known),
+        unfinished=len(wants.trials) - len(outcomes), csv=kept.path, calibrations=uses,
+        fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),
         clocks=(min(clocks), max(clocks)) if clocks else None, notes=tuple(notes),
     )  # fmt: skip
@@ -156,12 +168,30 @@ def _calibrated(path: str, kept: TimingsFile, device: Device, errors: list[Input
     return [f"{path}: calibrated on {passes}; half of them within {after} of what is predicted then, {before} before"]
 
 
-def _target(device: Device, own: str | None, network: Network, job: Job) -> Target:
+@contextmanager
+def _told_of(kept: TimingsFile) -> Iterator[None]:
+    """Says of an interrupted run where its timings are."""
+    before = len(kept.rows)
+    try:
+        yield
+    except KeyboardInterrupt:
+        new = plural(len(kept.rows) - before, "new timing")
+        say(f"convlint: interrupted; {clean_path(kept.path)} has {new}, and the next run goes on from there\n")
+        raise
+
+
+def _name(device: Device) -> str:
+    """What the device is called in rows and file names."""
+    own = gpu_of(device)
+    return own.id if own is not None else _plain(device.name)
+
+
+def _target(device: Device, own: Gpu | None, network: Network, job: Job) -> Target:
     """The GPU to predict for. Raises UsageError where nothing says which."""
     if job.gpus:
         return resolve_targets(job.gpus)[0]
     if own is not None:
-        return resolve_targets([own])[0]
+        return Target(label=own.id, gpu=own)
     if device.kind == "cuda":
         raise UsageError(
             f"convlint does not know the GPU {device.name} (compute capability {device.compute_capability}, "

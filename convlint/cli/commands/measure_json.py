@@ -10,7 +10,7 @@ from convlint.cli.commands.measure_words import Measurement
 from convlint.files.safe import clean, clean_path, number
 from convlint.measuring.comparison import Compared
 from convlint.measuring.trial import Outcome
-from convlint.reporters.json_v2 import settings_object
+from convlint.reporters.json_v2 import calibration_object, settings_object
 
 
 def render(found: Measurement) -> str:
@@ -46,6 +46,8 @@ def render(found: Measurement) -> str:
         },
         "advice": [_outcome(one) for one in found.outcomes],
         "untried": found.untried,
+        "unfinished": found.unfinished,
+        "calibrations": [calibration_object(use) for use in found.calibrations],
         "waiting": found.waiting,
         "csv": clean_path(found.csv) or None,
         "notes": [clean(note) for note in found.notes],
@@ -86,8 +88,8 @@ def _outcome(one: Outcome) -> dict[str, Any]:
         "set": {} if fix is None else settings_object(fix.set),
         "held": one.held,
         "promised_change": number(one.trial.promised),
-        "measured_change": number(one.after.us / one.before.us - 1),
-        "before_us": number(one.before.us),
-        "after_us": number(one.after.us),
-        "noise_us": number(one.before.noise_us + one.after.noise_us),
+        "measured_change": number(one.after_us / one.before_us - 1),
+        "before_us": number(one.before_us),
+        "after_us": number(one.after_us),
+        "noise_us": number(one.noise_us),
     }

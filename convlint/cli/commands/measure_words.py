@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from convlint.gpus.calibration import CalibrationUse
 from convlint.measuring.comparison import Agreement, Compared
 from convlint.measuring.device import Device
 from convlint.measuring.trial import Held, Outcome
@@ -31,6 +32,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     agreement: Agreement | None = None
     outcomes: tuple[Outcome, ...] = ()
     untried: int = 0
+    unfinished: int = 0  # trials of which something was not timed
     csv: str = ""
     fresh: int = 0
     reused: int = 0
@@ -38,6 +40,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     clocks: tuple[int, int] | None = None
     errors: tuple[InputError, ...] = ()
     notes: tuple[str, ...] = ()
+    calibrations: tuple[CalibrationUse, ...] = ()
 
 
 def headline(one: Measurement) -> str:
@@ -67,7 +70,7 @@ def agreed(found: Agreement, gpu: str) -> str:
 
 def promise(one: Outcome) -> str:
     """`promised 12 % faster, measured 10 % (310 us -> 279 us)`."""
-    before, after = one.before.us, one.after.us
+    before, after = one.before_us, one.after_us
     change = after / before - 1 if before else 0.0
     is_faster = change < 0
     found = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
@@ -93,6 +96,8 @@ def notes(one: Measurement) -> Iterator[str]:
         yield f"SM clock held at {high} MHz" if low == high else f"SM clock between {low} and {high} MHz"
     if one.untried:
         yield f"{plural(one.untried, 'finding')} not tried: alone their fix promises no time, or changes nothing timed"
+    if one.unfinished:
+        yield f"{plural(one.unfinished, 'finding')} not tried to the end: not all of its timings are there"
     if one.waiting:
         yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
     if one.csv:

@@ -50,11 +50,13 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     source, wrong = (source, ()) if file is None else opened(source)
     job = replace(job, calibrations=Nearby().of(source))
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, wishes)
+    if file is not None and not planned.is_whole:
+        planned = replace(planned, notes=(*planned.notes, f"{file} is not written: the input is incomplete"))
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color) if place.file is None else Style()
         deliver(place.file, _render(place.format, planned, style), style)
     found = planned.plan
-    if file is not None and found is not None:
+    if file is not None and found is not None and planned.is_whole:
         replace_file(file, written(found, source))
     return incomplete(planned.errors) or (NOT_REACHED if found is not None and found.is_reached is False else 0)
 
@@ -79,9 +81,11 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
     found: Plan | None = None
     uses: tuple[CalibrationUse, ...] = ()
     notes: list[str] = []
+    is_whole = True
     with last_resort(errors, source.name), Reading(on_output=say) as reading:
         network, read_errors = read_input(source, job.reading, reading)
         errors += read_errors
+        is_whole = not read_errors
         if network is not None:
             target = _target(network, job, errors, notes)
             if not network.layers and not errors:
@@ -93,7 +97,9 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
                 mode = network.mode or default_mode(network.runtime)
                 found = plan(network, load_rulebook(), target, mode, wishes)
                 errors += _without_time(network, target, mode, found)
-    return Planned(path=source.name, plan=found, errors=tuple(errors), notes=tuple(notes), calibrations=uses)
+    return Planned(
+        path=source.name, plan=found, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
+    )  # fmt: skip
 
 
 def _target(network: Network, job: Job, errors: list[InputError], notes: list[str]) -> Target | None:

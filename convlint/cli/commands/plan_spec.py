@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from json import dumps
 
 from msgspec.structs import replace
 
@@ -117,10 +118,14 @@ def _changes(read: Network, planned: Network) -> Iterator[Change]:
 def _headed(text: str, read: Network, planned: Network) -> str:
     """The text with the GPU and the mode of the plan."""
     tree = nodes.nodes_of(text)
-    wanted = {} if read.targets == planned.targets else {"target": flow(list(planned.targets))}
+    if tree is None:
+        return text
+    as_json = quotes(tree.root, otherwise=False)
+    targets = list(planned.targets)
+    wanted = {} if read.targets == planned.targets else {"target": dumps(targets) if as_json else flow(targets)}
     if (read.mode or default_mode(planned.runtime)) != planned.mode:
-        wanted["mode"] = str(planned.mode)
-    if tree is None or not wanted:
+        wanted["mode"] = dumps(planned.mode) if as_json else str(planned.mode)
+    if not wanted:
         return text
     own, edits, new = tree.root.own, [], {}
     for key, value in wanted.items():
@@ -130,5 +135,5 @@ def _headed(text: str, read: Network, planned: Network) -> str:
         else:
             edits.append(Edit(entry.value.start, entry.value.end, value))
     if new:
-        edits.append(added(text, tree.root, new, as_json=quotes(tree.root, otherwise=False), after=("version",)))
+        edits.append(added(text, tree.root, new, as_json=as_json, after=("version",)))
     return applied(text, edits)

@@ -16,10 +16,14 @@ _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """The plan for one input, None where there is none, and what is wrong with the input."""
+    """The plan for one input, None where there is none, and what is wrong with the input.
+
+    `is_whole`: all of the input could be read.
+    """
 
     path: str
     plan: Plan | None
+    is_whole: bool = True
     errors: tuple[InputError, ...] = ()
     notes: tuple[str, ...] = ()
     calibrations: tuple[CalibrationUse, ...] = ()

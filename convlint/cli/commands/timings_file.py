@@ -30,12 +30,12 @@ class TimingsFile:
         """The timings of these on this device, with its libraries."""
         return {row.workload: row for row in self.rows if row.is_of(device) and row.workload in workloads}
 
-    def without(self, device: Device, workloads: Collection[Workload]) -> None:
-        """Leaves out those, and what an interrupt has cut off. Raises UsageError where it cannot be written."""
-        kept = [row for row in self.rows if not (row.is_of(device) and row.workload in workloads)]
-        if len(kept) < len(self.rows) or (self._is_cut and not self._is_empty):
-            self.rows, self._is_cut = kept, False
-            replace_file(self.path, "".join([header(), *map(line, kept)]))
+    def settle(self) -> None:
+        """Leaves out what was timed again, and what an interrupt has cut off. Raises UsageError."""
+        last = {(row.workload, row.device, row.framework_version, row.cudnn, row.cuda): row for row in self.rows}
+        if len(last) < len(self.rows) or (self._is_cut and not self._is_empty):
+            self.rows, self._is_cut = list(last.values()), False
+            replace_file(self.path, "".join([header(), *map(line, self.rows)]))
 
     def add(self, row: Row) -> None:
         """One more. Raises UsageError where it cannot be written."""

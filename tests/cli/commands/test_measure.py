@@ -144,7 +144,7 @@ def test_a_layer_of_unknown_size_is_named(here: Path, monkeypatch: pytest.Monkey
 def test_the_time_may_be_limited_and_the_next_run_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = on_a_gpu(monkeypatch)
     ran = run("measure", "net.yaml", "--limit-seconds", "0", "--layers-only")
-    assert ran.code == 0
+    assert ran.code == 3
     assert asked == []
     assert "5 timings not begun: --limit-seconds is over; the next run goes on from there" in said(ran)
     assert not list(here.glob("*.csv"))
@@ -159,7 +159,11 @@ def test_an_interrupt_keeps_what_was_timed(here: Path, monkeypatch: pytest.Monke
         return 2.0
 
     on_a_gpu(monkeypatch, times)
-    assert run("measure", "net.yaml", "--layers-only").code == 130
+    stopped = run("measure", "net.yaml", "--layers-only")
+    assert (stopped.code, stopped.out) == (130, "")
+    assert (
+        "interrupted; convlint-a100-40gb-sxm.csv has 3 new timings, and the next run goes on from there" in stopped.err
+    )
     file = here / "convlint-a100-40gb-sxm.csv"
     kept = list(rows_of(file.read_text(encoding="utf-8")))
     assert [row.workload.which for row in kept] == ["fprop", "wgrad", "fprop"]
@@ -183,7 +187,30 @@ def test_timings_of_other_libraries_stay_and_are_not_used(here: Path, monkeypatc
     run("measure", "net.yaml", "--layers-only", "--csv", "t.csv", "--again")
     rows = list(rows_of(file.read_text(encoding="utf-8")))
     assert len(asked) == 5
-    assert [(row.cudnn, row.timing.us == 7.0) for row in rows] == [("9.1.0", False)] * 5 + [("9.10.2", True)] * 5
+    assert sorted((row.cudnn, row.timing.us == 7.0) for row in rows) == [("9.1.0", False)] * 5 + [("9.10.2", True)] * 5
+
+
+def test_what_is_timed_again_stays_until_it_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    run("measure", "net.yaml", "--layers-only", "--csv", "t.csv")
+    before = (here / "t.csv").read_text(encoding="utf-8")
+    assert run("measure", "net.yaml", "--layers-only", "--csv", "t.csv", "--again", "--limit-seconds", "0").code == 3
+    assert (here / "t.csv").read_text(encoding="utf-8") == before
+
+
+def test_a_report_is_not_written_over_the_timings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = on_a_gpu(monkeypatch)
+    name = "convlint-a100-40gb-sxm.csv"
+    assert run("measure", "net.yaml", "-o", f"json={name}").code == 2
+    assert run("measure", "net.yaml", "--calibrate", name).code == 2
+    assert asked == []
+    assert not (here / name).exists()
+
+
+def test_the_cudnn_that_the_input_states_is_compared(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_gpu(monkeypatch)
+    ran = run("measure", "net.yaml", "--layers-only", "--runtime", "cudnn=8.9.2")
+    assert "predicted for cuDNN 8.9.2, as the input says; timed with 9.10.2" in said(ran)
 
 
 @pytest.mark.parametrize("content", ["my,data\n1,2\n", header() + "1,2\n", "\0\xff", "no newline"])
@@ -314,7 +341,8 @@ def test_a_real_interrupt_ends_the_child_and_the_next_run_goes_on(here: Path) ->
     children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=60)
-    assert (running.returncode, out, err) == (130, "", "")
+    assert (running.returncode, out) == (130, "")
+    assert "t.csv has" in err
     assert children
     assert not any(Path(f"/proc/{child}").exists() for child in children)
     kept = list(rows_of(file.read_text(encoding="utf-8")))

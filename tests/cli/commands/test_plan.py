@@ -242,3 +242,24 @@ def test_names_from_files_steer_nothing(plan: Any) -> None:
     hostile = NET.replace("name: stem", r'name: "a\x1b[31m|b::error::\nc"')
     for form in FORMATS:
         assert "\x1b" not in plan(hostile, "-o", form).out
+
+
+def test_a_spec_in_json_stays_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    layers = [{"name": "a", "C": 62, "H": 56, "W": 56, "K": 124, "kernel_size": 3}, {"name": "b", "K": 124,
+              "kernel_size": 3}]  # fmt: skip
+    spec = {"version": 1, "defaults": {"N": 64, "dtype": "fp16", "layout": "NHWC"}, "layers": layers}
+    Path("net.json").write_text(json.dumps(spec), encoding="utf-8")
+    ran = run("plan", "net.json", "--write", "out.json", "--gpu", "v100", "--mode", "inference", "-o", "json")
+    assert ran.code == 0
+    written = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert (written["target"], written["mode"]) == (["v100"], "inference")
+    again = document(run("check", "out.json", "-o", "json"))
+    assert again["summary"]["time_us"] == pytest.approx(document(ran)["time_after_us"])
+
+
+def test_of_an_input_that_is_not_whole_no_spec_is_written(plan: Any) -> None:
+    ran = plan(NET + "  - { name: bad, K: many }\n", "--write", "out.yaml")
+    assert ran.code == 3
+    assert "out.yaml is not written: the input is incomplete" in " ".join(ran.out.split())
+    assert not Path("out.yaml").exists()
