@@ -11,6 +11,7 @@ from convlint.cli.options import (
     Color,
     DtypeOption,
     Inputs,
+    Isolated,
     Layout,
     ModelNames,
     Models,
@@ -49,12 +50,17 @@ Gpu = Annotated[
 ]
 
 
-def _job(gpu: list[str] | None, mode: str | None, reading: ReadOptions, asked: Running | None = None) -> Job:
+def _job(
+    gpu: list[str] | None, mode: str | None, reading: ReadOptions, asked: Running | None = None, *, isolated: bool
+) -> Job:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
     from convlint.linting.one_input import Job
     from convlint.linting.running import Running
 
-    return Job(gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), reading=reading, asked=asked or Running())
+    return Job(
+        gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), reading=reading, asked=asked or Running(),
+        isolated=isolated,
+    )  # fmt: skip
 
 
 def estimate(
@@ -81,13 +87,15 @@ def estimate(
             "--output", "-o", metavar="FORMAT[=FILE]", help=f"{listed(FORMATS)}; repeatable.", show_default=False
         ),
     ] = None,
+    isolated: Isolated = False,
     color: Color = "auto",
 ) -> None:
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.cli.commands import estimate as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    job = _job(gpu, mode, read_options(batch, inputs, module_timeout, trace), running(runtime, dtype, layout))
+    reading = read_options(batch, inputs, module_timeout, trace)
+    job = _job(gpu, mode, reading, running(runtime, dtype, layout), isolated=isolated)
     when = color_of(color)
     chosen = model_names(models, model)
     if not paths and chosen is None:
@@ -179,6 +187,7 @@ def sweep(
             show_default=False,
         ),
     ] = None,
+    isolated: Isolated = False,
     color: Color = "auto",
 ) -> None:
     """Vary one parameter of a layer: START:STOP[:STEP], both ends included, or a list such as 1,2,4,8.
@@ -198,7 +207,7 @@ def sweep(
         stride=stride, pad=pad, dilation=dilation, groups=groups, op=op, output_padding=output_padding,
         dtype=dtype, layout=layout, runtime=tuple(runtime or ()),
     ).given()  # fmt: skip
-    job, when = _job(gpu, mode, read_options(None, inputs, module_timeout)), color_of(color)
+    job, when = _job(gpu, mode, read_options(None, inputs, module_timeout), isolated=isolated), color_of(color)
     shown = command.Shown(
         metric=one_of("--metric", metric, METRICS),
         outputs=parse_outputs(output or (), SWEEP_FORMATS, files_only=IMAGES),

@@ -11,6 +11,7 @@ from convlint.cli.options import (
     Color,
     DtypeOption,
     Inputs,
+    Isolated,
     Layout,
     ModeOption,
     ModuleTimeout,
@@ -86,6 +87,7 @@ def measure(
         ),
     ] = None,
     quiet: Quiet = False,
+    isolated: Isolated = False,
     color: Color = "auto",
 ) -> None:  # fmt: skip
     """Time a network's convolutions on this machine's GPU, beside what is predicted, and try the advice.
@@ -105,7 +107,7 @@ def measure(
         raise UsageError("--gpu: times are held against predictions for one GPU")
     job = Job(
         gpus=gpus, mode=one_of("--mode", mode, MODES), reading=read_options(batch, inputs, module_timeout, trace),
-        asked=running(runtime, dtype, layout),
+        asked=running(runtime, dtype, layout), isolated=isolated,
     )  # fmt: skip
     asked = Asked(
         kind=kind, csv=csv, again=again, tries=not layers_only, limit_s=limit_seconds, calibration=calibrate

@@ -12,6 +12,7 @@ from convlint.cli.options import (
     Batch,
     Color,
     Inputs,
+    Isolated,
     ModeOption,
     ModuleTimeout,
     OneModel,
@@ -99,6 +100,7 @@ def plan(
             "--output", "-o", metavar="FORMAT[=FILE]", help=f"{listed(FORMATS)}; repeatable.", show_default=False
         ),
     ] = None,
+    isolated: Isolated = False,
     color: Color = "auto",
 ) -> None:  # fmt: skip
     """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach.
@@ -121,7 +123,7 @@ def plan(
     stays = [*(fixed or ()), *(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED)]
     job = Job(
         gpus=gpus, mode=one_of("--mode", mode, MODES),
-        reading=read_options(batch, inputs, module_timeout, trace), asked=asked,
+        reading=read_options(batch, inputs, module_timeout, trace), asked=asked, isolated=isolated,
     )  # fmt: skip
     wishes = _wishes(stays, keep, max_params, max_flops, target_time)
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=color_of(color))

@@ -40,8 +40,9 @@ def calibrations_of(config: Config) -> Files:
 class Nearby:
     """The calibrations of the config that is closest to an input, where no options say which config holds."""
 
-    def __init__(self) -> None:
-        self._configs = Configs()
+    def __init__(self, *, isolated: bool = False) -> None:
+        """`isolated` reads no config."""
+        self._configs = Configs(isolated=isolated)
         self._found: dict[int, Files] = {}
 
     def of(self, source: Input | None) -> Files:

@@ -48,6 +48,7 @@ class Job(Struct, frozen=True, kw_only=True):
     usual: Running = Running()  # the same where they say nothing
     calibrations: Files = ()  # of GPUs that the user measured
     silencing: Silencing | None = None  # None: every rule counts
+    isolated: bool = False  # no config is read
     fixing: Fixing | None = None  # None: nobody asks what could be mended
 
     def overridden(self) -> dict[str, str]:

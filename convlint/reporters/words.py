@@ -81,21 +81,26 @@ def totals(report: Report) -> tuple[Total, ...]:
 def verdicts(report: Report) -> Iterator[tuple[Total, str]]:
     """The verdict on each total, in words too where one of several is unknown."""
     every = totals(report)
+    batches = {finding.gpu for finding in report.findings if _asks_for_a_batch(finding)}
     for total in every:
-        if text := verdict(total):
+        if text := verdict(total, asks_for_a_batch=total.gpu in batches):
             yield total, text
         elif len(every) > 1:
             yield total, f"time per {step(total.mode)} unknown"
 
 
-def verdict(total: Total) -> str:
+def _asks_for_a_batch(finding: Finding) -> bool:
+    return finding.severity == "warning" and finding.fix is not None and "N" in finding.fix.set
+
+
+def verdict(total: Total, *, asks_for_a_batch: bool = False) -> str:
     """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
     times = total.times
     if times is None:
         return ""
     now = f"{duration(times.time_us)} of convolutions per {step(total.mode)}, grade {times.grade}"
     if times.time_us - times.after_us < _NOTHING_US:
-        return f"{now}; no fix is advised"
+        return f"{now}; no fix is advised but another batch" if asks_for_a_batch else f"{now}; no fix is advised"
     after = duration(times.after_us)
     if after == duration(times.time_us):
         return f"{now}; {duration(times.time_us - times.after_us)} less with all of it"

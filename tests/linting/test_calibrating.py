@@ -223,3 +223,27 @@ def test_targets_themselves_are_as_they_were() -> None:
     convlint("check", "net.yaml")
     (target,) = resolve_targets(["a100"])
     assert target.gpu.calibration is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("check", "net.yaml"), ("estimate", "net.yaml"), ("plan", "net.yaml"),
+     ("sweep", "net.yaml", "--layer", "deep", "-N", "1..4")],
+)  # fmt: skip
+def test_a_broken_config_is_refused_unless_none_is_read(command: tuple[str, ...]) -> None:
+    plain = convlint(*command)
+    write("convlint.toml", CONFIG)
+    write("gpu.toml", "format = 1\n")
+    assert convlint(*command).code == 2
+    isolated = convlint(*command, "--isolated")
+    assert (isolated.code, isolated.out) == (plain.code, plain.out)
+
+
+def test_a_calibration_that_predicts_worse_is_not_used() -> None:
+    plain = times()
+    write("convlint.toml", CONFIG)
+    write("gpu.toml", text().replace("error_after = 0.1", "error_after = 9.0"))
+    assert "error_after = 9.0" in Path("gpu.toml").read_text(encoding="utf-8")
+    assert times() == plain
+    (use,) = document("check", "net.yaml")["calibrations"]
+    assert use["reason"] == "it makes predictions worse: its error_after is above its error_before"

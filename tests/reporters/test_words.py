@@ -182,3 +182,12 @@ def test_change(time_change_us: float | None, text: str) -> None:
 def test_a_fix_that_is_taken_with_others_says_what_it_changes_alone(time_change_us: float | None, text: str) -> None:
     fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, alone=True)
     assert change(fix) == text
+
+
+def test_another_batch_is_no_fix_but_said() -> None:
+    one = total("a100", PASS, "inference")
+    finding = replace(priced(), gpu="a100", severity="warning", fix=Fix(describe="N=8", safety="unsafe", set={"N": 8}))
+    said = "12.3 ms of convolutions per forward pass, grade A; no fix is advised"
+    for found, text in ((finding, f"{said} but another batch"), (replace(finding, severity="info"), said)):
+        report = full_report(total=one, totals=(one,), findings=(found,))
+        assert list(verdicts(report)) == [(one, text)]

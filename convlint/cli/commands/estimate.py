@@ -34,7 +34,7 @@ def run(paths: Sequence[str], models: Sequence[str] | None, job: Job, shown: Pre
     sources = [*map(decide, paths), *models_here(models)]
     refuse_idle(job.reading, sources)
     refuse_clashes(files_of(shown.outputs), inputs(sources))
-    checked = check_inputs(sources, load_rulebook(), job, Nearby().of)
+    checked = check_inputs(sources, load_rulebook(), job, Nearby(isolated=job.isolated).of)
     report = replace(with_unknown_times(checked), findings=(), skipped=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)

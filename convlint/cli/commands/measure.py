@@ -70,7 +70,8 @@ def run(path: str | None, model: str | None, job: Job, asked: Asked, shown: Pres
     written += [Use(role=role, path=path) for role, path in files.items() if path is not None]
     refuse_clashes(written, inputs([source]))
     resolve_targets(job.gpus)
-    job = replace(job, calibrations=() if asked.calibration is not None else Nearby().of(source))
+    if asked.calibration is None:
+        job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
     found = _measured(source, job, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()

@@ -48,7 +48,7 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
-    job = replace(job, calibrations=Nearby().of(source))
+    job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, wishes)
     if file is not None and not planned.is_whole:
         planned = replace(planned, notes=(*planned.notes, f"{file} is not written: the input is incomplete"))

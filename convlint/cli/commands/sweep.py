@@ -64,7 +64,7 @@ def run(
     refuse_clashes(files_of(shown.outputs), inputs([source] if source is not None else []))
     errors: list[InputError] = []
     if figure is None:
-        job = replace(job, calibrations=Nearby().of(source))
+        job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
     sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
