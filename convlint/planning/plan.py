@@ -35,6 +35,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
 }  # fmt: skip
 ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
 STILL = "the check of the planned network still warns of "
+ERRORS = "the check of the planned network has errors, and its times are of what may not run: "
 
 
 def plan(network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes) -> Plan | None:
@@ -63,7 +64,7 @@ def plan(network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishe
         is_exact=found.is_exact,
         target_us=wishes.target_us,
         without_time=tuple(index for index, estimate in enumerate(hosted.estimates) if estimate is None),
-        notes=(*of_search, *of_network, *_of_dtypes(network, walk), *_still(network, walk, wishes)),
+        notes=(*of_search, *of_network, *_of_dtypes(network, walk), *_wrong(walk), *_still(network, walk, wishes)),
     )
 
 
@@ -102,5 +103,16 @@ def _still(network: Network, walk: Walk, wishes: Wishes) -> list[str]:
     if not network.operations:
         fixed.add("channels")
     left = {} if walk.reaches(wishes.target_us) else walk.left({name for lot in fixed for name in _FIELDS[lot]})
-    said = [f"{code} in {count} layer{'s' * (count != 1)}" if count else code for code, count in left.items()]
-    return [STILL + ", ".join(said)] if said else []
+    return [STILL + _counted(left)] if left else []
+
+
+def _wrong(walk: Walk) -> list[str]:
+    """What the check finds wrong, whatever it costs."""
+    found = walk.errors()
+    return [ERRORS + _counted(found)] if found else []
+
+
+def _counted(codes: Mapping[str, int]) -> str:
+    """`CL102 in 3 layers, CL801`."""
+    said = [f"{code} in {count} layer{'s' * (count != 1)}" if count else code for code, count in codes.items()]
+    return ", ".join(said)

@@ -146,11 +146,18 @@ class Walk:
         places: dict[str, set[str]] = {}
         for finding in self.result.findings:
             fix = finding.fix
-            if finding.severity == "info" or fix is None or self._is_unpriced(finding):
+            if finding.severity != "warning" or fix is None or self._is_unpriced(finding):
                 continue
             if kept.isdisjoint(name for changes in (fix.set, *fix.by_layer) for name in changes):
-                names = finding.layers or (() if finding.layer is None else (finding.layer,))
-                places.setdefault(finding.rule.code, set()).update(names)
+                places.setdefault(finding.rule.code, set()).update(_layers_of(finding))
+        return {code: len(names) for code, names in sorted(places.items())}
+
+    def errors(self) -> dict[str, int]:
+        """Rules by which the planned network is wrong, and in how many layers: none for the whole of it."""
+        places: dict[str, set[str]] = {}
+        for finding in self.result.findings:
+            if finding.severity == "error":
+                places.setdefault(finding.rule.code, set()).update(_layers_of(finding))
         return {code: len(names) for code, names in sorted(places.items())}
 
     def plan(
@@ -219,3 +226,7 @@ def _with_settings(network: Network, unpriced: Sequence[Finding]) -> Network:
 def _difference(before: ConvLayer, after: ConvLayer) -> dict[str, Scalar]:
     values = {name: getattr(after, name) for name in _FIELDS if getattr(after, name) != getattr(before, name)}
     return {name: value.value if isinstance(value, Dtype) else value for name, value in values.items()}
+
+
+def _layers_of(finding: Finding) -> tuple[str, ...]:
+    return finding.layers or (() if finding.layer is None else (finding.layer,))

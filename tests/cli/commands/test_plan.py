@@ -263,3 +263,16 @@ def test_of_an_input_that_is_not_whole_no_spec_is_written(plan: Any) -> None:
     assert ran.code == 3
     assert "out.yaml is not written: the input is incomplete" in " ".join(ran.out.split())
     assert not Path("out.yaml").exists()
+
+
+def test_that_the_planned_network_may_not_run_is_said(plan: Any) -> None:
+    spec = FINE.replace("C: 64", "C: 62").replace("fp16", "int8")
+    ran = plan(spec, "--gpu", "v100", "--mode", "inference", "--fixed", "dtype")
+    errors = {found["code"] for found in document(run("check", "net.yaml", "--gpu", "v100", "--mode", "inference",
+              "-o", "json"))["findings"] if found["severity"] == "error"}  # fmt: skip
+    assert errors == {"CL101"}
+    said = " ".join(ran.out.split())
+    assert (
+        "the check of the planned network has errors, and its times are of what may not run: CL101 in 1 layer" in said
+    )
+    assert "still warns of CL101" not in said
