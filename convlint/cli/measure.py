@@ -15,6 +15,7 @@ from convlint.cli.options import (
     Layout,
     ModeOption,
     ModuleTimeout,
+    OneInput,
     OneModel,
     Quiet,
     RuntimeOption,
@@ -37,12 +38,7 @@ DEVICES: tuple[Kind, ...] = ("cuda", "cpu")
 
 
 def measure(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PATH]", help="A spec, a model, package.module:name, or - for standard input.", show_default=False
-        ),
-    ] = None,
+    path: OneInput = None,
     model: OneModel = None,
     device: Annotated[str, typer.Option("--device", help="cuda or cpu; the latter only tries the way.")] = "cuda",
     gpu: Annotated[

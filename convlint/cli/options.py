@@ -147,6 +147,12 @@ Pad = Annotated[
     ),
 ]
 Op = Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)]
+OneInput = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PATH]", help="A spec, a model, package.module:name, or - for standard input.", show_default=False
+    ),
+]
 OneModel = Annotated[
     str | None,
     typer.Option("--model", metavar="NAME", help="A model of the config, rather than PATH.", show_default=False),

@@ -15,6 +15,7 @@ from convlint.cli.options import (
     Isolated,
     ModeOption,
     ModuleTimeout,
+    OneInput,
     OneModel,
     RuntimeOption,
     TraceOption,
@@ -40,12 +41,7 @@ _IN_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def plan(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PATH]", help="A spec, a model, package.module:name, or - for standard input.", show_default=False
-        ),
-    ] = None,
+    path: OneInput = None,
     model: OneModel = None,
     gpu: Annotated[
         list[str] | None,

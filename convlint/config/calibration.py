@@ -6,7 +6,7 @@ TOML, as configs are: people can read it, compare two of them, and add comments;
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from json import dumps
 from typing import Any, Final
@@ -50,9 +50,9 @@ def read_calibration(path: str, shown_path: str) -> CalibrationFile:
     values = _keys(source.values, _TOP, top)
     if values["format"] != FORMAT or isinstance(values["format"], bool):
         top.below("format").fail(f"must be {FORMAT}: this convlint reads no other form")
-    texts = {name: _text(values[name], top.below(name)) for name in ("device", "framework") if name in values}
-    versions = {name: _version(values[name], top.below(name)) for name in _VERSIONS if name in values}
-    origin = Origin(**texts, **versions, date=_date(values["date"], top.below("date")) if "date" in values else None)  # type: ignore[arg-type]
+    readers: dict[str, Callable[[Any, Spot], Any]] = {"device": _text, "framework": _text, "date": _date}
+    readers |= dict.fromkeys(_VERSIONS, _version)
+    origin = Origin(**{name: read(values[name], top.below(name)) for name, read in readers.items() if name in values})
     return CalibrationFile(path=shown_path, origin=origin, calibration=_calibration(values, top, origin))
 
 

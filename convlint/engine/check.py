@@ -21,7 +21,7 @@ from convlint.engine.fixes import fix_of, is_refuted
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
 from convlint.engine.joint import settled_jointly
-from convlint.engine.networks import estimated, layer_reports, network_report
+from convlint.engine.networks import as_laid_out, estimated, layer_reports, network_report
 from convlint.engine.play import played, promised
 from convlint.engine.pricing import Pricer
 from convlint.engine.results import NetworkResult
@@ -29,7 +29,7 @@ from convlint.engine.severity import stated
 from convlint.engine.weigh import weighed
 from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
-from convlint.facts.target import TargetFacts, framework_picks_layout
+from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
@@ -98,9 +98,7 @@ class _NetworkCheck:
         self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
         self.coupling = Coupling(network)
         self.spokesmen = Spokesmen()  # on the target at hand
-        picks = framework_picks_layout(network.runtime)
-        # What the framework lays out itself is estimated so, whatever layout the user's tensors have.
-        self.running = tuple(replace(layer, layout="auto") if picks else layer for layer in network.layers)
+        self.running = as_laid_out(network)
 
     def run(self, target: Target, *, first: bool) -> None:
         """Checks the network on one target; rules that no GPU changes are checked on the first alone."""

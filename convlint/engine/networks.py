@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted
 from convlint.estimate.memory import parameters, parts
 from convlint.facts.memory import Held
+from convlint.facts.target import framework_picks_layout
 from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import flops
@@ -17,6 +18,13 @@ from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.report import LayerReport, LayerTimes, NetworkReport
+
+
+def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
+    """The layers of a network, in the framework's own layout where it chooses one, whatever the user's tensors have."""
+    if not framework_picks_layout(network.runtime):
+        return network.layers
+    return tuple(replace(layer, layout="auto") for layer in network.layers)
 
 
 def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> Hosted:

@@ -41,6 +41,11 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     source_lines: tuple[str, ...] | None = None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
 
+    @property
+    def silenced(self) -> frozenset[tuple[str, str | None]]:
+        """The rules, by code, that the user silenced, each with the layer."""
+        return frozenset((entry.finding.rule.code, entry.finding.layer) for entry in self.suppressed)
+
 
 def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rulebook: Rulebook, files: int) -> Report:
     """One report on all inputs; the result does not depend on the order in which they were checked."""

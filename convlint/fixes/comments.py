@@ -21,7 +21,7 @@ def unused(plan: Plan, before: NetworkResult, after: NetworkResult, codes: Conta
     new = Counter(map(_comment, (each for each in after.findings if each.rule.code in codes))) - known
     if not new:
         return {}
-    silenced, left = ({(each.finding.rule.code, each.finding.layer) for each in r.suppressed} for r in (before, after))
+    silenced, left = before.silenced, after.silenced
     gone = {layer for _, layer in silenced - left}
     index_of = {entry.layer.name: index for index, entry in enumerate(before.layers)}
     layers = {index_of[name] for name in gone if name in index_of}

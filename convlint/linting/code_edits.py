@@ -29,8 +29,7 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     from convlint.linting.code_draft import contents
 
     content = contents(job)
-    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-    planner, editor = Planner(network, job.overridden(), silenced), PythonEditor(network, content)
+    planner, editor = Planner(network, job.overridden(), result.silenced), PythonEditor(network, content)
     edited: dict[int, Finding] = {}
     for finding in asked:
         plan = planner.plan(wishes([finding]))

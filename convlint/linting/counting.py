@@ -27,8 +27,7 @@ def counted(
     from convlint.linting.attempt import written
     from convlint.linting.code_draft import code_writer, contents
 
-    silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-    planner = Planner(network, job.overridden(), silenced)
+    planner = Planner(network, job.overridden(), result.silenced)
     several = wishes(finding for finding, _ in asked)
     open_wishes = [wish for wish in several if not refused or wish.key not in refused]
     if code:

@@ -76,8 +76,7 @@ class Mending(Generic[D]):
         if network is None or result is None or self.checked.errors:
             return False
         found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
-        silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-        planner = Planner(network, self.draft.job.overridden(), silenced, self._staying)
+        planner = Planner(network, self.draft.job.overridden(), result.silenced, self._staying)
         others = [wish for wish in found if "N" not in wish.sets]
         # which batch is best depends on everything else
         return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])

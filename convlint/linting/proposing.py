@@ -84,8 +84,7 @@ class Proposing:
             read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
         if not wanted or network is None or read is None:
             return []
-        silenced = ((each.finding.rule.code, each.finding.layer) for each in result.suppressed)
-        self._planner = Planner(network, self._job.overridden(), silenced, self._staying)
+        self._planner = Planner(network, self._job.overridden(), result.silenced, self._staying)
         self._spec = SpecText(self._text, read)
         found = []
         for number in wanted:

@@ -16,7 +16,7 @@ from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
-from convlint.report import Finding, Fix, Scalar
+from convlint.report import Finding, Fix
 
 Held = Literal["held", "in part", "not held", "too close to tell"]
 # Of a median of n values, two standard errors over the width of their middle half and the root of n (normal values).
@@ -94,7 +94,7 @@ def _trial(
     now_us = then_us = 0.0
     for index, change in zip(indices, changes, strict=True):
         layer = network.layers[index]
-        fixed = with_fix(layer, _of_layer(change))
+        fixed = with_fix(layer, change)
         if why_not(layer) or why_not(fixed):
             return None
         share = (layer.N or 1) / (fixed.N or 1)
@@ -123,12 +123,8 @@ def _layers(network: Network, finding: Finding, fix: Fix, places: Mapping[str, l
 def _can_be_tried(fix: Fix) -> bool:
     """Whether it says what to change, and promises time, or is a setting that may bring some."""
     if fix.time_change_us is None:
-        return bool(fix.set) and not _of_layer(fix.set) and not fix.by_layer
+        return bool(fix.set) and all(name.startswith("runtime.") for name in fix.set) and not fix.by_layer
     return fix.time_change_us < 0 and bool(fix.set or fix.by_layer)
-
-
-def _of_layer(changes: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    return {name: value for name, value in changes.items() if not name.startswith("runtime.")}
 
 
 def chosen(part: Part, rows: Mapping[Workload, Row]) -> Row | None:

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
+from convlint.engine.networks import as_laid_out
 from convlint.estimate import LayerEstimate, estimate_layer
-from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.trial import Part, Trial, parts, trials
 from convlint.measuring.workload import Workload, why_not
@@ -42,13 +42,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> Wanted:
     """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
     device = device or target.gpu
-    picks = framework_picks_layout(network.runtime)
-    running = [replace(layer, layout="auto") if picks else layer for layer in network.layers]
+    running = as_laid_out(network)
     untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}
     result = check_network(network, rulebook, [target], mode)
     # PyTorch does not search algorithms unless it is told to.
     runtime = replace(network.runtime, cudnn_benchmark=bool(network.runtime.cudnn_benchmark))
-    laid_out = replace(network, layers=tuple(running), runtime=runtime)
+    laid_out = replace(network, layers=running, runtime=runtime)
     return Wanted(
         parts=tuple(
             part

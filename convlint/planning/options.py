@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from convlint.engine.check import Target
+from convlint.engine.networks import as_laid_out
 from convlint.engine.shapley import SAME
 from convlint.estimate.host import Hosted, is_eager
 from convlint.facts.target import TargetFacts
@@ -17,7 +18,7 @@ from convlint.planning.levers import Lever, levers_of, of_choice
 from convlint.planning.limits import Limits
 from convlint.planning.prices import UNPREDICTABLE, Bounds, Prices
 from convlint.planning.search import Search
-from convlint.planning.settings import Choice, Setting, as_laid_out, settings
+from convlint.planning.settings import Choice, Setting, settings
 from convlint.planning.subsets import GRAPHS
 from convlint.planning.widths import can_be_priced, candidates, fewer, narrower, needed
 from convlint.planning.wishes import Wishes

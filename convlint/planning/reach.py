@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from convlint.engine.check import Target
+from convlint.engine.networks import as_laid_out
 from convlint.estimate.memory import parameters
 from convlint.facts.memory import Held
 from convlint.model.gemm import flops
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.planning.levers import Lever
-from convlint.planning.settings import as_laid_out, on_host
+from convlint.planning.settings import on_host
 from convlint.planning.steps import Unit, ordered
 from convlint.planning.subsets import Subsets
 from convlint.planning.wishes import Wishes

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target
-from convlint.engine.networks import estimated
+from convlint.engine.networks import as_laid_out, estimated
 from convlint.estimate.host import Hosted
-from convlint.facts.target import TargetFacts, framework_picks_layout
+from convlint.facts.target import TargetFacts
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
 from convlint.planning.advice import Advice, Adviser
@@ -43,13 +43,6 @@ class Setting(Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...]
     network: Network
     alternatives: Mapping[int, Advice] = field(default_factory=dict)
-
-
-def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
-    """The layers of a network, in the framework's own layout where it chooses one."""
-    if not framework_picks_layout(network.runtime):
-        return network.layers
-    return tuple(replace(layer, layout="auto") for layer in network.layers)
 
 
 def on_host(network: Network, target: Target, mode: Mode) -> Hosted:

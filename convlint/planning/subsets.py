@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from convlint.engine.changes import with_settings
 from convlint.engine.check import Target
+from convlint.engine.networks import as_laid_out
 from convlint.estimate import time_us
 from convlint.model.channels import Channels
 from convlint.model.layer import ConvLayer, Mode
@@ -13,7 +14,7 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.levers import Lever
 from convlint.planning.prices import MISALIGNED_US, UNPREDICTABLE, Prices
-from convlint.planning.settings import as_laid_out, changed
+from convlint.planning.settings import changed
 
 GRAPHS = "runtime.cuda_graphs"
 LEAST_SHARE = 0.01

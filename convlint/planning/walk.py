@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.changes import with_settings
 from convlint.engine.check import Target, check_network
+from convlint.engine.networks import as_laid_out
 from convlint.engine.results import NetworkResult
 from convlint.estimate import LayerEstimate
 from convlint.estimate.memory import parameters
@@ -20,7 +21,6 @@ from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
 from convlint.planning.levers import Lever
 from convlint.planning.result import Plan, State, Step
-from convlint.planning.settings import as_laid_out
 from convlint.planning.steps import LEAST_GAIN, Unit
 from convlint.planning.subsets import Subsets
 from convlint.report import Finding, LayerTimes, Scalar

@@ -14,14 +14,14 @@ from random_networks import all_widths, chain, tangle
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.check import check_network
-from convlint.engine.networks import estimated
+from convlint.engine.networks import as_laid_out, estimated
 from convlint.estimate.memory import parameters
 from convlint.model.channel_walk import channels_of
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.advice import Adviser
 from convlint.planning.plan import ALONE, DESCENT, LIMITED, NO_DATAFLOW, plan
-from convlint.planning.settings import as_laid_out, settings
+from convlint.planning.settings import settings
 from convlint.planning.widths import candidates
 from convlint.planning.wishes import Wishes
 from convlint.readers.spec.reader import read_spec

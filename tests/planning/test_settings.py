@@ -7,11 +7,12 @@ from msgspec.structs import replace
 from planned import RULEBOOK, target
 from wirings import Wiring, resnext50
 
+from convlint.engine.networks import as_laid_out
 from convlint.model.layer import Dtype, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.advice import Adviser
-from convlint.planning.settings import Choice, Setting, as_laid_out, on_host, settings, with_choices
+from convlint.planning.settings import Choice, Setting, on_host, settings, with_choices
 from convlint.planning.wishes import Wishes
 
 

@@ -11,6 +11,7 @@ from convlint.cli.commands.estimate_csv import why_no_time
 from convlint.cli.streams.clashes import inputs, refuse_clashes
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.facts.network import shortened
 from convlint.linting.calibrating import Nearby
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
@@ -85,7 +86,6 @@ def with_unknown_times(report: Report) -> Report:
 
 def _no_time(path: str, reason: str, labels: list[str], entries: list[LayerReport], *, many: bool) -> InputError:
     at = entries[0].layer.locate()
-    names = ", ".join(entry.layer.name for entry in entries[:_NAMES])
-    more = f" and {len(entries) - _NAMES} more" if len(entries) > _NAMES else ""
+    names = shortened([entry.layer.name for entry in entries], _NAMES)
     where = f" on {', '.join(labels)}" if many else ""
-    return InputError(path=path, message=f"no time{where} for {names}{more}: {reason}", line=at.line, column=at.column)
+    return InputError(path=path, message=f"no time{where} for {names}: {reason}", line=at.line, column=at.column)

@@ -20,6 +20,7 @@ from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.cli.streams.progress import Progress
 from convlint.engine.check import Target
 from convlint.errors import ConvlintError, UsageError
+from convlint.facts.network import shortened
 from convlint.files.safe import clean_path
 from convlint.gpus.gpu import Gpu
 from convlint.linting.calibrating import Nearby, calibrated
@@ -226,10 +227,9 @@ def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> 
     for reason, indices in layers.items():
         several = [network.layers[index] for index in indices]
         at = several[0].locate()
-        names = ", ".join(layer.name for layer in several[:_NAMES])
-        more = f" and {len(several) - _NAMES} more" if len(several) > _NAMES else ""
+        names = shortened([layer.name for layer in several], _NAMES)
         found.append(
-            InputError(path=at.path or network.path, message=f"{names}{more} not timed: {reason}", line=at.line,
+            InputError(path=at.path or network.path, message=f"{names} not timed: {reason}", line=at.line,
                        column=at.column)
         )  # fmt: skip
     return found

@@ -10,7 +10,7 @@ from convlint.cli.commands.measure_words import Measurement
 from convlint.files.safe import clean, clean_path, number
 from convlint.measuring.comparison import Compared
 from convlint.measuring.trial import Outcome
-from convlint.reporters.json_v2 import calibration_object, settings_object
+from convlint.reporters.json_v2 import calibration_object, error_object, settings_object
 
 
 def render(found: Measurement) -> str:
@@ -51,15 +51,7 @@ def render(found: Measurement) -> str:
         "waiting": found.waiting,
         "csv": clean_path(found.csv) or None,
         "notes": [clean(note) for note in found.notes],
-        "errors": [
-            {
-                "path": clean_path(error.path),
-                "line": error.line,
-                "column": error.column,
-                "message": clean(error.message),
-            }
-            for error in found.errors
-        ],
+        "errors": [error_object(error) for error in found.errors],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 

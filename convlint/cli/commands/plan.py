@@ -17,6 +17,7 @@ from convlint.engine.check import Target
 from convlint.engine.networks import lacking
 from convlint.errors import UsageError
 from convlint.estimate.sweep.sweep import unknown_time
+from convlint.facts.network import shortened
 from convlint.gpus.calibration import CalibrationUse
 from convlint.linting.calibrating import Nearby, calibrated
 from convlint.linting.idle import refuse_idle
@@ -130,6 +131,5 @@ def _without_time(network: Network, target: Target, mode: Mode, found: Plan | No
 
 def _no_time(path: str, reason: str, layers: Sequence[ConvLayer]) -> InputError:
     at = layers[0].locate()
-    names = ", ".join(layer.name for layer in layers[:_NAMES])
-    more = f" and {len(layers) - _NAMES} more" if len(layers) > _NAMES else ""
-    return InputError(path=path, message=f"no time for {names}{more}: {reason}", line=at.line, column=at.column)
+    names = shortened([layer.name for layer in layers], _NAMES)
+    return InputError(path=path, message=f"no time for {names}: {reason}", line=at.line, column=at.column)
