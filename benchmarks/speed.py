@@ -5,7 +5,9 @@ more about the machine than about either side. Whole processes are timed from ou
 processor; the processor's time suffers less from what else the machine does. Peak memory is the operating system's own
 figure. What cannot be compared here, for want of a package, is named with the reason.
 
-    python benchmarks/speed.py [--runs 9] [--quick] [--markdown] [spec flawed models project estimates formats config]
+    python benchmarks/speed.py [--runs 9] [--quick] [--markdown] [SECTION...]
+
+Sections: spec flawed models project estimates formats config source.
 """
 
 from __future__ import annotations
@@ -238,6 +240,20 @@ def bench_config(bench: Bench) -> None:
     bench.processes("check 5 layers, configuration eight folders up : isolated", ours, theirs, aim="5 ms more at most")
 
 
+def bench_source(bench: Bench) -> None:
+    """Python that is read and not run, against TorchFix, which looks at each file alone, on the same files."""
+    folder = bench.folder / "source"
+    names = given.write_source(folder, bench.fewer)
+    for name, paths in (
+        (f"check {bench.fewer:,} files of Python, 150 lines each : torchfix", ["."]),
+        (f"check every 20th of {bench.fewer:,} files of Python : torchfix", names[::20]),
+    ):
+        if not bench.lacks(name, "torchfix"):
+            bench.processes(name, convlint("check", *paths), script("torchfix", *paths), cwd=folder, aim="<= 1.0")
+    name = f"check {bench.fewer:,} files of Python, --jobs 2 : one process"
+    bench.processes(name, convlint("check", ".", "--jobs", "2"), convlint("check", "."), cwd=folder, aim="<= 0.7")
+
+
 SECTIONS: dict[str, Callable[[Bench], None]] = {
     "spec": bench_spec,
     "flawed": bench_flawed,
@@ -246,6 +262,7 @@ SECTIONS: dict[str, Callable[[Bench], None]] = {
     "estimates": bench_estimates,
     "formats": bench_formats,
     "config": bench_config,
+    "source": bench_source,
 }
 
 

@@ -156,3 +156,51 @@ def model_entry(name: str, width: int) -> str:
         f'[[tool.convlint.models]]\nname = "{name}"\nmodel = "resnets:ResNet(width={width})"\n'
         'inputs = "64x3x224x224:fp16"\n\n'
     )
+
+
+_SOURCE_BLOCK = """\
+class Block{number}(nn.Module):
+    def __init__(self, channels, width, stride=1):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias={bias})
+        self.norm2 = nn.BatchNorm2d(width)
+        self.act = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        x = self.act(self.norm1(self.conv1(x)))
+        return self.act(self.norm2(self.conv2(x)))
+
+
+"""
+_SOURCE_NET = """\
+class Net(nn.Module):
+    def __init__(self, classes={classes}):
+        super().__init__()
+        self.stem = nn.Conv2d(3, {width}, 7, 2, 3, bias=False)
+        self.body = nn.Sequential({blocks})
+        self.head = nn.Conv2d({last}, classes, 1)
+
+    def forward(self, x):
+        return self.head(self.body(self.stem(x)))
+"""
+
+
+def write_source(folder: Path, files: int) -> list[str]:
+    """Distinct models in Python, some 150 lines a file, each with a block of the file before; their names."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[project]\n")
+    names = []
+    for number in range(files):
+        before = f"from net{number - 1} import Block0 as Other\n" if number % 10 else ""
+        text = f"import torch\nfrom torch import nn\n{before}\n\n"
+        text += "".join(_SOURCE_BLOCK.format(number=each, bias=each % 3 == 0) for each in range(9))
+        widths = [32 + 2 * (number % 50) + 16 * each for each in range(9)]
+        blocks = [f"Block{each}({widths[max(each - 1, 0)]}, {width}, 2)" for each, width in enumerate(widths)]
+        if before:
+            blocks.append(f"Other({widths[-1]}, {widths[-1]})")
+        text += _SOURCE_NET.format(classes=number % 90 + 10, width=widths[0], last=widths[-1], blocks=", ".join(blocks))
+        names.append(f"net{number}.py")
+        (folder / names[-1]).write_text(text)
+    return names

@@ -34,6 +34,7 @@ def lint(
     jobs: int = 1,
     allow_empty: bool = False,
     specs_only: bool = False,
+    skip_foreign: bool = False,
 ) -> Report:
     """The report that `convlint check` makes on these paths with these options.
 
@@ -55,6 +56,7 @@ def lint(
         jobs=jobs,
         allow_empty=allow_empty,
         specs_only=specs_only,
+        skip_foreign=skip_foreign,
     )
     several = [paths] if isinstance(paths, str | PathLike) else paths
     known = None if baseline is None else read_baseline(fspath(baseline))

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
+from convlint.model.source import SourceReport
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
@@ -132,8 +133,7 @@ class InputError(Struct, frozen=True, kw_only=True):
     asked_wrong: str = ""  # "model" or "inputs": what of an entry in the config cannot be right (exit code 2)
 
 
-# Ideal over predicted time, least value of each letter; below the last it is F.
-GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))
+GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), (0.40, "D"))  # least ideal / time
 
 
 class LayerTimes(Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class Report(Struct, frozen=True, kw_only=True):
     version: str
     targets: tuple[str, ...]
     mode: Mode  # of the first input; a spec of another mode is estimated, and added up, in its own
-    files: int
+    files: int  # those of Python too
     layers: tuple[LayerReport, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
@@ -238,6 +238,7 @@ class Report(Struct, frozen=True, kw_only=True):
     calibrations: tuple[CalibrationUse, ...] = ()  # those in force, and those that are not, with the reason
     fixable: int = 0  # findings that --fix would mend, and
     fixable_unsafe: int = 0  # how many more with --unsafe-fixes
+    source: SourceReport | None = None  # of Python; None where none was given
 
     @property
     def complete(self) -> bool:

@@ -33,8 +33,9 @@ class Project:
 
     def run(self, **files: str) -> subprocess.CompletedProcess[str]:
         """The hook on these files (`name_yaml="…"`), and on no others."""
-        for path in self.folder.glob("[!.]*.y*ml"):
-            path.unlink()
+        for pattern in ("[!.]*.y*ml", "*.py", "*.json"):
+            for path in self.folder.glob(pattern):
+                path.unlink()
         for name, content in files.items():
             (self.folder / name.replace("_", ".")).write_text(content)
         subprocess.run(["git", "add", "--all"], cwd=self.folder, env=self.environment, check=True)
@@ -84,6 +85,64 @@ def test_several_files_at_once(project: Project) -> None:
         assert name in ran.stdout
     assert all(name.replace("_", ".") not in ran.stdout for name in OTHER)
     assert "in 4 files" in ran.stdout
+
+
+WIDTHS = "import torch\nfrom net import Net\n\n\ndef make():\n    return torch.compile(Net(60))\n"
+NET = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(64, width, 3)
+        self.more = nn.Conv2d(width, 64, 3)
+"""
+TRAIN = """\
+import torch
+from torch import nn
+
+
+def main():
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = True
+    model = nn.Conv2d(64, 64, 3)
+    model(torch.rand(1, 64, 8, 8)).mean().backward()
+    torch.optim.SGD(model.parameters(), 0.1).step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_python_and_json_are_looked_at_too(project: Project) -> None:
+    ran = project.run(train_py=TRAIN, setup_py="x = 1\n", package_json='{"layers": 3}', **OTHER)
+    assert ran.returncode == 1
+    assert "train.py:7:5: warning CL503 deterministic-limits-autotune:" in ran.stdout
+    assert "in 2 Python files" in ran.stdout
+    ran = project.run(setup_py="x = 1\n", package_json='{"layers": 3}', good_yaml=GOOD)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_python_that_is_no_python_3_is_not_passed_over(project: Project) -> None:
+    ran = project.run(old_py="print 'x'\n")
+    assert "exit code: 3" in ran.stdout
+    assert "old.py: error: no Python 3" in ran.stdout
+
+
+def test_what_is_said_lies_in_the_files_of_the_commit(project: Project) -> None:
+    """With the command of the hook itself: imports are read from disk, and nothing is said of them."""
+    project.run(net_py=NET, build_py=WIDTHS)
+    hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())[0]
+    command = [sys.executable, "-m", *hook["entry"].split()]
+    said = {}
+    for name in ("net.py", "build.py"):
+        ran = subprocess.run([*command, name], cwd=project.folder, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0
+        said[name] = ran.stdout.splitlines()[:-1]
+    assert said["net.py"] == []
+    assert [line.split(" ")[:3] for line in said["build.py"]] == [["build.py:6:30:", "info", "CL102"]]
 
 
 def test_the_config_of_the_project_holds(project: Project) -> None:

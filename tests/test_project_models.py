@@ -216,7 +216,7 @@ def test_what_the_models_code_raises_is_its_own(project: Path) -> None:
 
 def test_models_are_not_checked_without_being_asked_for() -> None:
     ran = convlint("check", ".", "-o", "concise")
-    assert "mypkg" not in ran.out
+    assert ran.out.endswith("4 convolutions in 2 Python files: 0 errors, 0 warnings, 1 info\n")  # read, and not run
 
 
 def test_in_a_folder_below_the_config_the_models_are_the_same(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

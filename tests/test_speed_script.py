@@ -44,6 +44,11 @@ LINES = {
     ),
     "formats": (("check, 300 layers (20 shapes repeated), all formats", [], True),),
     "config": (("check 5 layers, configuration eight folders up", [], True),),
+    "source": (
+        ("check 30 files of Python, 150 lines each : torchfix", ["torchfix"], True),
+        ("check every 20th of 30 files of Python : torchfix", ["torchfix"], True),
+        ("check 30 files of Python, --jobs 2 : one process", [], True),
+    ),
 }  # fmt: skip
 SECTION = README.read_text(encoding="utf-8").partition("\n## Speed\n")[2].partition("\n## ")[0]
 needs_wait4 = pytest.mark.skipif(sys.platform == "win32", reason="os.wait4 measures, which Windows does not have")

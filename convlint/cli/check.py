@@ -46,7 +46,8 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="PATH…",
-            help="Specs, models, folders, package.module:name, or - for standard input. Default: the current folder.",
+            help="Specs, models, Python files, folders, package.module:name, or - for standard input. "
+            "Default: the current folder.",
             show_default=False,
         ),
     ] = None,
@@ -73,7 +74,14 @@ def check(
     specs_only: Annotated[
         bool,
         typer.Option(
-            "--specs-only", help="Pass over YAML and JSON files that are no specs, also where they are named."
+            "--specs-only",
+            help="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
+        ),
+    ] = False,
+    skip_foreign: Annotated[
+        bool,
+        typer.Option(
+            "--skip-foreign", help="Pass over YAML and JSON files that are no specs; Python and models are checked."
         ),
     ] = False,
     files_only: Annotated[
@@ -111,7 +119,10 @@ def check(
     quiet: Quiet = False,
     color: Color = "auto",
 ) -> None:
-    """Check specs and models. Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete."""
+    """Check specs, models and Python.
+
+    Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete.
+    """
     from convlint.cli.commands import check as command
     from convlint.linting.plan import Options
 
@@ -131,6 +142,7 @@ def check(
         jobs=jobs,
         allow_empty=allow_empty,
         specs_only=specs_only,
+        skip_foreign=skip_foreign,
         models=model_names(models, model),
         mends=fix or diff,
         unsafe_fixes=unsafe_fixes,

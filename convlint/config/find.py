@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from convlint.config.ignores import FileIgnore, LayerIgnore
     from convlint.config.models import ModelEntry
     from convlint.config.path_patterns import PathPattern
+    from convlint.config.source import SourceConfig
     from convlint.config.toml_source import Spot, TomlSource
     from convlint.config.values import Word
     from convlint.model.layer import Mode
@@ -44,6 +45,7 @@ class Config(Struct, frozen=True, kw_only=True):
     dtype: Word | None = None
     layout: Word | None = None
     models: tuple[ModelEntry, ...] = ()
+    source: SourceConfig | None = None
     select: tuple[Word, ...] | None = None
     ignore: tuple[Word, ...] = ()
     extend_select: tuple[Word, ...] = ()
@@ -178,7 +180,7 @@ def _from_source(source: TomlSource, folder: str, children: tuple[TomlSource, ..
             read = read_value(KEYS[key].kind, value, top.below(key), folder)
             changes[attribute] = (*getattr(config, attribute), *read) if key in _JOINED else read
             most = MOST_PATTERNS if key in _PATTERNS else MOST_WORDS
-            if isinstance(changes[attribute], tuple) and len(changes[attribute]) > most:
+            if key != "source" and isinstance(changes[attribute], tuple) and len(changes[attribute]) > most:
                 top.below(key).fail(f"must hold at most {most:,} entries, those that it inherits included")
     spots = {**config.spots, **{key: top.below(key) for key in table}}
     return replace(config, **changes, spots=spots, files=(*config.files, source.path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from convlint.config.ignores import file_ignores, layer_ignores
 from convlint.config.models import models_of, settings_of
+from convlint.config.source import source_of
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
 from convlint.model.layer import MODES, Mode
@@ -35,6 +36,7 @@ Kind = Literal[
     "word",
     "runtime",
     "models",
+    "source",
 ]
 FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 
@@ -60,6 +62,7 @@ KEYS: Mapping[str, KeyInfo] = {
     "dtype": KeyInfo("word", "What layers are computed in, where an input does not say."),
     "layout": KeyInfo("word", "NCHW, NHWC or auto, where an input does not say."),
     "models": KeyInfo("models", "Models of the project, which --models and --model check: their code runs then."),
+    "source": KeyInfo("source", "How Python files are read, which is done without running any of them."),
     "select": KeyInfo("texts", "Only these rules: codes, names, prefixes such as CL1, or ALL."),
     "ignore": KeyInfo("texts", "Not these rules."),
     "extend-select": KeyInfo("texts", "These rules beside the default ones."),
@@ -134,6 +137,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "word": _word,
     "runtime": settings_of,
     "models": models_of,
+    "source": source_of,
     "fail-on": _fail_on,
     "percent": _percent,
     "folders": _folders,

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from convlint import __version__
 from convlint.gpus.calibration import CalibrationUse, merged
 from convlint.model.layer import MODES, Mode
+from convlint.model.source import SourceReport
 from convlint.report import (
     SEVERITIES,
     Finding,
@@ -40,6 +41,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     fixable_unsafe: int = 0  # how many more with --unsafe-fixes
     source_lines: tuple[str, ...] | None = None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
+    source: SourceReport | None = None  # of Python that was read and not run; nothing of it has a time, or a target
 
     @property
     def silenced(self) -> frozenset[tuple[str, str | None]]:
@@ -49,7 +51,8 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
 
 def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rulebook: Rulebook, files: int) -> Report:
     """One report on all inputs; the result does not depend on the order in which they were checked."""
-    mode: Mode = results[0].mode if results else "training"
+    timed = [result for result in results if result.source is None]
+    mode: Mode = next((result.mode for result in timed or results), "training")
     findings = [finding for result in results for finding in result.findings]
     targets = tuple(dict.fromkeys(label for result in results for label in result.labels))
     return Report(
@@ -70,14 +73,29 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
         calibrations=merged(use for result in results for use in result.calibrations),
         fixable=sum(result.fixable for result in results),
         fixable_unsafe=sum(result.fixable_unsafe for result in results),
-        total=_total(mode, [(result, result.labels[0]) for result in results if result.mode == mode and result.labels]),
+        source=_source([result.source for result in results if result.source is not None]),
+        total=_total(mode, [(result, result.labels[0]) for result in timed if result.mode == mode and result.labels]),
         totals=tuple(
             total
             for label in targets
             for each in MODES
-            if (total := _total(each, [(r, label) for r in results if label in r.labels and r.mode == each]))
-            is not None
+            if (total := _total(each, [(r, label) for r in timed if label in r.labels and r.mode == each])) is not None
         ),
+    )
+
+
+def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
+    """What was read of all Python."""
+    if not parts:
+        return None
+    return SourceReport(
+        files=tuple(path for part in parts for path in part.files),
+        given=sum(part.given for part in parts),
+        constructions=sum(part.constructions for part in parts),
+        known=sum(part.known for part in parts),
+        programs=sum(part.programs for part in parts),
+        unread=tuple(place for part in parts for place in part.unread),
+        unread_files={path: why for part in parts for path, why in part.unread_files.items()},
     )
 
 

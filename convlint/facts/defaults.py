@@ -12,6 +12,7 @@ from convlint.model.runtime import OWNERS, Runtime, framework_of
 
 # setting: (value, where it is documented)
 _PYTORCH: Mapping[str, tuple[Any, str]] = {
+    "cudnn_enabled": (True, "PyTorch: torch.backends.cudnn.enabled, whether cuDNN is used"),
     "deterministic": (False, "PyTorch: torch.backends.cudnn.deterministic, torch.use_deterministic_algorithms"),
 }
 _TENSORFLOW: Mapping[str, tuple[Any, str]] = {

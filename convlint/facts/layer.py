@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from convlint.estimate import LayerEstimate
 from convlint.facts.arriving import arriving
 from convlint.facts.fields import NAMES, values_of
 from convlint.facts.predicted import full_waves, of_pass, worst_tiles, worst_waves
+from convlint.facts.quantity import Table
 from convlint.facts.table import OF_LAYERS, QUANTITIES
 from convlint.facts.target import TargetFacts
 from convlint.facts.unknown import UNKNOWN, UnknownValue
@@ -32,6 +33,7 @@ class LayerFacts(dict[str, Any]):
     """The namespace in which the rules' expressions about one layer are evaluated; filled as they ask."""
 
     __slots__ = ("context", "edge", "estimate", "layer", "producers")
+    quantities: ClassVar[Table] = QUANTITIES
 
     def __init__(
         self, context: TargetFacts, layer: ConvLayer, edge: Edge | None, producers: tuple[ConvLayer, ...],
@@ -56,18 +58,18 @@ class LayerFacts(dict[str, Any]):
         """Which values a rule that reads `names` lacks, in words that a user can act on."""
         lacking: dict[str, None] = {}
         for name in sorted(names):
-            needs = QUANTITIES[name].needs
+            needs = self.quantities[name].needs
             if callable(needs):
                 lacking.update(dict.fromkeys(needs(self)))
             elif self._is_unknown(name):
                 lacking.update(dict.fromkeys(need for need in needs or (name,) if self._is_unknown(need)))
         framework = framework_of(self.context.runtime)
-        owners = {name: QUANTITIES[name].framework for name in lacking if name in QUANTITIES}
+        owners = {name: self.quantities[name].framework for name in lacking if name in self.quantities}
         return tuple(name for name in lacking if owners.get(name) in (None, framework)) or tuple(lacking)
 
     def _is_unknown(self, name: str) -> bool:
         """Whether nobody gave it; what is no quantity, such as a predicted time, is only named where it is lacking."""
-        if name not in QUANTITIES:
+        if name not in self.quantities:
             return True
         first, *rest = name.split(".")
         value = self[first]

@@ -6,9 +6,11 @@ from convlint.facts.arriving import ARRIVING
 from convlint.facts.fields import DTYPE, FIELDS
 from convlint.facts.lacking import LACKING
 from convlint.facts.predicted import PASS_TABLES, PREDICTED, lacking_prediction
+from convlint.facts.programs import PROGRAM
 from convlint.facts.quantity import Quantity, Table
 from convlint.facts.shapes import SHAPES
 from convlint.facts.sizes import PRINTED
+from convlint.facts.source_layers import CONSTRUCTION, WIDTH
 from convlint.facts.taps import TAPS
 from convlint.facts.target import TARGET, VIEWS
 from convlint.facts.tile_sides import TILE_SIDES
@@ -40,3 +42,5 @@ QUANTITIES: Table = {
     **{name: row for first, table in VIEWS.items() for name, row in _dotted(first, table).items()},
     **{name: row for which, table in PASS_TABLES.items() for name, row in _of_pass(which, table).items()},
 }
+# what rules on source code read beside them
+OF_SOURCE: Table = {**_dotted("source", CONSTRUCTION), **_dotted("width", WIDTH), **_dotted("program", PROGRAM)}

@@ -88,6 +88,7 @@ RUNTIME: Table = {
     "compile": _setting("truth", "compile"),
     "cudnn_benchmark": _setting("truth", "cudnn_benchmark"),
     "fixed_input_size": _setting("truth", "fixed_input_size"),
+    "cudnn_enabled": _setting("truth", "cudnn_enabled"),
     "deterministic": _setting("truth", "deterministic"),
     "tf32": _setting("truth", "tf32"),
     "prefer_nhwc": _setting("truth", "prefer_nhwc"),

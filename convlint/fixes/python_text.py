@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Imports, argument
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, argument
+from convlint.fixes.python.opened import Opened, Sources
 from convlint.fixes.python.origins import origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten
-from convlint.fixes.python.source import PythonSource
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, Site, Statement, Statements
 from convlint.model.network import Network
 from convlint.report import Scalar
@@ -125,8 +125,7 @@ class _Code:
     """The modules that places point into, each read once."""
 
     def __init__(self, read: Read) -> None:
-        self._read = read
-        self._sources: dict[str, tuple[PythonSource, Imports] | str] = {}
+        self._sources = Sources(read)
 
     def rewrites(self, site: Site, statement: Statement) -> Rewrites | str:
         """What makes a place state that, or why nothing does."""
@@ -163,7 +162,7 @@ class _Code:
         edits: dict[str, tuple[Edit, ...]] = {}
         failing: dict[Asked, str] = {}
         for path, several in by_path.items():
-            source = self._sources[path]
+            source = self._sources.of(path)
             assert not isinstance(source, str)  # it has places
             try:
                 made = rewritten(source[0], _merged(place.rewrites for place in several))
@@ -174,22 +173,10 @@ class _Code:
                 edits[path] = made
         return edits, failing
 
-    def _source(self, path: str) -> tuple[PythonSource, Imports] | str:
-        if path not in self._sources:
-            self._sources[path] = self._opened(path)
-        return self._sources[path]
-
-    def _opened(self, path: str) -> tuple[PythonSource, Imports] | str:
+    def _source(self, path: str) -> Opened | str:
         if PurePath(path).is_absolute() or not path.endswith(".py"):  # paths of a project's own code are relative
             return "it is no code of the project"
-        raw = self._read(path)
-        if raw is None:
-            return "the file cannot be read"
-        try:
-            source = PythonSource(raw)
-        except InputFault as fault:
-            return fault.message
-        return source, Imports(source.tree)
+        return self._sources.of(path)
 
 
 def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
-from convlint.files.python_files import python_encoding
 from convlint.fixes.applicable import applicability, wishes
+from convlint.fixes.python.columns import by_columns
 from convlint.linting.one_input import Checked, Job
-from convlint.model.location import CodeEdit, TextEdit
+from convlint.model.location import CodeEdit
 from convlint.report import Finding, Fix
 
 MOST_EDITED = 100  # findings of one model: each is planned for, and its modules parsed again, on its own
@@ -48,19 +48,5 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
 
 def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
     """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
-    found = tuple(_by_columns(edit, content(edit.path) or b"") for edit in edits)
+    found = tuple(by_columns(edit, content(edit.path) or b"") for edit in edits)
     return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")
-
-
-def _by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
-    """The same edit by lines and columns, in the encoding that the module declares."""
-    encoding = python_encoding(content)
-
-    def place(offset: int) -> tuple[int, int]:
-        begin = content.rfind(b"\n", 0, offset) + 1
-        return content.count(b"\n", 0, offset) + 1, len(content[begin:offset].decode(encoding)) + 1
-
-    (line, column), (end_line, end_column) = place(edit.start), place(edit.end)
-    return TextEdit(
-        path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
-    )  # fmt: skip

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
 from convlint.fixes.applicable import applicability
+from convlint.model.source import SourceReading
 from convlint.report import Finding, InputError, Severity
 from convlint.verdict.select import Policy, chosen, counts
 
@@ -68,3 +69,4 @@ class Outcome(NamedTuple):
     result: NetworkResult | None
     errors: list[InputError]
     fixed: Fixed | None = None
+    reading: SourceReading | None = None  # of a part of an input, which is judged where all parts are

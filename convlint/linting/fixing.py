@@ -29,6 +29,10 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
 
     Nothing is written here. Raises RuleError and UsageError only.
     """
+    if source.kind == "source":
+        from convlint.linting.source_parts import source_outcome
+
+        return source_outcome(source, rulebook, job)
     fixing = job.fixing
     readable = source.kind == "file" or source.raw is not None
     if fixing is not None and (fixing.mends or fixing.proposes) and readable and format_of_input(source) is SPEC:

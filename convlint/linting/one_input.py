@@ -50,6 +50,8 @@ class Job(Struct, frozen=True, kw_only=True):
     silencing: Silencing | None = None  # None: every rule counts
     isolated: bool = False  # no config is read
     fixing: Fixing | None = None  # None: nobody asks what could be mended
+    image: tuple[int, ...] | None = None  # what models in Python source get
+    entries: tuple[str, ...] = ()  # Python scripts that train, by the config
 
     def overridden(self) -> dict[str, str]:
         """Fields that an input may state as it likes, since the command line has the last word on them; why."""

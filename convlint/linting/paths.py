@@ -18,8 +18,9 @@ from convlint.linting.idle import refuse_idle
 from convlint.linting.one_input import Job
 from convlint.linting.plan import Options, Plan, Planner
 from convlint.linting.run import check_tasks
+from convlint.linting.source_inputs import grouped
 from convlint.readers.discovery import discover
-from convlint.readers.inputs import Input, file_input
+from convlint.readers.inputs import Input, file_input, source_input
 from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
@@ -75,7 +76,7 @@ def lint_paths(
         (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
     ]
     errors += [error for outcome in outcomes for error in outcome.errors]
-    if not inputs and not errors and not options.specs_only:
+    if not inputs and not errors and not (options.specs_only or options.skip_foreign):
         errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
     if options.allow_empty:
         errors = [error for error in errors if not error.message.startswith(_NOTHING)]
@@ -105,11 +106,12 @@ def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], li
     options = planner.options
     found, errors = discover(
         paths,
-        modules=options.modules and not options.specs_only,
-        specs_only=options.specs_only,
+        modules=options.modules and not (options.specs_only or options.skip_foreign),
+        specs_only=options.specs_only or options.skip_foreign,
+        source=not options.specs_only,
         wanted=lambda path: _included(path, planner),
     )
-    return list(dict.fromkeys(map(_tidy, found))), list(errors)
+    return grouped(dict.fromkeys(map(_tidy, found)), planner), list(errors)
 
 
 def _included(path: str, planner: Planner) -> bool:
@@ -121,11 +123,11 @@ def _included(path: str, planner: Planner) -> bool:
 
 def _tidy(source: Input) -> Input:
     """One spelling per file, so that fingerprints do not depend on how it was named."""
-    if source.kind != "file":
+    if source.kind not in ("file", "source"):
         return source
     path = str(Path(source.name))
     name = file_input(shown_path(path) if Path(path).is_absolute() else path).name
-    return replace(source, name=name)
+    return source_input(name, named=bool(source.named)) if source.kind == "source" else replace(source, name=name)
 
 
 def conclude(
@@ -158,7 +160,8 @@ def conclude(
         ]
     plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
     rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
-    report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=len(inputs))
+    files = sum(len(source.members) or 1 for source in inputs)
+    report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=files)
     report = replace(
         report,
         suppressed=tuple(sorted(suppressed, key=_place)),
@@ -168,7 +171,8 @@ def conclude(
     gone: tuple[Entry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
-        gone = stale(baseline, baseline_of((*found, *old)), report, [source.name for source in inputs], codes)
+        checked = [path for source in inputs for path in source.members or (source.name,)]
+        gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
     code = verdict(report, failing=failing)
     return Verdict(report=report, exit_code=code, found=(*found, *old), old=tuple(old), stale=gone)
 

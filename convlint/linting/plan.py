@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from convlint.config.find import Config, Configs
-from convlint.errors import InputFault, UsageError
+from convlint.config.find import Config, Configs, shown_path
+from convlint.errors import InputFault, UsageError, shown
 from convlint.linting.calibrating import calibrations_of
 from convlint.linting.fixed import Fixing
 from convlint.linting.models import chosen_models
@@ -49,6 +49,7 @@ class Options(Struct, frozen=True, kw_only=True):
     jobs: int = 1
     allow_empty: bool = False
     specs_only: bool = False
+    skip_foreign: bool = False  # pass over YAML and JSON files that are no specs, also where they are named
     models: tuple[str, ...] | None = None  # names of the config's; () is all of them, None none
     mends: bool = False  # whether what is found is to be mended
     proposes: bool = False  # whether findings are to carry the edits of their fix
@@ -82,8 +83,8 @@ class Planner:
 
     def plan(self, source: Input | None) -> Plan:
         """The plan for an input; for what is no file, as for None, by the config of the current folder."""
-        is_file = source is not None and source.kind == "file"
-        config = self.configs.of(source.name) if is_file and source is not None else self.configs.of_folder(os.getcwd())
+        path = None if source is None else _path_of(source)
+        config = self.configs.of(path) if path is not None else self.configs.of_folder(os.getcwd())
         plan = self._plans.get(id(config))
         if plan is None:
             plan = self._plans[id(config)] = self._make(config)
@@ -149,6 +150,8 @@ class Planner:
             calibrations=calibrations_of(config),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
             fixing=fixing,
+            image=None if config.source is None else config.source.input,
+            entries=_entries(config),
         )
         return Plan(
             config=config,
@@ -184,6 +187,22 @@ class Planner:
                 )
             )
         return tuple(exemptions), tuple(expired)
+
+
+def _entries(config: Config) -> tuple[str, ...]:
+    """The scripts that train, by the config. Raises UsageError with the place of one that is not there."""
+    words = () if config.source is None else config.source.entry
+    for word in words:
+        if "\0" in word.text or not os.path.isfile(word.text):
+            word.at.fail(f"{shown(shown_path(word.text))!r} is no file")
+    return tuple(shown_path(word.text) for word in words)
+
+
+def _path_of(source: Input) -> str | None:
+    """The path that decides on the config of an input; None for what is no file."""
+    if source.kind == "source":
+        return source.members[0]
+    return source.name if source.kind == "file" else None
 
 
 def _usual(config: Config) -> Running:

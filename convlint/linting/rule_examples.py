@@ -12,6 +12,7 @@ from convlint.engine.check import Target, check_network
 from convlint.errors import InputFault, RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
+from convlint.linting.source_examples import is_of_source, source_findings
 from convlint.linting.suppression_examples import suppression_problems
 from convlint.model.layer import Mode
 from convlint.model.location import Span
@@ -44,7 +45,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
             yield _outcome(rule, item, problem)
         return
     for item in examples["pass"].data:
-        findings, _ = _findings(rule, _network(rule, item), item.span)
+        findings, _ = _found(rule, item)
         problem = f"should pass, but: {findings[0].message}" if findings else None
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
@@ -57,25 +58,30 @@ def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
 
 def _failing(rule: Rule, item: Value) -> str | None:
     given = item.data["given"]
-    network = _network(rule, given)
-    findings, skipped = _findings(rule, network, given.span)
+    findings, skipped = _found(rule, given)
     if not findings:
         return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
     finding = findings[0]
     for key, actual in (("message", finding.message), ("severity", finding.severity)):
         if key in item.data and _plain(item.data[key]) != actual:
             return f"{key} is {actual!r}, not {_plain(item.data[key])!r}"
+    if "line" in item.data and _plain(item.data["line"]) != finding.location.line:
+        return f"line is {finding.location.line}, not {_plain(item.data['line'])}"
     if "fixed" not in item.data:
         return None
     if finding.fix is None:
         return "has no fix"
+    wanted = {key: _plain(value) for key, value in item.data["fixed"].data.items()}
+    if is_of_source(given):
+        return None if finding.fix.set == wanted else f"fixed is {dict(finding.fix.set)}, not {wanted}"
+    network = _network(rule, given)
     hit = finding.layer or next(iter(finding.layers), network.layers[0].name)
     mended = _mended(network, finding)
-    for key, value in item.data["fixed"].data.items():
+    for key, value in wanted.items():
         setting = key.removeprefix("runtime.")
         owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
-        if getattr(owner, setting) != _plain(value):
-            return f"fixed has {key} = {getattr(owner, setting)}, not {_plain(value)}"
+        if getattr(owner, setting) != value:
+            return f"fixed has {key} = {getattr(owner, setting)}, not {value}"
     again, _ = _findings(rule, mended, given.span)
     return f"still fails once fixed: {again[0].message}" if again else None
 
@@ -105,6 +111,13 @@ def _network(rule: Rule, given: Value) -> Network:
     if errors or network is None:
         raise RuleError(errors[0].message, path=rule.path, line=errors[0].line, column=errors[0].column)
     return network
+
+
+def _found(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
+    """What the rule finds in an example, and what it lacks."""
+    if is_of_source(given):
+        return source_findings(rule, given, _plain)
+    return _findings(rule, _network(rule, given), given.span)
 
 
 def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:

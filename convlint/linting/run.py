@@ -51,10 +51,13 @@ def check_tasks(
         for source, _, _ in models:
             on_done(source.name)
         return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
-    if jobs > 1 and len(tasks) > 1:
+    if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
+        from convlint.linting.source_parts import in_parts
         from convlint.linting.workers import check_in_workers
 
-        return check_in_workers(tasks, min(jobs, len(tasks)), on_done, settled)
+        most = sum(len(in_parts(task, jobs)) for task in tasks)
+        if most > 1:
+            return check_in_workers(tasks, min(jobs, most), on_done, settled)
     with Reading(on_output=say) as reading:
         reading.expect(source for source, _, _ in tasks)
         return [_told(settled(outcome_of(*task, reading)), task[0].name, on_done) for task in tasks]

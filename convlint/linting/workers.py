@@ -1,4 +1,7 @@
-"""Checking inputs in several processes: each takes the next one, and what becomes of it harms that input alone."""
+"""Checking inputs in several processes: each takes the next one, and what becomes of it harms that input alone.
+
+The files of Python source, which are one input, are read in parts, and judged together where the parts come back.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import islice
 from threading import Lock, local
 
 from convlint.errors import UsageError
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import outcome_of
 from convlint.linting.one_input import Task, say
+from convlint.linting.source_parts import in_parts, outcome_of_part, outcome_of_parts
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
@@ -29,16 +34,24 @@ def check_in_workers(
     workers = _Workers()
     lock = Lock()
 
-    def one(task: Task) -> Outcome:
-        outcome = workers.check(task)
+    def done(task: Task, outcome: Outcome) -> Outcome:
         with lock:
             outcome = settled(outcome)
             on_done(task[0].name)
         return outcome
 
+    def one(task: Task) -> Outcome:
+        outcome = workers.check(task)
+        return outcome if task[0].part else done(task, outcome)
+
+    several = [in_parts(task, jobs) for task in tasks]
     pool = ThreadPoolExecutor(jobs)
     try:
-        outcomes = list(pool.map(one, tasks))
+        found = pool.map(one, [part for parts in several for part in parts])
+        outcomes = []
+        for task, parts in zip(tasks, several, strict=True):
+            own = list(islice(found, len(parts)))
+            outcomes.append(own[0] if parts == [task] else done(task, outcome_of_parts(task, own)))
         workers.finish()
         return outcomes
     finally:
@@ -98,7 +111,10 @@ def work(channel: Channel) -> None:
             source, folders, job = pickle.loads(request)
             result: Outcome | str
             try:
-                result = outcome_of(source, _rulebook(folders), job, reading)
+                if source.part:
+                    result = outcome_of_part(source, job)
+                else:
+                    result = outcome_of(source, _rulebook(folders), job, reading)
             except UsageError as error:
                 result = str(error)
             channel.send(pickle.dumps(result))

@@ -12,7 +12,8 @@ class Location(Struct, frozen=True, kw_only=True):
     """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph).
 
     `library` is the line of a library that stands behind a line of the user's, such as `timm/models/resnet.py:30`;
-    `model` the entry of the config that it is about.
+    `model` the entry of the config that it is about. In a notebook, `line` is that of the file, without a column, and
+    `cell` has the cell, counted as the notebook has them, with the line and column there.
     """
 
     path: str
@@ -22,6 +23,7 @@ class Location(Struct, frozen=True, kw_only=True):
     end_column: int | None = None
     library: str = ""
     model: str = ""
+    cell: tuple[int, int, int | None] | None = None
 
 
 class TextEdit(Struct, frozen=True, kw_only=True):

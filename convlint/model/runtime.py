@@ -23,6 +23,7 @@ class Runtime(Struct, frozen=True, kw_only=True):
     tensorrt: Version | None = None
     compile: bool | None = None
     cudnn_benchmark: bool | None = None
+    cudnn_enabled: bool | None = None
     fixed_input_size: bool | None = None
     deterministic: bool | None = None
     tf32: bool = True
@@ -42,6 +43,7 @@ class Runtime(Struct, frozen=True, kw_only=True):
 # settings that one framework alone has: where one of them is given, so is the framework
 OWNERS: Mapping[str, str] = {
     "cudnn_benchmark": "pytorch",
+    "cudnn_enabled": "pytorch",
     "tf_cudnn_use_autotune": "tensorflow",
     "cudnn_conv_algo_search": "onnxruntime",
     "mxnet_cudnn_autotune_default": "mxnet",

@@ -65,6 +65,7 @@ class Format(Struct, frozen=True, kw_only=True):
     Parsers written in C run in a `parser` child, code of the user's in a `modules` child, all else in this process.
     A `shared` format's files serve many ends, so that their content tells which are meant. What is `refused` gets its
     reason where it is named, and is passed over in folders. Where it `takes_inputs`, `--input` gives them their shapes.
+    What is `source` says something only together with the files that it imports: `check` alone reads it.
     """
 
     module: str  # in this package
@@ -73,6 +74,7 @@ class Format(Struct, frozen=True, kw_only=True):
     shared: bool = False
     refused: bool = False
     takes_inputs: bool = False
+    source: bool = False
 
     def reader(self) -> Reader:
         """What its module offers; loads that module."""
@@ -86,6 +88,7 @@ SPEC = Format(module="spec.reader", suffixes=(".yaml", ".yml", ".json"), shared=
 MODULE = Format(
     module="torch.module", runs="modules", takes_inputs=True
 )  # for `package.module:name`, the only form that runs code
+PYTHON = Format(module="python.reader", suffixes=(".py", ".ipynb"), source=True)
 FORMATS: tuple[Format, ...] = (
     SPEC,
     Format(module="onnx.reader", suffixes=(".onnx",), runs="parser", takes_inputs=True),
@@ -109,14 +112,19 @@ FORMATS: tuple[Format, ...] = (
             ".plan",
         ),
     ),
+    PYTHON,
     MODULE,
 )
 _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}
 
 
-def known_suffixes(*, refused: bool = True) -> tuple[str, ...]:
-    """The suffixes of all formats, in their order; without those of the refused ones if so asked."""
-    return tuple(suffix for suffix, known in _BY_SUFFIX.items() if refused or not known.refused)
+def known_suffixes(*, refused: bool = True, source: bool = True) -> tuple[str, ...]:
+    """The suffixes of all formats, in their order; without those of the refused ones, and of source, if so asked."""
+    return tuple(
+        suffix
+        for suffix, known in _BY_SUFFIX.items()
+        if (refused or not known.refused) and (source or not known.source)
+    )
 
 
 def find_format(path: str) -> Format | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
 from convlint.readers import Format, find_format, known_suffixes
-from convlint.readers.inputs import Input, decide, file_input
+from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.sniff import Look, look
 from convlint.report import InputError
 
@@ -32,6 +32,7 @@ def discover(
     *,
     modules: bool = True,
     specs_only: bool = False,
+    source: bool = True,
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
     """The inputs that `arguments` mean, in a fixed order, and an error for each that means nothing.
@@ -40,7 +41,8 @@ def discover(
     below it that a reader knows, a glob (`**` included) for what it matches, of both only what is `wanted`. Folders
     whose name starts with a dot, and those that hold other people's code, are not entered; neither are links to
     folders, so no loop has no end. YAML and JSON serve many ends: in folders, and with `specs_only` also where they
-    are named, only specs are meant, and the text that told so goes with the input.
+    are named, only specs are meant, and the text that told so goes with the input. Python files and notebooks are
+    inputs unless `source` is false; then they are passed over in folders, and with `specs_only` everywhere.
     """
     found: dict[Input, None] = {}
     errors: list[InputError] = []
@@ -48,13 +50,19 @@ def discover(
     for argument in arguments:
         there = None if argument == "-" else _exists(argument)
         if there == "folder":
-            inside = _below(argument)
+            inside = _below(argument, source)
             what = "holds nothing that convlint reads"
         elif there is None and _MAGIC.search(argument):
-            inside = _matching(argument)
+            inside = _matching(argument, source)
             what = "matches nothing that convlint reads"
         else:
             named = decide(argument, modules=modules)  # where it cannot be read, its reader says why
+            if _is_source(named):
+                if source:
+                    found[source_input(named.name, named=True)] = None
+                elif not specs_only:
+                    found[named] = None
+                continue
             found.update(dict.fromkeys(_specs(named, held) if specs_only else [named]))
             continue
         try:
@@ -72,9 +80,10 @@ def discover(
 
             message = SAVED_MODEL
         elif not files:
+            suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
             message = (
-                f"{what} ({', '.join(sorted(known_suffixes(refused=False)))}). A model in Python: {_IN_PYTHON}, "
-                "or once for all under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
+                f"{what} ({suffixes}). A model in Python: {_IN_PYTHON}, "
+                "or under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
             )
         elif not inputs:
             message = "holds nothing to check: all of it is excluded, or no spec"
@@ -109,11 +118,18 @@ def _specs(named: Input, held: _Held) -> Iterator[Input]:
         yield held.input(named.name, seen)
 
 
+def _is_source(source: Input) -> bool:
+    known = find_format(source.name) if source.kind == "file" else None
+    return known is not None and known.source
+
+
 def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held) -> Iterator[tuple[str, Input | None]]:
     """Each path that may be an input, and the input if it is one."""
     for path in paths:
         source = file_input(path)
         welcome = wanted(source.name)
+        if _is_source(source):
+            source = source_input(source.name, named=False)
         if not _is_shared(find_format(path)):
             yield path, source if welcome else None
             continue
@@ -135,7 +151,7 @@ def _exists(path: str) -> str | None:
         return None
 
 
-def _below(folder: str) -> Iterator[str]:
+def _below(folder: str, source: bool) -> Iterator[str]:
     depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_skipped(name))
@@ -143,11 +159,11 @@ def _below(folder: str) -> Iterator[str]:
             raise InputFault(f"holds folders that nest deeper than {MOST_DEPTH} levels")
         for name in sorted(files):
             path = str(Path(here) / name)
-            if not name.startswith(".") and _is_input(path):
+            if not name.startswith(".") and _is_input(path, source):
                 yield path
 
 
-def _matching(pattern: str) -> Iterator[str]:
+def _matching(pattern: str, source: bool) -> Iterator[str]:
     """Files below the pattern's fixed part that it matches; unlike `glob`, links to folders are not followed."""
     parts = Path(pattern).parts
     fixed = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
@@ -156,7 +172,7 @@ def _matching(pattern: str) -> Iterator[str]:
         raise UsageError(f"{shown(pattern)!r}: {reason}")
     root = Path(*parts[:fixed])
     wanted = path_expression(parts[fixed:], below=False)
-    for path in _below(str(root)):
+    for path in _below(str(root), source):
         if wanted.match(f"/{Path(path).relative_to(root).as_posix()}"):
             yield path
 
@@ -165,10 +181,10 @@ def _is_skipped(folder: str) -> bool:
     return (folder.startswith(".") and folder not in {".", ".."}) or folder in SKIPPED_FOLDERS
 
 
-def _is_input(path: str) -> bool:
+def _is_input(path: str, source: bool) -> bool:
     """Whether a reader knows the file; the reason for a refusal is told where a file is named, not in a folder."""
     known = find_format(path)
-    return known is not None and not known.refused and _is_file(path)
+    return known is not None and not known.refused and (source or not known.source) and _is_file(path)
 
 
 def _is_file(path: str) -> bool:

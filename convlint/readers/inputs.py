@@ -1,4 +1,7 @@
-"""What a word of the user's names: a file, standard input or a module. Decided here, once, and carried from then on."""
+"""What a word of the user's names: a file, standard input or a module. Decided here, once, and carried from then on.
+
+The Python files of a repository are one input, since they are read together.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +40,25 @@ class Model(Struct, frozen=True, kw_only=True):
 class Input(Struct, frozen=True, kw_only=True):
     """One thing to read. Only `module` runs code; nothing that lies on disk, whatever its name, ever becomes one."""
 
-    kind: Literal["file", "stdin", "module"]
-    name: str  # a path, "-", or package.module:name
+    kind: Literal["file", "stdin", "module", "source"]
+    name: str  # a path, "-", or package.module:name; of source, that of its only file or the folder of its repository
     text: str | None = None  # of a file that was opened to tell what it is
     raw: bytes | None = None  # of standard input that is to be edited: it can be read once
     model: Model | None = None  # of a module that the config names; `name` is its name there
+    members: tuple[str, ...] = ()  # the paths of source, and
+    named: frozenset[str] = frozenset()  # those of them that were named: what is wrong with these is an error
+    root: str = ""  # the folder that source imports from
+    part: tuple[str, ...] = ()  # of `members`, those that one of several processes reads
 
 
 def file_input(path: str) -> Input:
     """The file at `path`; also one that is called `-`."""
     return Input(kind="file", name=os.path.join(".", path) if path == "-" else path)
+
+
+def source_input(path: str, *, named: bool) -> Input:
+    """The Python file or notebook at `path`, alone."""
+    return Input(kind="source", name=path, members=(path,), named=frozenset({path} if named else ()))
 
 
 def decide(word: str, *, modules: bool = True) -> Input:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown
-from convlint.readers import MODULE, SPEC, Format, ReadOptions, find_format, known_suffixes
+from convlint.readers import MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.inputs import Input, Model
 from convlint.readers.storage import of_model
 from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
@@ -147,6 +147,8 @@ def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
 
 def format_of_input(source: Input) -> Format | None:
     """What `source` is; None where no reader knows it."""
+    if source.kind == "source":
+        return PYTHON
     if source.kind != "file":
         return SPEC if source.kind == "stdin" else MODULE
     tail = source.name.rsplit("/", 1)[-1]

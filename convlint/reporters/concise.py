@@ -5,7 +5,8 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import behind, coverage, headline, layer_of, place
+from convlint.reporters.covered import coverage
+from convlint.reporters.words import behind, headline, layer_of, place, place_of
 
 
 def render(report: Report, style: Style) -> str:
@@ -21,7 +22,7 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
     for finding in report.findings:
         if with_infos or finding.severity != "info":
             at = finding.location
-            line = f"{place(at.path, at.line, at.column)}: {finding.severity} {headline(finding, several)}"
+            line = f"{place_of(at)}: {finding.severity} {headline(finding, several)}"
             named = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
             beside = [layer_of(finding)] if finding.layer and not named else []
             if library := behind(finding):

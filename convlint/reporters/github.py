@@ -6,7 +6,8 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
-from convlint.reporters.words import coverage, gravest_first, partly_read, said
+from convlint.reporters.covered import coverage
+from convlint.reporters.words import gravest_first, partly_read, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step

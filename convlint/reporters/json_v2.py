@@ -22,6 +22,7 @@ from convlint.report import (
     Total,
 )
 from convlint.reporters import Reporter, Style
+from convlint.reporters.json_source import cell_object, source_object
 
 if TYPE_CHECKING:
     from convlint.estimate import LayerEstimate
@@ -50,6 +51,7 @@ def render(report: Report, style: Style) -> str:
         },
         "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total)} for total in report.totals],
         "networks": [_network(network) for network in report.networks],
+        **({} if report.source is None else {"source": source_object(report.source)}),
         "calibrations": [calibration_object(use) for use in report.calibrations],
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
@@ -179,6 +181,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "column": at.column,
         "end_line": at.end_line,
         "end_column": at.end_column,
+        **cell_object(at),
         "library": clean_path(at.library) or None,
         "model": clean(at.model) or None,
         "gpu": None if finding.gpu is None else clean(finding.gpu),

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from convlint.files.safe import clean, clean_path
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice, behind, lost, place, plural
+from convlint.reporters.words import advice, behind, lost, place, place_of, plural
 
 _NETWORK = "(network)"
 
@@ -99,7 +99,7 @@ def _lines(findings: Iterable[Finding], several_targets: bool) -> Iterable[str]:
         at = finding.location
         gpu = f" [{clean(finding.gpu)}]" if several_targets and finding.gpu is not None else ""
         rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
-        line = f"{place(at.path, at.line, at.column)}: {finding.severity} {rule}: {clean(finding.message)}{gpu}"
+        line = f"{place_of(at)}: {finding.severity} {rule}: {clean(finding.message)}{gpu}"
         if library := behind(finding):
             line += f"; library: {library}"
         if price := lost(finding):

@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
+from convlint.reporters.covered import coverage
 from convlint.reporters.words import (
     advice,
     behind,
-    coverage,
     gravest_first,
     layer_of,
     lost,
     partly_read,
     place,
+    place_of,
     plural,
     verdicts,
 )
@@ -101,7 +102,7 @@ def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
     fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
-    where = code(place(at.path, at.line, at.column))
+    where = code(place_of(at))
     message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}"
     return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(lost(finding))} |"
 

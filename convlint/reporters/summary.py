@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from convlint.files.safe import ascii_only, clean
+from collections import Counter
+
+from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
@@ -11,6 +13,15 @@ from convlint.reporters.words import costs_nothing, duration, plural, verdicts
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
+_FILES = 3  # files named where many could not be read
+_REASONS = {
+    "config": "built from config",
+    "parameter": "of parameters that nobody gives",
+    "caller": "of callers that are not known",
+    "branch": "under conditions that nobody knows",
+    "call": "of calls that cannot be followed",
+    "limit": "beyond what is read of one file",
+}
 
 
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
@@ -22,6 +33,7 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
         *_free(report),
         *_fixable(report),
         *_not_checked(report, glyphs, width),
+        *_not_read(report, glyphs, width),
         *_suppressed(report),
     ]
     if lines and notes:
@@ -141,6 +153,26 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         where = f" on {plural(len(layers[needs]), 'layer')}" if needs in layers else ""
         missing = ", ".join(needs) or "a value"
         text = f"not checked: {plural(len(codes), 'rule')}{where} for want of {missing} ({named})"
+        first, *rest = wrap(_shown(text, glyphs), width - 4)
+        lines += [f"  {first}", *(f"    {line}" for line in rest)]
+    return lines
+
+
+def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
+    """How many convolutions in Python could not be read, by reason; and which files."""
+    source, texts = report.source, []
+    if source is None:
+        return []
+    if source.unread:
+        reasons = Counter(place.why for place in source.unread)
+        parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
+        texts.append(f"not read: {len(source.unread)} of {source.constructions} convolutions in Python: {parts}")
+    said = {error.path for error in report.errors}
+    if files := [f"{clean_path(path)} ({why})" for path, why in source.unread_files.items() if path not in said]:
+        named = "; ".join(files[:_FILES]) + (f"; {glyphs.more}" if len(files) > _FILES else "")
+        texts.append(f"not read: {plural(len(files), 'Python file')}: {named}")
+    lines = []
+    for text in texts:
         first, *rest = wrap(_shown(text, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from convlint.files.safe import ascii_only, clean, clean_path
+from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
+from convlint.reporters.covered import coverage
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
 from convlint.reporters.shape import shape
 from convlint.reporters.snippet import columns, excerpt
@@ -14,13 +16,12 @@ from convlint.reporters.words import (
     advice,
     behind,
     costs_nothing,
-    coverage,
     duration,
     layer_of,
     lost,
     origin,
     partly_read,
-    place,
+    place_of,
 )
 
 _GUTTER = 5  # columns of the line number
@@ -114,7 +115,9 @@ class _Page:
     def layer(self, findings: list[Finding]) -> None:
         """One layer's heading and its findings."""
         first = findings[0]
-        if first.layer is None:
+        if first.layer is None and self._is_source(first):
+            self.heading(clean_path(first.location.path), "", "")
+        elif first.layer is None:
             model = first.location.model
             self.heading(f"network {clean(model)}".rstrip(), clean_path(first.location.path), "")
         else:
@@ -125,6 +128,10 @@ class _Page:
         for finding in findings:
             self._finding(finding, shown=finding.location == before)
             before = finding.location
+
+    def _is_source(self, finding: Finding) -> bool:
+        source = self._report.source
+        return source is not None and not finding.location.model and finding.location.path in source.files
 
     def _verdict(self, entry: LayerReport | None, gpu: str | None) -> tuple[str, str]:
         """A layer's grade and time on the GPU of its findings, which is named where there are several; and the ink."""
@@ -142,7 +149,7 @@ class _Page:
         gpu = f" [{clean(finding.gpu)}]" if self._several and finding.gpu is not None else ""
         self._title(finding.severity, f"{clean(rule.code)} {clean(rule.name)}:", clean(finding.message) + gpu)
         if not shown:
-            self._place(at.path, at.line, at.column, at.end_line, at.end_column)
+            self._place(at)
         if library := behind(finding):
             self._note("library", "label", library)
         if finding.layers and ", ".join(finding.layers) not in finding.message:
@@ -165,7 +172,7 @@ class _Page:
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
         self._title("error", "internal error:" if error.internal else "", clean(error.message))
-        self._place(error.path, error.line, error.column, None, None)
+        self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 
     def _title(self, severity: str, identity: str, message: str) -> None:
@@ -177,15 +184,16 @@ class _Page:
         self.lines.append(f"  {first}")
         self.lines += [f"    {line}" for line in rest]
 
-    def _place(
-        self, path: str, line: int | None, column: int | None, end_line: int | None, end_column: int | None
-    ) -> None:
-        where = self.written(place(path, line, column))
+    def _place(self, at: Location) -> None:
+        where = self.written(place_of(at))
         corner, bar = self.glyphs.corner, self.glyphs.bar
-        span = (line, column, end_line, end_column)
-        shown = excerpt(self._report.sources, path, span, width=self._source_width, unicode=self._unicode)
+        line, column = at.line, at.column
+        if at.cell is not None:
+            _, line, column = at.cell
+        span = (at.line, column, at.end_line, at.end_column)
+        shown = excerpt(self._report.sources, at.path, span, width=self._source_width, unicode=self._unicode)
         self.lines.append(f"{_INDENT}{self.paint('frame', corner)} {where}")
-        if shown is None:
+        if shown is None or (at.cell is not None and not shown[0]):  # a notebook on one line
             return
         text, start, length = shown
         number = self.paint("frame", f"{line:>{_GUTTER}} {bar}")

@@ -1,4 +1,4 @@
-"""The words that several formats share: what was covered, how long something takes, where a rule comes from."""
+"""The words that several formats share: how long something takes, where a rule comes from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
-from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Skipped, Total
+from convlint.model.location import Location
+from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Total
 
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
@@ -27,11 +28,6 @@ DOCUMENT_URLS: Mapping[str, str] = {
     "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
 
-# what a layer is made of: without one of these it is not checked in full, whatever settings are known
-_OF_LAYERS = frozenset((
-    "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
-    "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
-))  # fmt: skip
 _NOTHING_US, _NOTHING_PERCENT = 0.005, 0.005  # would be written as 0
 _NOTHING = "nothing"
 
@@ -39,30 +35,6 @@ _NOTHING = "nothing"
 def plural(count: int, noun: str) -> str:
     """`1 layer`, `2 layers`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def coverage(report: Report) -> str:
-    """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`."""
-    counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]
-    if infos := report.count("info"):
-        counts.append(plural(infos, "info"))
-    line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
-    if report.targets:
-        line += f" on {clean(', '.join(report.targets))}"
-    line += f": {', '.join(counts)}"
-    if skipped := len({(skip.path, skip.layer) for skip in report.skipped if _lacks_size(skip)}):
-        line += f"; {plural(skipped, 'layer')} skipped"
-    wrong, partly = {error.path for error in report.errors}, partly_read(report)
-    if unread := len(wrong - partly):
-        line += f"; {plural(unread, 'input')} not read"
-    if incomplete := len(wrong & partly):
-        line += f"; {plural(incomplete, 'input')} incomplete"
-    return line
-
-
-def _lacks_size(skip: Skipped) -> bool:
-    """Whether a layer's rule was skipped for want of a size or the dtype, not of a setting."""
-    return skip.layer is not None and any(need.rpartition(".")[2] in _OF_LAYERS for need in skip.needs)
 
 
 def partly_read(report: Report) -> frozenset[str]:
@@ -230,6 +202,14 @@ def place(path: str, line: int | None, column: int | None) -> str:
         if column is not None:
             text += f":{column}"
     return text
+
+
+def place_of(at: Location) -> str:
+    """The same of a location; in a notebook `train.ipynb:cell 3:5:9`, as its cells are what people see."""
+    if at.cell is None:
+        return place(at.path, at.line, at.column)
+    cell, line, column = at.cell
+    return f"{clean_path(at.path)}:cell {cell}:{line}" + ("" if column is None else f":{column}")
 
 
 def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:

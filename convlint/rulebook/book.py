@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from convlint.errors import RuleError, suggestion
 from convlint.rulebook.folders import builtin_folder, rule_files
-from convlint.rulebook.rule import Rule
+from convlint.rulebook.rule import SOURCE_SCOPES, Rule
+
+_OF_NETWORKS = ("layer", "edge", "network")
 
 
 class Rulebook:
@@ -19,7 +21,12 @@ class Rulebook:
         self.folders = folders  # beside the built-in rules
         self.rules = tuple(sorted(rules, key=lambda rule: rule.info.code))
         self.by_key = {key: rule for rule in self.rules for key in (rule.info.code, rule.info.name)}
-        self.of_networks = tuple(rule for rule in self.rules if rule.scope != "suppression")
+        self.of_networks = tuple(rule for rule in self.rules if rule.scope in _OF_NETWORKS)
+        self.of_source = tuple(
+            judging
+            for rule in self.rules
+            if (judging := rule if rule.scope in SOURCE_SCOPES else rule.in_source) is not None
+        )
 
     def find(self, key: str) -> Rule | None:
         """The rule with this code (any case) or name."""
@@ -67,11 +74,14 @@ def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
     codes = {key: rule.info.code for rule in others for key in (rule.info.code, rule.info.name)}
     codes.update((key, rule.info.code) for key, rule in seen.items())
     return [
-        replace(rule, yields_to=frozenset(_code(name, rule, codes) for name in rule.yields_to))
-        if rule.yields_to
-        else rule
+        _with_codes(rule, frozenset(_code(name, rule, codes) for name in rule.yields_to)) if rule.yields_to else rule
         for rule in rules
     ]
+
+
+def _with_codes(rule: Rule, codes: frozenset[str]) -> Rule:
+    in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=codes)
+    return replace(rule, yields_to=codes, in_source=in_source)
 
 
 def _code(name: str, rule: Rule, codes: Mapping[str, str]) -> str:

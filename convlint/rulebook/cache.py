@@ -27,8 +27,8 @@ from convlint.rulebook.rule import Case, FixSpec, Fragments, Join, Message, Rule
 
 # what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
 _COMPILERS = (
-    "../files/located_yaml.py", "file.py", "pieces.py", "rule.py", "book.py", "expr.py", "functions.py",
-    "vocabulary.py", "compiled.py", "decision.py",
+    "../files/located_yaml.py", "file.py", "judgement.py", "source_code.py", "pieces.py", "rule.py", "book.py",
+    "expr.py", "functions.py", "vocabulary.py", "compiled.py", "decision.py",
 )  # fmt: skip
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
@@ -89,7 +89,7 @@ _SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
     "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "decision": CodeType,
     "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
-    "needs_gpu": bool,
+    "needs_gpu": bool, "in_source": (dict, type(None)),
 }  # fmt: skip
 
 
@@ -97,7 +97,8 @@ def _is_plain(rule: Any, path: str) -> bool:
     """Whether this is the plain form of the rule in the file at `path`, as far as its outline shows."""
     if not isinstance(rule, dict) or rule.keys() != _SHAPE.keys() or rule["path"] != path:
         return False
-    return all(isinstance(rule[name], kind) for name, kind in _SHAPE.items())
+    sound = all(isinstance(rule[name], kind) for name, kind in _SHAPE.items())
+    return sound and (rule["in_source"] is None or _is_plain(rule["in_source"], path))
 
 
 def _read_all(read_rule: Callable[[str], Rule], paths: Sequence[str]) -> list[Rule]:
@@ -139,7 +140,7 @@ def _plain(rule: Rule) -> dict[str, Any]:
         "loss_passes": rule.loss_passes,
         "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
         "rationale": info.rationale, "source": (info.source.document, info.source.section),
-        "needs_gpu": rule.needs_gpu,
+        "needs_gpu": rule.needs_gpu, "in_source": None if rule.in_source is None else _plain(rule.in_source),
     }  # fmt: skip
 
 
@@ -193,6 +194,7 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         needs_gpu=data["needs_gpu"],
         path=data["path"],
         lines=data["lines"],
+        in_source=None if data["in_source"] is None else _rule(data["in_source"]),
     )
 
 

@@ -13,7 +13,7 @@ from convlint.facts.quantity import Type
 from convlint.files.located_yaml import Value
 from convlint.rulebook.expr import Expr, ExprError, compile_expr
 from convlint.rulebook.rule import Fragments, Message, Template
-from convlint.rulebook.vocabulary import VOCABULARY
+from convlint.rulebook.vocabulary import VOCABULARY, names_of, places_of
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)(?::([,.0-9]{0,4}[fd%]?))?\}")
 
@@ -30,7 +30,12 @@ class Pieces:
         self.path = path
         self.document = document
         self.top: dict[str, Value] = document.data
-        self.names: dict[str, Type] = dict(VOCABULARY)
+        self.reads("layer")
+
+    def reads(self, scope: str) -> None:
+        """From here on it reads what rules of this scope may, and points where they may."""
+        self.vocabulary, self.places = names_of(scope), places_of(scope)
+        self.names: dict[str, Type] = dict(self.vocabulary)
         self.read: set[str] = set()
 
     def fail(self, message: str, value: Value | None = None) -> NoReturn:
@@ -120,7 +125,7 @@ class Pieces:
             self.fail(f"{what}: {error.message}", value)
         if wanted is not None and compiled.type != wanted:
             self.fail(f"{what}: {shown(text)} is a {compiled.type}, a {wanted} belongs here", value)
-        names = frozenset(name for name in compiled.names if name in VOCABULARY)
+        names = frozenset(name for name in compiled.names if name in self.vocabulary)
         self.read.update(names)
         return replace(compiled, names=names)
 
@@ -155,7 +160,7 @@ class Pieces:
                 self.fail(f"{what}: {name} is no number and takes no format", value)
             if not _formats(form):
                 self.fail(f"{what}: {form!r} is no format for a number; write .0f or .1f", value)
-            if name in VOCABULARY:
+            if name in self.vocabulary:
                 self.read.add(name)
             parts.append((name, form))
             end = match.end()

@@ -12,6 +12,9 @@ from convlint.report import RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 
+# what a rule judges: the last three are what stands in Python source
+Scope = Literal["layer", "edge", "network", "suppression", "construction", "width", "program"]
+SOURCE_SCOPES: tuple[Scope, ...] = ("construction", "width", "program")
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -112,10 +115,13 @@ class Join(Struct, frozen=True, kw_only=True):
 
 @equal_without("lines")
 class Rule(Struct, frozen=True, kw_only=True):
-    """One rule, compiled. `needs_gpu`: its verdict or price depends on the target."""
+    """One rule, compiled. `needs_gpu`: its verdict or price depends on the target.
+
+    `in_source` is the same rule as it judges source code, where it does so beside its own scope.
+    """
 
     info: RuleInfo
-    scope: Literal["layer", "edge", "network", "suppression"]
+    scope: Scope
     opt_in: bool
     yields_to: frozenset[str]
     decision: Decision
@@ -126,6 +132,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     needs_gpu: bool
     path: str
     lines: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of some keys in the file
+    in_source: Rule | None = None
 
     def names(self) -> frozenset[str]:
         """Every name of the vocabulary that decides whether the rule fires."""

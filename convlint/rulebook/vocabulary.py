@@ -6,12 +6,20 @@ from collections.abc import Mapping
 
 from convlint.facts.fields import SIZES
 from convlint.facts.quantity import Type
+from convlint.facts.table import OF_SOURCE as _OF_SOURCE
 from convlint.facts.table import QUANTITIES
 
 MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in QUANTITIES.items()}
 VOCABULARY: Mapping[str, Type] = {name: quantity.type for name, quantity in QUANTITIES.items()}
 # names whose value depends on the target
 GPU_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.gpu)
+
+# what rules on source code read beside them; each scope what is its own
+SOURCE_MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in _OF_SOURCE.items()}
+OF_SOURCE: Mapping[str, Type] = {name: quantity.type for name, quantity in _OF_SOURCE.items()}
+_SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "construction": ("source.",), "width": ("source.", "width."), "program": ("program.",),
+}  # fmt: skip
 
 # what a rule of scope `suppression` reads, and nothing else; it judges one rule that a comment or the config silences
 SUPPRESSION_MEANINGS: Mapping[str, str] = {
@@ -39,3 +47,25 @@ SETTABLE: Mapping[str, Type] = {
     "copies_input": "truth",
     **{name: VOCABULARY[name] for name in _RUNTIME if VOCABULARY[name] != "version"},
 }
+# places of a program, beside its settings: the script, and what its rules are about
+_OF_PROGRAM = (
+    "program", "program.conflict", "program.evidence", "program.autotune_disabled", "program.backward_in_autocast",
+    "program.autocast_around_loss",
+)  # fmt: skip
+
+
+def names_of(scope: str) -> Mapping[str, Type]:
+    """What a rule of this scope may read."""
+    if scope == "suppression":
+        return SUPPRESSION
+    own = _SUBJECTS.get(scope)
+    if own is None:
+        return VOCABULARY
+    return {**VOCABULARY, **{name: kind for name, kind in OF_SOURCE.items() if name.startswith(own)}}
+
+
+def places_of(scope: str) -> tuple[str, ...]:
+    """Where a rule of this scope may point."""
+    if scope == "program":
+        return (*_OF_PROGRAM, *_RUNTIME)
+    return (*PLACES, "width") if scope == "width" else PLACES

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from msgspec import Struct
 
 from convlint.model.network import Network
+from convlint.model.source import SourceReading
 from convlint.report import Finding, Skipped, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Known
 from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import Exemption
+from convlint.verdict.source_comments import SourceComments
 from convlint.verdict.suppress import Comments
 
 
@@ -25,12 +28,19 @@ class Silencing(Struct, frozen=True, kw_only=True):
 
 
 class Silencer:
-    """Judges the findings of one network, one layer at a time, before they are joined."""
+    """Judges the findings of one network, or of source, one layer at a time, before they are joined."""
 
-    def __init__(self, network: Network, rulebook: Rulebook, silencing: Silencing) -> None:
+    def __init__(self, read: Network | SourceReading, rulebook: Rulebook, silencing: Silencing) -> None:
         self._rulebook, self._silencing = rulebook, silencing
-        self._comments = Comments(network, rulebook, silencing.codes, silencing.today)
-        self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(network.path)]
+        self._comments: Comments | SourceComments
+        self._exemptions: Sequence[Exemption] = silencing.exemptions
+        self._path: str | None = None  # of the one input; source has many files
+        if isinstance(read, SourceReading):
+            self._comments = SourceComments(read, rulebook, silencing.codes, silencing.today)
+        else:
+            self._comments = Comments(read, rulebook, silencing.codes, silencing.today)
+            self._path = read.path
+            self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(read.path)]
         self._suppressed: dict[str, Suppressed] = {}
         self.is_idle = not (self._comments or self._exemptions)
         self.knows_nothing = not silencing.known
@@ -65,9 +75,14 @@ class Silencer:
         return None if reason is None else Suppressed(finding=finding, reason=reason, by="comment")
 
     def _by_config(self, finding: Finding) -> Suppressed | None:
-        covering = (exemption for exemption in self._exemptions if exemption.covers(finding))
+        covering = (exemption for exemption in self._exemptions if self._covers(exemption, finding))
         exemption = next(covering, None)
         return None if exemption is None else Suppressed(finding=finding, reason=exemption.reason, by="config")
+
+    def _covers(self, exemption: Exemption, finding: Finding) -> bool:
+        if self._path is None and exemption.files is not None and not exemption.files.matches(finding.location.path):
+            return False
+        return exemption.covers(finding)
 
     def _by_baseline(self, finding: Finding) -> Suppressed | None:
         return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None

@@ -6,15 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 
-from convlint.errors import UsageError
 from convlint.model.layer import ConvLayer
-from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.report import Finding, Skipped
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.comments import Comment, RuleKey, find_comments
+from convlint.verdict.comments import Comment, find_comments
 from convlint.verdict.mentions import Mention
-from convlint.verdict.select import matching
+from convlint.verdict.named import Named, Naming, line_below
 
 
 class Comments:
@@ -43,8 +41,8 @@ class Comments:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
         applying = [entry for sheet in self._sheets for entry in sheet.index.applying(finding)]
         for entry in applying:
-            entry.used = True
-        return applying[0].comment.reason if applying else None
+            entry.named.used = True
+        return applying[0].named.comment.reason if applying else None
 
     def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
         """Every rule that a comment names, once all findings have been asked about."""
@@ -53,11 +51,10 @@ class Comments:
 
 
 class _Entry:
-    """One rule of one comment."""
+    """A rule that a comment names, and the layers that it is about."""
 
-    def __init__(self, comment: Comment, key: RuleKey | None, codes: set[str], problem: str, layers: set[str]) -> None:
-        self.comment, self.key, self.codes, self.problem, self.layers = comment, key, codes, problem, layers
-        self.expired = self.used = False
+    def __init__(self, named: Named, layers: set[str]) -> None:
+        self.named, self.layers = named, layers
 
 
 class _Index:
@@ -69,11 +66,12 @@ class _Index:
         self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
         self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
         for entry in entries:
-            for code in () if entry.expired else entry.codes:
-                if entry.comment.whole_file:
+            named = entry.named
+            for code in () if named.expired else named.codes:
+                if named.comment.whole_file:
                     self._of_file[code].append(entry)
                     continue
-                for line in {entry.comment.line, sheet.below(entry.comment)} - {None}:
+                for line in {named.comment.line, sheet.below(named.comment)} - {None}:
                     self._of_line[code, line or 0].append(entry)
                 for layer in entry.layers:
                     self._of_layer[code, layer].append(entry)
@@ -98,7 +96,7 @@ class _Sheet:
         self, path: str, lines: Sequence[str], layers: Iterable[ConvLayer], rulebook: Rulebook, codes: Collection[str],
         today: date, *, is_spec: bool,
     ) -> None:  # fmt: skip
-        self.path, self.rulebook, self.codes, self.today = path, rulebook, set(codes), today
+        self.path, self.codes, self.naming = path, set(codes), Naming(rulebook, today)
         self.lines, self.is_spec = lines, is_spec
         self.starting: defaultdict[int, set[str]] = defaultdict(set)  # first line -> layers
         self.standing: defaultdict[int, set[str]] = defaultdict(set)  # any line -> layers
@@ -107,7 +105,6 @@ class _Sheet:
             self.starting[first].add(layer.name)
             for line in range(first, min(last, len(lines)) + 1):
                 self.standing[line].add(layer.name)
-        self.keys: dict[str, tuple[set[str], str]] = {}
         self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
         self.all: list[_Entry] = []
         self.index = _Index((), self)
@@ -122,44 +119,20 @@ class _Sheet:
     def entries(self, comment: Comment) -> Iterator[_Entry]:
         """The rules that a comment names; one without a rule where it cannot be read."""
         layers = set() if comment.whole_file else self._layers_at(comment)
-        if comment.problem:
-            yield _Entry(comment, None, set(), comment.problem, layers)
-        for key in comment.rules:
-            codes, problem = self._matching(key.text)
-            entry = _Entry(comment, key, codes, problem, layers)
-            entry.expired = comment.expires is not None and comment.expires < self.today
-            yield entry
-
-    def _matching(self, key: str) -> tuple[set[str], str]:
-        """The codes of the rules that `key` names, or why there are none; worked out once for each key."""
-        if key not in self.keys:
-            try:
-                self.keys[key] = matching(key, self.rulebook), ""
-            except UsageError as error:
-                self.keys[key] = set(), str(error)
-        return self.keys[key]
+        for named in self.naming.of(comment):
+            yield _Entry(named, layers)
 
     def mention(self, entry: _Entry, skipped: Collection[tuple[str, str | None]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
-        comment, key = entry.comment, entry.key
-        span = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
-        checked = entry.codes & self.codes
-        anywhere = {code for code, _ in skipped} if comment.whole_file else set()
+        checked = entry.named.codes & self.codes
+        anywhere = {code for code, _ in skipped} if entry.named.comment.whole_file else set()
         unsure = not checked or any(
             code in anywhere or any((code, layer) in skipped for layer in (None, *entry.layers)) for code in checked
         )
-        return Mention(
-            text=comment.text,
-            rule="" if key is None else key.text,
-            location=Location(
-                path=self.path, line=comment.line, column=span[0], end_line=comment.line, end_column=span[1]
-            ),
+        return entry.named.mention(
+            self.path,
+            used=entry.named.used or unsure or not self.is_spec,
             layer=next(iter(entry.layers)) if len(entry.layers) == 1 else None,
-            reason=comment.reason,
-            problem=entry.problem,
-            used=entry.used or unsure or not self.is_spec,
-            expires=comment.expires,
-            expired=entry.expired,
         )
 
     def _layers_at(self, comment: Comment) -> set[str]:
@@ -173,9 +146,7 @@ class _Sheet:
             return None
         first, line = self.above
         if not first <= comment.line < line:
-            line = comment.line + 1
-            while line <= len(self.lines) and self.lines[line - 1].lstrip().startswith("#"):
-                line += 1
+            line = line_below(comment, self.lines)
             self.above = comment.line, line
         return line
 

@@ -9,7 +9,7 @@ from constructed import NN, alone, chain, conv, norm
 from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
-from convlint.linting.code_edits import _by_columns, with_code_edits
+from convlint.linting.code_edits import with_code_edits
 from convlint.linting.one_input import Checked, Job
 from convlint.model.location import CodeEdit, Location
 from convlint.model.network import Network
@@ -88,19 +88,3 @@ def test_without_dataflow_or_files_there_are_no_edits() -> None:
 
 def test_what_could_not_be_checked_is_left_alone() -> None:
     assert with_code_edits(Checked(network=replace(network())), Job()) is None
-
-
-@pytest.mark.parametrize(
-    ("head", "encoding"),
-    [("# coding: latin-1\n", "latin-1"), ("", "utf-8"), ("", "utf-8-sig"), ("# coding: cp1252\n", "cp1252")],
-)
-def test_columns_are_those_of_the_text_in_its_own_encoding(head: str, encoding: str) -> None:
-    text = f"{head}ä = 'äöü'; a = nn.Conv2d(3, 60, 3)\r\n'é'; b = 1\r\n"
-    content = text.encode(encoding)
-    for word in ("60", "1\r"):
-        start = content.index(word.encode())
-        found = _by_columns(CodeEdit(path="net.py", start=start, end=start + len(word.strip()), new="7"), content)
-        lines = text.split("\n")
-        assert found.line == found.end_line
-        assert lines[found.line - 1][found.column - 1 : found.end_column - 1] == word.strip()
-        assert (found.path, found.text) == ("net.py", "7")

@@ -69,7 +69,7 @@ def test_a_name_that_cannot_be_looked_up_is_no_module(monkeypatch: pytest.Monkey
 def test_walking_and_patterns_find_files_only() -> None:
     for arguments in (["."], ["*"], ["evil:*"], ["**/*.yaml"], list(NAMES)):
         found, _ = discovery.discover(arguments)
-        assert {source.kind for source in found} == {"file"}, arguments
+        assert {source.kind for source in found} <= {"file", "source"}, arguments  # Python is read, and never run
 
 
 def commands() -> list[list[str]]:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from checkout import ROOT
 
-from convlint.readers import FORMATS, SPEC, Format, Reader, ReadOptions, find_format, format_of, known_suffixes
+from convlint.readers import FORMATS, PYTHON, SPEC, Format, Reader, ReadOptions, find_format, format_of, known_suffixes
 from convlint.readers.discovery import MOST_HELD, discover
 from convlint.readers.inputs import file_input
 from convlint.readers.reading import Reading
@@ -81,8 +81,9 @@ def test_what_no_reader_knows_names_all_that_are_known(tmp_path: Path) -> None:
 
 def test_the_hook_takes_what_specs_are_written_in() -> None:
     hook, of_models = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    assert all(f".{'yml' if kind == 'yaml' else kind}" in SPEC.suffixes for kind in hook["types"])
-    assert "--specs-only" in hook["entry"]
+    suffixes = {"yaml": ".yml", "json": ".json", "python": ".py", "jupyter": ".ipynb"}
+    assert {suffixes[kind] for kind in hook["types_or"]} <= {*SPEC.suffixes, *PYTHON.suffixes}
+    assert "--skip-foreign" in hook["entry"]
     assert "--models" in of_models["entry"]
 
 

@@ -9,17 +9,8 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, full_report, layer_times, priced, total
 
 from convlint.report import Fix, InputError, Skipped, Source, Total
-from convlint.reporters.words import (
-    advice,
-    change,
-    costs_nothing,
-    coverage,
-    duration,
-    lost,
-    origin,
-    verdict,
-    verdicts,
-)
+from convlint.reporters.covered import coverage
+from convlint.reporters.words import advice, change, costs_nothing, duration, lost, origin, verdict, verdicts
 
 
 @pytest.mark.parametrize(

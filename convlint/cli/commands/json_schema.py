@@ -8,6 +8,7 @@ from typing import Any
 from convlint.config.ignores import LAYER_IGNORE_KEYS
 from convlint.config.keys import FAIL_ON, KEYS, Kind
 from convlint.config.models import AUTOCAST, MODEL_KEYS
+from convlint.config.source import SOURCE_KEYS
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.layer import MODES, Dtype
 from convlint.readers.spec.axes import UNKNOWN
@@ -180,6 +181,10 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         return _runtime()
     if kind == "models":
         return {"type": "array", "items": _model()}
+    if kind == "source":
+        kinds = {"input": _text(), "entry": _one_or_many(_text())}
+        properties = {key: {**kinds[key], "description": meaning} for key, meaning in SOURCE_KEYS.items()}
+        return {"type": "object", "properties": properties, "additionalProperties": False}
     if kind in ("text", "word"):
         return _text()
     return {"enum": list(MODES if kind == "mode" else FAIL_ON)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from convlint.cli.streams.output import style_of, write
 from convlint.engine.severity import (
@@ -24,7 +24,7 @@ from convlint.linting.rule_examples import run_examples
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import rule_files
-from convlint.rulebook.rule import Rule
+from convlint.rulebook.rule import SOURCE_SCOPES, Rule
 
 
 def run(key: str | None, test: str | None, folders: Sequence[str], color: str) -> int:
@@ -90,6 +90,7 @@ def document(rule: Rule, width: int) -> str:
         fix = top["fix"].data
         changes = "" if rule.cases[-1].fix is None or rule.cases[-1].fix.safety == "safe" else " (changes the network)"
         lines += ["Fix", *_wrap(_one_line(fix["describe"].data) + changes, width, "  "), ""]
+    lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:
         lines += ["Fails", f"  {clean(_flow(item.data['given']))}"]
         if "message" in item.data:
@@ -103,6 +104,33 @@ def document(rule: Rule, width: int) -> str:
         lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
     lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
     return "\n".join(lines)
+
+
+_JUDGED = {
+    "construction": "a convolution where it is constructed; broken where all that one place constructs are",
+    "width": "each C and K of a convolution that is constructed, joined by the literal that makes the number",
+    "program": "a script that trains, with all that it imports",
+}
+
+
+def _in_source(top: Mapping[str, Value], rule: Rule, width: int) -> list[str]:
+    """What it judges in Python source and, where that is not its own scope, what it says there instead."""
+    judging = rule if rule.scope in SOURCE_SCOPES else rule.in_source
+    if judging is None:
+        return []
+    own = top["source_code"].data if rule.in_source is not None else {}
+    texts = [f"Judges {_JUDGED[judging.scope]}."]
+    for key, word in (("severity", "Severity"), ("when", "Applies when"), ("check", "Must hold")):
+        texts += [f"{word}: {_one_line(own[key].data)}"] if key in own else []
+    lines = ["In Python source", *_hanging(texts, width)]
+    if "let" in own:
+        lines += ["  With", *(f"  {line}" for line in _definitions(own["let"], width - 2))]
+    if "message" in own:
+        message = own["message"]
+        listed = isinstance(message.data, list)
+        said = _fragments(message, width - 2) if listed else _hanging([_one_line(message.data)], width - 2)
+        lines += ["  Says", *(f"  {line}" for line in said)]
+    return [*lines, ""]
 
 
 def _severity(rule: Rule) -> str:

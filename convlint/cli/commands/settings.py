@@ -13,6 +13,7 @@ from convlint.config.ignores import FileIgnore, LayerIgnore
 from convlint.config.keys import KEYS
 from convlint.config.models import ModelEntry
 from convlint.config.path_patterns import PathPattern
+from convlint.config.source import SourceConfig
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word
 from convlint.files.safe import clean, clean_path
@@ -84,6 +85,9 @@ def _entries(value: Any) -> Iterable[tuple[str, str]]:
     """(text, place if it has one of its own) of each entry; plain lists are one entry."""
     if isinstance(value, Word):
         yield value.text, ""
+    elif isinstance(value, SourceConfig):
+        for name, raw, at in value.written:
+            yield f"{name} = {_toml(raw)}", _line(at)
     elif isinstance(value, dict):
         for name, (raw, at) in value.items():
             yield f"{name} = {_toml(raw)}", _line(at)
@@ -122,6 +126,8 @@ def _line(at: Spot) -> str:
 
 
 def _toml(raw: object) -> str:
+    if isinstance(raw, list):
+        return ", ".join(map(str, raw))
     return str(raw).lower() if isinstance(raw, bool) else str(raw)
 
 

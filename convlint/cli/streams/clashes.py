@@ -19,8 +19,11 @@ from convlint.readers.inputs import Input
 
 # What no report and no spec is written over, also where this run does not read it.
 _OTHER_MODELS = (".onnx.data", ".onnx_data", ".npz", ".npy", ".gguf")
-_MODELS = (*(suffix for suffix in known_suffixes() if not suffix.endswith((".yaml", ".yml", ".json"))), *_OTHER_MODELS)
-_SOURCES = (".py", ".toml")
+_MODELS = (
+    *(suffix for suffix in known_suffixes(source=False) if not suffix.endswith((".yaml", ".yml", ".json"))),
+    *_OTHER_MODELS,
+)
+_SOURCES = (".py", ".ipynb", ".toml")
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
 
 Identity = tuple[object, ...]
@@ -39,6 +42,8 @@ def inputs(sources: Iterable[Input]) -> list[Use]:
     for source in sources:
         if source.kind == "module":
             uses += [Use(role="an input", path=file) for file in _module_files(source.name)]
+        elif source.kind == "source":
+            uses += [Use(role="an input", path=member) for member in source.members]
         elif source.kind == "file":
             uses.append(Use(role="an input", path=source.name))
             if source.name.lower().endswith(_INDEX):

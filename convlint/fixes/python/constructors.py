@@ -34,6 +34,22 @@ DEFAULTS: Mapping[str, int | bool] = {"stride": 1, "padding": 0, "dilation": 1, 
 _AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "modules.instancenorm."))
 
 
+# of other frameworks, by the module that their layers are in; all have it behind their first five parameters
+_BIAS: Mapping[str, str] = {
+    "paddle.nn": "bias_attr", "keras.layers": "use_bias", "tensorflow.keras.layers": "use_bias",
+    "mxnet.gluon.nn": "use_bias", "flax.linen": "use_bias",
+}  # fmt: skip
+_CONVOLVING = ("Conv", "SeparableConv", "DepthwiseConv")
+_BEFORE_BIAS = 5
+
+
+class BiasParameter(NamedTuple):
+    """The parameter's name, and the names of all parameters in order as far as they matter."""
+
+    name: str
+    parameters: tuple[str, ...]
+
+
 class Argument(NamedTuple):
     """What a call gives for a parameter; `value` is None where it gives nothing, or where `unclear` says why not."""
 
@@ -53,8 +69,8 @@ class Imports:
             elif self._target.setdefault(name, target) != target:
                 self._target[name] = None
 
-    def torch_class(self, call: ast.Call) -> str | None:
-        """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
+    def full_name(self, call: ast.Call) -> str | None:
+        """What a call is of, such as torch.nn.Conv2d, where that is imported for sure."""
         names, function = [], call.func
         while isinstance(function, ast.Attribute):
             names.append(function.attr)
@@ -62,12 +78,25 @@ class Imports:
         if not isinstance(function, ast.Name) or (self._star and not names):
             return None
         target = self._target.get(function.id)
-        if target is None:
-            return None
-        dotted = ".".join((target, *reversed(names)))
+        return None if target is None else ".".join((target, *reversed(names)))
+
+    def torch_class(self, call: ast.Call) -> str | None:
+        """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
+        dotted = self.full_name(call) or ""
         inside, _, kind = dotted.removeprefix("torch.nn.").rpartition(".")
         known = dotted.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
         return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
+
+    def bias_of(self, call: ast.Call) -> BiasParameter | None:
+        """How a framework's convolution that a call constructs is told whether it has a bias; None where unknown."""
+        kind = self.torch_class(call)
+        if kind is not None and kind in CONVOLUTIONS:
+            return BiasParameter("bias", CONVOLUTIONS[kind])
+        module, _, name = (self.full_name(call) or "").rpartition(".")
+        parameter = _BIAS.get(module)
+        if parameter is None or not name.startswith(_CONVOLVING) or len(call.args) > _BEFORE_BIAS:
+            return None
+        return BiasParameter(parameter, ())
 
 
 def argument(call: ast.Call, name: str, parameters: tuple[str, ...] = ()) -> Argument:

@@ -52,6 +52,10 @@ class PythonSource:
         assert node.end_col_offset is not None
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
 
+    def offset(self, node: ast.stmt | ast.expr) -> int:
+        """The character that a node begins with."""
+        return self._offset(node.lineno, node.col_offset)
+
     def line_around(self, offset: int) -> tuple[int, int]:
         """The characters of the line that a character is in: from, and up to its line break."""
         start = self._starts[bisect_right(self._starts, offset) - 1]

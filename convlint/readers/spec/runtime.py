@@ -21,7 +21,7 @@ FRAMEWORKS: Mapping[str, str] = {
     "mxnet": "mxnet", "paddle": "paddle", "keras": "keras", "caffe": "caffe", "cudnn": "cudnn", "other": "other",
 }  # fmt: skip
 BOOLEANS = (
-    "compile", "cudnn_benchmark", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
+    "compile", "cudnn_benchmark", "cudnn_enabled", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
     "tf_cudnn_use_autotune", "pinned_memory", "mixed_precision", "cuda_graphs",
 )  # fmt: skip
 VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")

@@ -141,6 +141,9 @@ target = ["a100", "t4"]
 name = "other"
 model = "pkg.models:make"
 inputs = ["1x3x8x8"]
+[source]
+input = "16x3x224x224"
+entry = ["train.py"]
 [severity]
 CL102 = "error"
 [per-file-ignores]
@@ -168,7 +171,8 @@ def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: p
     ["selct = []", "min-loss = 101", "fail-on = 'warn'", "mode = 3", "[severity]\nCL102 = 'bad'", "select = [3]",
      "per-file-ignores = 3", "[[per-layer-ignores]]\nlayers = 'x'",
      "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'", "[[models]]\nname = 'a'",
-     "[[models]]\nname = 'a'\nmodel = 'b:c'\nautocast = 'fp32'", "dtype = 3"],
+     "[[models]]\nname = 'a'\nmodel = 'b:c'\nautocast = 'fp32'", "dtype = 3",
+     "[source]\ninputs = '3x8x8'", "[source]\nentry = 3"],
 )  # fmt: skip
 def test_wrong_configs_do_not_fit(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

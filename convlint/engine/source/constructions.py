@@ -1,0 +1,120 @@
+"""Rules on constructions and on their channel counts: which of them are broken at which place, on one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from convlint.engine.evaluate import Evaluator
+from convlint.engine.hits import Flaw
+from convlint.engine.source.draft import Draft, Member
+from convlint.engine.source.places import of_layer, of_width
+from convlint.facts.source import SourceFacts, of_construction
+from convlint.facts.source import of_width as facts_of_width
+from convlint.facts.source_layers import SIDES, Side, Width
+from convlint.facts.target import TargetFacts
+from convlint.model.location import Location
+from convlint.model.source import SourceLayer
+from convlint.rulebook.rule import Rule
+
+_Broken = tuple[Flaw, SourceLayer]
+_OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
+
+
+def constructions(
+    rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
+) -> list[Draft]:
+    """One draft for each place where every layer that it constructs breaks the rule."""
+    evaluator = Evaluator(rules)
+    sites: dict[Location, list[SourceLayer]] = {}
+    for record in records:
+        sites.setdefault(record.layer.locate(), []).append(record)
+    drafts = []
+    for several in sites.values():
+        broken: dict[str, list[_Broken]] = {}
+        for record in several:
+            for flaw in _flaws(evaluator, of_construction(context[record.framework], record)):
+                broken.setdefault(flaw.rule.info.code, []).append((flaw, record))
+        drafts += [_at_site(found) for found in broken.values() if len(found) == len(several)]
+    return drafts
+
+
+def _at_site(found: Sequence[_Broken]) -> Draft:
+    flaw, record = min(found, key=lambda each: _doubt(each[1]))
+    members = {Member(each.layer.name, each.layer.path) for _, each in found}
+    return Draft(flaw=flaw, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+
+
+def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]) -> list[Draft]:
+    """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule."""
+    evaluator = Evaluator(rules)
+    numbers = _numbers(records)
+    broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
+    for width in numbers:
+        for flaw in _flaws(evaluator, facts_of_width(context[width.record.framework], width)):
+            broken.setdefault((flaw.rule.info.code, of_width(width)), []).append((flaw, width))
+    return [_at_literal(at, found) for (_, at), found in broken.items()]
+
+
+def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
+    """Says what is surest, and nothing that holds under another condition only; the worst number speaks for all."""
+    surest = min(_doubt(width.record) for _, width in found)
+    said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
+    flaw, _ = min(said, key=lambda each: _worst(each[1]))
+    return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
+
+
+def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
+    """Every channel count that is known; what layers write and read, by one literal or in one file, are inner ones.
+
+    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
+    """
+    found = [Width(record=record, side=side) for record in records for side in SIDES]
+    found = [width for width in found if width.value is not None]
+    sides: dict[Location, set[Side]] = {}
+    numbers: set[tuple[str, Side, int | None]] = set()
+    for width in found:
+        if _is_depthwise(width.record):
+            continue
+        numbers.add((width.record.layer.path, width.side, width.value))
+        for literal in width.brought:
+            sides.setdefault(literal.at, set()).add(width.side)
+    return [
+        replace(
+            width,
+            inner=any(len(sides.get(each.at, ())) > 1 for each in width.brought)
+            or (width.record.layer.path, _OPPOSITE[width.side], width.value) in numbers
+            or (width.side == "K" and width.record.layer.norm_follows is True),  # nobody normalises an answer
+        )
+        for width in found
+    ]
+
+
+def _is_depthwise(record: SourceLayer) -> bool:
+    layer = record.layer
+    return layer.groups is not None and layer.groups > 1 and layer.groups == layer.C == layer.K
+
+
+def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
+    """What is not known is no flaw; how much is not, the coverage says."""
+    return evaluator.evaluate(facts, connected=False).flaws
+
+
+def _member(width: Width) -> Member:
+    layer = width.record.layer
+    return Member(layer.name, layer.path, width.side, width.value or 0)
+
+
+def _doubt(record: SourceLayer) -> tuple[bool, str]:
+    return record.certainty != "stated", record.condition
+
+
+def _worst(width: Width) -> tuple[int, int]:
+    value = width.value or 0
+    return value & -value, value
+
+
+def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
+    layer, at = entry[1].record.layer, entry[1].record.layer.locate()
+    return at.path, at.line or 0, at.column or 0, layer.name, entry[1].side

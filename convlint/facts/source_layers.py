@@ -1,0 +1,129 @@
+"""What rules can ask of a convolution as source constructs it, and of one of its two channel counts."""
+
+from __future__ import annotations
+
+import re
+from operator import attrgetter
+from typing import Literal
+
+from msgspec import Struct
+
+from convlint.facts.quantity import Table, known, number, text, truth
+from convlint.model.location import Location
+from convlint.model.source import SourceLayer, Stated
+
+Side = Literal["C", "K"]
+SIDES: tuple[Side, ...] = ("C", "K")
+# stands for the layers that get a number: they are only known once all were judged
+GETTING = "\x00layers\x00"
+
+# of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
+_TASK = frozenset(
+    ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
+     "keypoint", "keypoints", "kpts", "joints", "landmarks", "outputs", "grids")
+)  # fmt: skip
+# of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
+_PREDICTING = frozenset(
+    ("cls", "logit", "logits", "bbox", "box", "boxes", "pred", "preds", "predict", "prediction", "score", "scores",
+     "classifier", "reg", "regression", "objectness", "heatmap", "landmark", "offset", "offsets", "head", "controller",
+     "kernel", "kernels")
+) | _TASK  # fmt: skip
+# three channels for each of several images: `3 * 7`
+_STACKED = re.compile(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
+_WEIGHING = frozenset(("se", "squeeze", "excite", "excitation", "gate", "gates", "gating"))
+_IMAGE = 4  # channels, at most
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+class Width(Struct, frozen=True, kw_only=True):
+    """C or K of a construction; `inner`: convolutions read and write numbers of the same literals."""
+
+    record: SourceLayer
+    side: Side
+    inner: bool = False
+
+    @property
+    def value(self) -> int | None:
+        """The number, where it is known."""
+        return self.record.layer.C if self.side == "C" else self.record.layer.K
+
+    @property
+    def literals(self) -> tuple[Stated, ...]:
+        """Those that it was computed from."""
+        return self.record.stated.get(self.side, ())
+
+    @property
+    def brought(self) -> tuple[Stated, ...]:
+        """Those that stand elsewhere than in the construction, where names are no more than the convolution's own."""
+        return tuple(each for each in self.literals if not is_inside(each.at, self.record))
+
+    @property
+    def outer(self) -> bool:
+        """Whether it comes from elsewhere, and no layers read and write it: what the network gets, or what it gives."""
+        return bool(self.brought) and not self.inner
+
+
+def is_inside(at: Location, record: SourceLayer) -> bool:
+    """Whether a place lies within the call that constructs the layer."""
+    span = record.layer.spans.get("layer")
+    if span is None or at.path != record.layer.path or at.line is None or at.column is None:
+        return False
+    return span[:2] <= (at.line, at.column) < span[2:]
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+def _of_image(width: Width) -> bool:
+    """Whether it is made of nothing but an image's channels and factors: stacked, unfolded, or shuffled into pixels."""
+    values = [literal.value for literal in width.literals]
+    return bool(values) and all(isinstance(value, int) and value <= _IMAGE for value in values)
+
+
+def _says_task(width: Width) -> bool:
+    """By names: of what the layer is for, of its argument by the task itself, and of literals; or no layer reads it.
+
+    The names of other parameters say nothing: other numbers may come through them.
+    """
+    if _of_image(width) or _words(width.record.written.get(width.side, "")) & _TASK:
+        return True
+    if width.side == "K" and (
+        width.outer or not _PREDICTING.isdisjoint(_words(width.record.layer.name.rpartition(".")[2]))
+    ):
+        return True
+    return any(_words(literal.name) & _TASK for literal in width.brought)
+
+
+def _says_input(width: Width) -> bool:
+    return _of_image(width) or bool(_STACKED.fullmatch(width.record.written.get(width.side, ""))) or width.outer
+
+
+def _weighs(record: SourceLayer) -> bool:
+    return not _WEIGHING.isdisjoint(_words(record.layer.name) | _words(record.root.rpartition(":")[2]))
+
+
+def _proviso(record: SourceLayer) -> str:
+    by_default = ", by default" if record.certainty == "with defaults" else ""
+    return by_default + (f", only if {record.condition}" if record.condition else "")
+
+
+CONSTRUCTION: Table = {
+    "stated": truth("its values are the source's own, not defaults of parameters", lambda of: of.certainty == "stated"),
+    "condition": text("the test that decides whether it is constructed (empty: none)", attrgetter("condition")),
+    "proviso": text("under which default and which test it is so, to end a message with", _proviso),
+    "pointwise_map": truth("it works on 1x1 maps, as the code around it shows", lambda of: known(of.pointwise_map)),
+    "weighs": truth("by its name it weighs channels, as squeeze-and-excite does, or is a gate", _weighs),
+    "framework": text("pytorch, paddle, keras, ...", attrgetter("framework")),
+}
+WIDTH: Table = {
+    "side": text("C or K", attrgetter("side")),
+    "value": number("the channel count", lambda width: known(width.value)),
+    "layers": text("the layers that get it, each with the letter", lambda _: GETTING),
+    "of_task": truth("the task fixes it: by a name, or brought, and read by no layer", _says_task),
+    "of_input": truth("it is the input's: of an image, or brought, and written by no layer", _says_input),
+    "quiet": truth(
+        "all its literals stand in tests or other people's code",
+        lambda width: bool(width.literals) and all(each.quiet for each in width.literals),
+    ),
+}

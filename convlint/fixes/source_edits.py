@@ -1,0 +1,130 @@
+"""What findings on Python source advise, as edits of it; where none is safe to make, the line and why. Writes nothing.
+
+Two things can be had by an edit alone: a convolution without a bias, and a setting for the whole run. Every edit is
+parsed again, and is refused where the file would differ in anything else.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from convlint.errors import InputFault
+from convlint.fixes.edits import Edit
+from convlint.fixes.python.columns import by_columns
+from convlint.fixes.python.constructors import Imports, argument
+from convlint.fixes.python.inserting import inserted
+from convlint.fixes.python.opened import Sources
+from convlint.fixes.python.origins import origin
+from convlint.fixes.python.rewriting import Rewrites, rewritten
+from convlint.fixes.python.source import PythonSource
+from convlint.model.location import CodeEdit, Location, Span
+from convlint.model.source import Program, SourceReading
+from convlint.report import Finding, Fix
+
+Read = Callable[[str], bytes | None]
+_BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
+
+
+def with_source_edits(findings: Sequence[Finding], reading: SourceReading, read: Read) -> tuple[Finding, ...]:
+    """The findings, with the edits that make what their fixes advise, or with the reason why there are none.
+
+    `read` gives a file by the path that findings have, None where it cannot be read.
+    """
+    editor = _Editor(reading, read)
+    return tuple(_edited(finding, editor) for finding in findings)
+
+
+def _edited(finding: Finding, editor: _Editor) -> Finding:
+    fix = finding.fix
+    if fix is None or not finding.location.path.endswith(".py"):
+        return finding
+    if fix.set == _BIAS:
+        return replace(finding, fix=editor.without_bias(fix, finding.location))
+    if fix.set == _BENCHMARK:
+        return replace(finding, fix=editor.with_benchmark(fix, finding.location))
+    return finding
+
+
+class _Editor:
+    """The files that findings point into, each parsed once."""
+
+    def __init__(self, reading: SourceReading, read: Read) -> None:
+        self._sources = Sources(read)
+        self._sites: dict[Location, Span] = {}
+        for record in reading.layers:
+            span = record.layer.spans.get("layer")
+            if span is not None:
+                self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
+        self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
+
+    def without_bias(self, fix: Fix, at: Location) -> Fix:
+        """With the edit of the call that constructs the layer."""
+        span = self._sites.get(at)
+        source = self._sources.of(at.path)
+        if span is None or isinstance(source, str):
+            return _refused(fix, at, source if isinstance(source, str) else "the construction was not found")
+        call = source[0].call_at(span)
+        try:
+            made = "there is no call, or more than one" if call is None else _without_bias(*source, call, at.path)
+        except InputFault as fault:
+            made = fault.message
+        return _refused(fix, at, made) if isinstance(made, str) else _with(fix, at.path, made, source[0].raw)
+
+    def with_benchmark(self, fix: Fix, at: Location) -> Fix:
+        """With the line that switches the tuning on, where the program shows a place for it."""
+        program = self._programs.get(at)
+        if program is None:
+            return _refused(fix, at, "the program was not found")
+        where = program.insert_at
+        if where is None or where.line is None or where.column is None:
+            return _refused(fix, at, "no place was found that every run passes first")
+        if not program.torch_name:
+            return _refused(fix, where, "nothing there imports torch")
+        source = self._sources.of(where.path)
+        if isinstance(source, str):
+            return _refused(fix, where, source)
+        statement = f"{program.torch_name}.backends.cudnn.benchmark = True"
+        try:
+            made = inserted(source[0], (where.line, where.column), statement)
+        except InputFault as fault:
+            return _refused(fix, where, fault.message)
+        return _with(fix, where.path, made, source[0].raw)
+
+
+def _without_bias(source: PythonSource, imports: Imports, call: ast.Call, path: str) -> tuple[Edit, ...] | str:
+    """The edit after which the call constructs no bias, or why there is none. Raises InputFault."""
+    parameter = imports.bias_of(call)
+    if parameter is None:
+        return f"which arguments `{ast.unparse(call.func)[:60]}` takes is not known"
+    if _hands_on(source.tree, call):
+        return "whoever calls the function gets this layer, with a norm behind it or without"
+    given = argument(call, parameter.name, parameter.parameters)
+    if given.unclear:
+        return f"{parameter.name} {given.unclear}"
+    if given.value is None:
+        return rewritten(source, Rewrites({}, {call: {parameter.name: False}}))
+    if isinstance(given.value, ast.Constant) and given.value.value in (True, None):
+        return rewritten(source, Rewrites({given.value: False}, {}))
+    return f"{parameter.name} comes from {origin(source, given.value, path)}"
+
+
+def _hands_on(tree: ast.Module, call: ast.Call) -> bool:
+    """Whether a function gives the layer itself to its callers, of whom others may be elsewhere."""
+    return any(isinstance(node, ast.Return) and node.value is call for node in ast.walk(tree)) or any(
+        isinstance(node, ast.Lambda) and node.body is call for node in ast.walk(tree)
+    )
+
+
+def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:
+    """The fix with its edits, by bytes and by columns; both kinds change what a run computes."""
+    edits = tuple(CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new) for edit in made)
+    return replace(
+        fix, code_edits=edits, edits=tuple(by_columns(each, raw) for each in edits), edits_safety="unsafe"
+    )  # fmt: skip
+
+
+def _refused(fix: Fix, at: Location, why: str) -> Fix:
+    return replace(fix, no_edit=f"{at.path}:{at.line}: {why}" if at.line is not None else f"{at.path}: {why}")

@@ -1,0 +1,168 @@
+"""Fixes of findings on Python source, written into its text: kept where the code is read again without what they mend.
+
+Nothing in source has a price, so that infos are mended too; a fix is `unsafe` where old checkpoints may not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from convlint.engine.results import NetworkResult
+from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
+from convlint.files.python_files import python_encoding
+from convlint.fixes.applicable import Applicability, applicability
+from convlint.fixes.edits import Edit
+from convlint.fixes.python.rewriting import applied_to_bytes
+from convlint.linting.fixed import Edited, Fixed, Fixing, Outcome
+from convlint.linting.one_input import Job
+from convlint.linting.source import judged_source, placed, reading_of
+from convlint.model.location import CodeEdit
+from convlint.model.source import SourceReading
+from convlint.readers.inputs import Input
+from convlint.readers.python.reader import joined
+from convlint.readers.python.source_file import LARGEST
+from convlint.report import Finding
+from convlint.rulebook.book import Rulebook
+
+Contents = Mapping[str, bytes]
+_MOST_ALONE = 50  # files that are mended one by one where they cannot be mended together
+
+
+def counted_source(result: NetworkResult, fixing: Fixing) -> NetworkResult:
+    """The result with how many findings could be mended."""
+    kinds = [_safety(finding) for finding in result.findings]
+    now = kinds.count("safe") + (kinds.count("unsafe") if fixing.unsafe else 0)
+    return replace(result, fixable=now, fixable_unsafe=0 if fixing.unsafe else kinds.count("unsafe"))
+
+
+def mended_source(
+    source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, result: NetworkResult
+) -> Outcome:
+    """The outcome, with what the files are to become. Nothing is written here."""
+    fixing = job.fixing
+    assert fixing is not None  # it is to be mended
+    allowed = ("safe", "unsafe") if fixing.unsafe else ("safe",)
+    wanted = [each for each in result.findings if _safety(each) in allowed]
+    before = _read(edit.path for finding in wanted for edit in _edits(finding))
+    wanted = [each for each in wanted if all(edit.path in before for edit in _edits(each))]
+    mending = _Mending(source, rulebook, job, before, result)
+    kept = mending.kept(wanted)
+    if not kept and len(wanted) > 1:
+        kept = mending.kept_of_each(_by_file(wanted))
+    notes = tuple(
+        f"{finding.location.path}: {finding.rule.code} is not fixed: the code would not read as before"
+        for finding in wanted
+        if finding not in kept
+    )
+    unmended = placed(counted_source(result, fixing), reading.cells)
+    if not kept:
+        return Outcome(unmended, [], Fixed(notes=notes))
+    after = mending.texts(kept)
+    files = tuple(
+        Edited(path=path, before=before[path], after=text, encoding=python_encoding(text))
+        for path, text in sorted(after.items())
+    )
+    mended = counted_source(mending.judged(after), fixing)
+    fixed = Fixed(files=files, count=len(kept), notes=notes, unmended=unmended)
+    return Outcome(placed(mended, reading.cells), [], fixed)
+
+
+class _Mending:
+    """Tries what becomes of the findings when some of them are mended."""
+
+    def __init__(self, source: Input, rulebook: Rulebook, job: Job, before: Contents, result: NetworkResult) -> None:
+        self._source, self._rulebook, self._job, self._before, self._result = source, rulebook, job, before, result
+        self._results: dict[tuple[tuple[str, bytes], ...], NetworkResult] = {}
+
+    def texts(self, findings: Iterable[Finding]) -> dict[str, bytes]:
+        """The files as they are with these findings mended; edits that several of them need are made once."""
+        edits: dict[str, set[Edit]] = {}
+        for finding in findings:
+            for edit in _edits(finding):
+                edits.setdefault(edit.path, set()).add(Edit(edit.start, edit.end, edit.new))
+        return {path: applied_to_bytes(self._before[path], several) for path, several in edits.items()}
+
+    def judged(self, texts: Contents) -> NetworkResult:
+        """The check of the code as it would be."""
+        key = tuple(sorted(texts.items()))
+        if key not in self._results:
+            whole = replace(self._source, part=())
+            reading = joined([reading_of(whole, self._job, texts)])
+            self._results[key] = judged_source(reading, self._rulebook, self._job, texts)
+        return self._results[key]
+
+    def kept(self, findings: Sequence[Finding]) -> list[Finding]:
+        """These findings where all of them can be mended together, else none."""
+        if not findings:
+            return []
+        try:
+            texts = self.texts(findings)
+        except (ValueError, UnicodeError):  # two edits in one place
+            return []
+        if not all(_parses(text) for text in texts.values()):
+            return []
+        after = self.judged(texts)
+        gone = {finding.fingerprint for finding in findings}
+        left = {finding.fingerprint for finding in after.findings}
+        old = {(each.rule.code, each.location.path) for each in self._result.findings}
+        new = [each for each in after.findings if each.severity != "info"]
+        worse = any((each.rule.code, each.location.path) not in old for each in new)
+        return list(findings) if not (gone & left or worse or _lost(self._result, after)) else []
+
+    def kept_of_each(self, groups: Sequence[Sequence[Finding]]) -> list[Finding]:
+        """Those of the groups that can be mended beside those before them."""
+        kept: list[Finding] = []
+        for group in groups[:_MOST_ALONE]:
+            kept = self.kept([*kept, *group]) or kept
+        return kept
+
+
+def _lost(before: NetworkResult, after: NetworkResult) -> bool:
+    """Whether less of the code can be read than before."""
+    if before.source is None or after.source is None:
+        return False
+    return after.source.known < before.source.known or len(after.source.unread_files) > len(before.source.unread_files)
+
+
+def _safety(finding: Finding) -> Applicability | None:
+    """How safely its edits can be made; None where it has none."""
+    safety = applicability(finding) if _edits(finding) else None
+    return "unsafe" if safety is not None and finding.fix is not None and finding.fix.edits_safety != "safe" else safety
+
+
+def _edits(finding: Finding) -> tuple[CodeEdit, ...]:
+    return () if finding.fix is None else finding.fix.code_edits
+
+
+def _by_file(findings: Iterable[Finding]) -> list[list[Finding]]:
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.location.path, []).append(finding)
+    return list(groups.values())
+
+
+def _read(paths: Iterable[str]) -> dict[str, bytes]:
+    """The files as they are on disk; one that cannot be read any more is left out."""
+    found = {}
+    for path in dict.fromkeys(paths):
+        try:
+            with open_regular(path) as stream:
+                found[path] = stream.read(LARGEST + 1)
+        except InputFault:
+            continue
+    return found
+
+
+def _parses(text: bytes) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Python source, read without importing or running any of it."""

@@ -1,0 +1,5 @@
+"""What ends an evaluation early."""
+
+
+class Exhausted(Exception):
+    """No steps are left."""

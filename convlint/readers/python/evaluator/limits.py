@@ -1,0 +1,21 @@
+"""How far the evaluator goes: every loop, text and number that a file asks for stays below one of these."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STEPS_OF_ROOT: Final = 100_000  # statements, calls and rounds of a loop for each root, those of remembered calls too
+STEPS_OF_NOTHING: Final = 6_000  # of a root from which nothing was recorded: networks construct something long before
+STEPS_OF_ANY_ROOT: Final = 20  # that it costs its file at least: so many functions take time even where they are empty
+STEPS_OF_MODULE: Final = 50_000  # of a module's body
+STEPS_OF_FILE: Final = 60_000  # that are really taken, of all roots of a file
+STEPS_OF_RUN: Final = 3_000_000
+ROUNDS: Final = 200  # of a loop that is unrolled
+LONGEST: Final = 4096  # items of a list, and characters of a text that is computed
+MOST_BITS: Final = 4096  # of a whole number
+MOST_STATED: Final = 16  # literals that a value remembers
+DEEPEST: Final = 600  # frames of Python that an evaluation may stand on
+DEEPEST_CODE: Final = 60  # nested expressions and statements
+RECURSION: Final = 2  # calls of one function within itself where an argument is unknown
+MOST_RECORDED: Final = 20_000  # that a library records for one root
+DEEPEST_VALUE: Final = 12  # of lists in lists among arguments, and of objects in objects of a result

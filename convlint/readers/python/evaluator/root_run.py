@@ -1,0 +1,66 @@
+"""One root run from a clean state, within its share of steps; what it changes is undone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from convlint.readers.python.evaluator import uncalled
+from convlint.readers.python.evaluator.exhausted import Exhausted
+from convlint.readers.python.evaluator.limits import STEPS_OF_ANY_ROOT, STEPS_OF_FILE, STEPS_OF_NOTHING, STEPS_OF_ROOT
+from convlint.readers.python.evaluator.values import Class, Function, Value, unknown
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+    from convlint.readers.python.evaluator.memory import Recorded
+
+
+class RootRun(Struct, frozen=True):
+    """What evaluating a root gave."""
+
+    value: Value
+    recorded: list[Recorded]
+
+
+def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
+    """Call it with parameters that nobody knows, or at their defaults."""
+    path = root.file.path
+    left = machine.left_of_file.setdefault(path, STEPS_OF_FILE)
+    if left <= 0:
+        machine.steps = -1
+        return RootRun(unknown("limit"), [])
+    machine.steps = start = min(STEPS_OF_ROOT, left, machine.left_of_run)
+    machine.floor = max(start - STEPS_OF_NOTHING, 0)
+    machine.root = f"{path}:{root.name}"
+    machine.recorded, machine.height, machine.remembered = [], 0, 0
+    journal = machine.journals.begin()
+    try:
+        value = uncalled.called(machine, root, defaults)
+        machine.library.escapes(machine, value)
+    except (Exhausted, RecursionError):
+        value = unknown("limit")
+    reset(machine, journal)
+    machine.floor = 0
+    taken = max(start - machine.steps - machine.remembered, STEPS_OF_ANY_ROOT)
+    machine.left_of_file[path] = left - taken
+    machine.left_of_run -= taken
+    recorded, machine.recorded = machine.recorded, []
+    machine.root = ""
+    return RootRun(value, recorded)
+
+
+def reset(machine: Machine, journal: object) -> None:
+    """Undo what was changed since the journal began, and forget where the evaluation stood."""
+    journals = machine.journals.open
+    while journals:
+        last = journals[-1]
+        machine.journals.undo(last)
+        if last is journal:
+            break
+    machine.journals.trials.clear()
+    machine.journals.world = 0
+    machine.conditions.clear()
+    machine.stack.clear()
+    machine.active.clear()
+    machine.height = machine.again = 0

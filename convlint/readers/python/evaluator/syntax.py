@@ -1,0 +1,78 @@
+"""Which function makes a closure of which kind of node."""
+
+from __future__ import annotations
+
+import ast
+
+from convlint.readers.python.evaluator import (
+    blocks,
+    call_expressions,
+    comprehensions,
+    definitions,
+    expressions,
+    imports,
+    loops,
+    operators,
+    patterns,
+    statements,
+)
+from convlint.readers.python.evaluator.compiler import Tables
+
+TABLES = Tables(
+    expressions={
+        ast.Constant: expressions.constant,
+        ast.Name: expressions.name,
+        ast.Attribute: expressions.attribute,
+        ast.Subscript: expressions.subscript,
+        ast.Call: call_expressions.call,
+        ast.Lambda: expressions.lambda_,
+        ast.List: expressions.display,
+        ast.Tuple: expressions.display,
+        ast.Slice: expressions.slice_,
+        ast.Set: expressions.display,
+        ast.Dict: comprehensions.table,
+        ast.ListComp: comprehensions.comprehension,
+        ast.SetComp: comprehensions.comprehension,
+        ast.GeneratorExp: comprehensions.comprehension,
+        ast.DictComp: comprehensions.comprehension,
+        ast.BinOp: operators.binary,
+        ast.UnaryOp: operators.unary,
+        ast.BoolOp: operators.boolean,
+        ast.Compare: operators.compare,
+        ast.IfExp: operators.choice,
+        ast.NamedExpr: operators.walrus,
+        ast.JoinedStr: operators.joined_text,
+        ast.FormattedValue: operators.formatted,
+        ast.Await: operators.awaited,
+        ast.Starred: operators.awaited,
+        ast.Yield: operators.yielded,
+        ast.YieldFrom: operators.yielded_from,
+    },
+    statements={
+        ast.Assign: statements.assign,
+        ast.AnnAssign: statements.annotated,
+        ast.AugAssign: statements.augmented,
+        ast.Expr: statements.expression,
+        ast.Return: statements.returned,
+        ast.Raise: statements.raised,
+        ast.Break: statements.broken,
+        ast.Continue: statements.continued,
+        ast.Assert: statements.asserted,
+        ast.If: statements.chosen,
+        ast.Delete: statements.deleted,
+        ast.With: blocks.within,
+        ast.AsyncWith: blocks.within,
+        ast.Try: blocks.attempted,
+        ast.TryStar: blocks.attempted,
+        ast.For: loops.iterated,
+        ast.AsyncFor: loops.iterated,
+        ast.While: loops.repeated,
+        ast.FunctionDef: definitions.function,
+        ast.AsyncFunctionDef: definitions.function,
+        ast.ClassDef: definitions.class_,
+        ast.Import: imports.plain,
+        ast.ImportFrom: imports.from_module,
+        ast.Match: patterns.matched,
+    },
+    store=statements.store,
+)

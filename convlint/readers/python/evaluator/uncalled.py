@@ -1,0 +1,49 @@
+"""Functions and classes that nobody is seen to call: called with parameters that nobody knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from convlint.readers.python.evaluator import calls
+from convlint.readers.python.evaluator.class_order import bound
+from convlint.readers.python.evaluator.scope import Scope
+from convlint.readers.python.evaluator.values import Class, Function, Instance, Value, unknown
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+
+
+def called(machine: Machine, root: Function | Class, defaults: bool) -> Value:
+    """A function or class that nobody is seen to call."""
+    if isinstance(root, Function):
+        return _with_unknown(machine, root, defaults)
+    classes = machine.classes
+    instance = Instance(root)
+    init, certain = classes.find(root, "__init__")
+    node = machine.no_call(root.node)
+    if classes.is_enum(root):
+        return unknown("call")
+    if isinstance(init, Function):
+        _with_unknown(machine, bound(init, instance), defaults)
+    elif root.fields is not None:
+        return classes.create(root, [], {}, node, root.file, defaults)
+    else:
+        classes.initialize(instance, None, [], {}, node, root.file, defaults, certain=certain)
+    return instance
+
+
+def _with_unknown(machine: Machine, function: Function, defaults: bool) -> Value:
+    code = machine.code(function)
+    scope = Scope(machine, function.file, function.scope, function)
+    calls.bind_unknown(scope.variables, code, function, defaults)
+    return calls.enter(machine, scope, code, code.height)
+
+
+def defined(machine: Machine, path: str) -> list[Function | Class]:
+    """The functions and classes that a file defines at its top, by the order of their lines."""
+    scope = machine.modules.scope(path)
+    if scope is None:
+        return []
+    found = {id(value.node): value for value in scope.variables.values()
+             if isinstance(value, (Function, Class)) and value.file.path == path}  # fmt: skip
+    return sorted(found.values(), key=lambda each: each.node.lineno)

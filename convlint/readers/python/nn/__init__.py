@@ -1,0 +1,1 @@
+"""What frameworks' own functions and classes do, as far as convolutions are concerned."""

@@ -1,0 +1,126 @@
+"""The convolutions that Python files construct, read and not run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from convlint.model.source import SourceLayer, Unread
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.values import Unknown
+from convlint.readers.python.nn.convolutions import argument
+from convlint.readers.python.nn.frameworks import Frameworks
+from convlint.readers.python.nn.gathering import Gathering, Seen
+from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
+from convlint.readers.python.nn.merging import merged
+from convlint.readers.python.nn.naming import names
+from convlint.readers.python.nn.relevance import Relevance
+from convlint.readers.python.nn.roots import input_tensor, run_body, run_twice
+from convlint.readers.python.nn.sites import Sites
+from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import is_quiet
+
+Key = tuple[str, int, int]  # path, line and column of a construction
+
+
+class LayersRead(NamedTuple):
+    """What was read. `known` counts the constructions of which C and K are known at least once."""
+
+    layers: tuple[SourceLayer, ...]
+    constructions: int
+    known: int
+    unread: tuple[Unread, ...]
+
+
+def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None) -> LayersRead:
+    """Every convolution that the files construct; `input_shape` is that of a network's input, with or without batch."""
+    given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
+    library, gathering = Frameworks(), Gathering()
+    machine = Machine(project, library)
+    relevance = Relevance(project)
+    shape = input_tensor(input_shape)
+    for path in given:
+        content = project.content(path)
+        if content is None or not any(word in content for word in FRAMEWORK_WORDS):
+            continue
+        run_body(machine, library, path, gathering, shape)
+        for root in machine.roots(path):
+            if not relevance.may_construct(root):
+                continue
+            run_twice(machine, library, root, gathering, shape)
+    return _report(project, given, gathering.seen.values())
+
+
+def _report(project: Project, given: list[str], seen: Iterable[Seen]) -> LayersRead:
+    at: dict[Key, list[Seen]] = {}
+    wanted = set(given)
+    for each in seen:
+        file, node = each.layer.place
+        if not file.is_quiet:
+            at.setdefault((file.path, node.lineno, node.col_offset), []).append(each)
+    reported = wanted.union(project.given)
+    layers: list[SourceLayer] = []
+    named: dict[str, dict[int, str]] = {}
+    for (path, *_), group in sorted(at.items()):
+        file, node = group[0].layer.place
+        if path not in named:
+            named[path] = names(file)
+        found = merged(group, named[path].get(id(node), ""))
+        layers += [layer for layer in found if path in reported or _states(layer, reported)]
+    places = _places(project, given, at)
+    known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
+    return LayersRead(
+        tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
+        tuple(_unread(project, places, known, at)),
+    )  # fmt: skip
+
+
+def _states(layer: SourceLayer, paths: set[str]) -> bool:
+    return any(stated.at.path in paths for group in layer.stated.values() for stated in group)
+
+
+def _places(project: Project, given: list[str], at: dict[Key, list[Seen]]) -> dict[Key, ast.Call]:
+    """The places of construction in the files: by names, and those that the evaluation found besides."""
+    sites = Sites(project)
+    found: dict[Key, ast.Call] = {}
+    for path in given:
+        content = project.content(path)
+        if content is None or not any(word in content for word in FRAMEWORK_WORDS):
+            continue
+        found.update(((path, call.lineno, call.col_offset), call) for call in sites.of(path))
+    wanted = set(given)
+    found.update((key, group[0].layer.place.node) for key, group in at.items() if key[0] in wanted)
+    return dict(sorted(found.items(), key=lambda each: each[0]))
+
+
+def _key(layer: SourceLayer) -> tuple[str, int | None, int | None]:
+    where = layer.layer.locate()
+    return where.path, where.line, where.column
+
+
+def _start(key: Key, project: Project, node: ast.Call) -> tuple[str, int | None, int | None]:
+    file = project.file(key[0])
+    assert file is not None
+    where = file.locate(node)
+    return where.path, where.line, where.column
+
+
+def _unread(
+    project: Project, places: dict[Key, ast.Call], known: set[tuple[str, int | None, int | None]],
+    at: dict[Key, list[Seen]],
+) -> Iterable[Unread]:  # fmt: skip
+    for key, node in places.items():
+        file = project.file(key[0])
+        if file is not None and _start(key, project, node) not in known:
+            yield Unread(at=file.locate(node), why=_why(at.get(key, [])))
+
+
+def _why(seen: list[Seen]) -> str:
+    """Why C or K is unknown: as the last of them says; of what no root ever reached, that nobody calls it."""
+    for each in reversed(seen):
+        for name in ("in_channels", "out_channels", "groups"):
+            value = argument(each.layer, name)
+            if isinstance(value, Unknown):
+                return value.why
+    return "call" if seen else "caller"

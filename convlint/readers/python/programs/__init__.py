@@ -1,0 +1,1 @@
+"""Programs that train, what they set, and what they show of their input."""

@@ -1,0 +1,123 @@
+"""Two ways to get autocast wrong that a function shows: the backward pass inside it, and the forward pass outside."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from convlint.model.location import Location
+from convlint.readers.python.programs.constants import literal
+from convlint.readers.python.programs.unit import Unit
+
+_AUTOCAST = {
+    "torch.autocast",
+    "torch.cuda.amp.autocast",
+    "torch.amp.autocast",
+    "torch.cpu.amp.autocast",
+    "torch.cuda.amp.autocast_mode.autocast",
+    "torch.amp.autocast_mode.autocast",
+}
+_CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
+_MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
+
+
+def backward_inside(unit: Unit) -> tuple[Location, ...]:
+    """Calls of .backward() inside an autocast block of the same function."""
+    found = []
+    for block in _blocks(unit):
+        for node in _within(block.body, unit):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
+                found.append(unit.file.locate(node))
+    return tuple(dict.fromkeys(found))
+
+
+def around_loss(unit: Unit) -> tuple[Location, ...]:
+    """Autocast blocks that hold the criterion alone, right behind the call of the model that they are meant for."""
+    found = []
+    inside = {id(node) for block in _blocks(unit) for each in block.body for node in ast.walk(each)}
+    for body in _bodies(unit.file.tree):
+        for before, block in pairwise(body):
+            if not isinstance(block, ast.With) or not _is_autocast(block, unit) or id(block) in inside:
+                continue
+            output = _model_call(before)
+            if output and _only_loss(block.body, output):
+                found.append(unit.file.locate(before))
+    return tuple(found)
+
+
+def _blocks(unit: Unit) -> Iterator[ast.With]:
+    for node in ast.walk(unit.file.tree):
+        if isinstance(node, ast.With) and _is_autocast(node, unit):
+            yield node
+
+
+def _is_autocast(node: ast.With, unit: Unit) -> bool:
+    """One that is on, of torch, whatever else the `with` has."""
+    for item in node.items:
+        call = item.context_expr
+        if not isinstance(call, ast.Call) or unit.full_name(call.func) not in _AUTOCAST:
+            continue
+        enabled = next((each.value for each in call.keywords if each.arg == "enabled"), None)
+        first = call.args[0] if call.args else None
+        if (False,) not in (literal(enabled) if enabled else None, literal(first) if first else None):
+            return True
+    return False
+
+
+def _within(body: list[ast.stmt], unit: Unit) -> Iterator[ast.AST]:
+    """The nodes of a block, without functions defined there and without blocks that turn autocast off again."""
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.With) and any(
+            isinstance(item.context_expr, ast.Call) and unit.full_name(item.context_expr.func) in _AUTOCAST
+            for item in node.items
+        ):
+            continue  # a block of its own, or one that is off
+        yield node
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                yield body
+
+
+def _model_call(node: ast.stmt) -> str:
+    """The name that the output of a model is bound to, in `output = model(images)`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return ""
+    call = node.value
+    if not isinstance(call, ast.Call) or not call.args:
+        return ""
+    name = _last(call.func).lower()
+    return node.targets[0].id if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+
+
+def _only_loss(body: list[ast.stmt], output: str) -> bool:
+    """Whether a block computes losses of `output`, and calls nothing else."""
+    used = False
+    for node in body:
+        if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            return False
+        for each in ast.walk(node):
+            if not isinstance(each, ast.Call):
+                continue
+            name = _last(each.func).lower()
+            if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
+                return False
+            given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in ast.walk(arg))
+    return used
+
+
+def _last(func: ast.expr) -> str:
+    if isinstance(func, ast.Attribute):
+        return func.attr
+    return func.id if isinstance(func, ast.Name) else ""

@@ -1,0 +1,185 @@
+"""Data sets that a program trains on, and whether all of their images reach the model in one size."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from convlint.model.location import Location
+from convlint.readers.python.programs.pipelines import Settled, inside, transformed
+from convlint.readers.python.programs.segments import Segment
+from convlint.readers.python.programs.transforms import Size
+from convlint.readers.python.programs.unit import Unit, statements
+
+# Data sets of torchvision whose images are all of one size.
+ONE_SIZE = frozenset(
+    [
+        "CIFAR10",
+        "CIFAR100",
+        "MNIST",
+        "FashionMNIST",
+        "KMNIST",
+        "EMNIST",
+        "QMNIST",
+        "SVHN",
+        "STL10",
+        "USPS",
+        "FakeData",
+        "PCAM",
+        "EuroSAT",
+        "Omniglot",
+        "SEMEION",
+        "CelebA",
+    ]
+)
+_FOLDERS = frozenset(
+    [
+        "ImageFolder",
+        "DatasetFolder",
+        "ImageNet",
+        "Places365",
+        "LSUN",
+        "Flowers102",
+        "OxfordIIITPet",
+        "Food101",
+        "StanfordCars",
+        "FGVCAircraft",
+        "Caltech101",
+        "Caltech256",
+        "INaturalist",
+        "SUN397",
+        "DTD",
+        "GTSRB",
+        "Country211",
+        "Imagenette",
+        "RenderedSST2",
+        "VOCSegmentation",
+        "Cityscapes",
+        "VOCDetection",
+        "CocoDetection",
+        "CocoCaptions",
+        "SBDataset",
+        "Kinetics",
+        "HMDB51",
+        "UCF101",
+        "LFWPeople",
+        "LFWPairs",
+        "Flickr8k",
+        "Flickr30k",
+    ]
+)
+_BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
+_HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
+_MOST_HOPS = 5
+_MENTIONS = re.compile("|".join((*ONE_SIZE, *_FOLDERS, "[Dd]ata")).encode())
+
+
+class Data(Struct, frozen=True):
+    """A data set that is made for training: what it is called, where, and of what sizes its images are."""
+
+    name: str
+    at: Location
+    size: Size
+    settled: Settled | None = None  # the transform that makes it so
+
+
+class DataSets:
+    """The data sets that segments make, each segment looked through once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, list[Data]] = {}
+
+    def of(self, reached: Iterable[Segment]) -> list[Data]:
+        """Those that the reached parts of a program make, held-out ones left aside."""
+        return [each for segment in reached if segment.has(_MENTIONS) for each in self._of(segment)]
+
+    def _of(self, segment: Segment) -> list[Data]:
+        if id(segment) not in self._made:
+            found = (_data(call, context, segment) for call, context in _made(segment))
+            self._made[id(segment)] = [each for each in found if each is not None]
+        return self._made[id(segment)]
+
+
+def _made(segment: Segment) -> Iterator[tuple[ast.Call, str]]:
+    """Calls in a segment, each with the name that its statement binds."""
+    for node in statements(segment.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        bound = " ".join(_targets(node)).lower()
+        for call in _own_calls(node):
+            yield call, bound
+
+
+def _targets(node: ast.stmt) -> Iterator[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    for each in targets:
+        yield ast.unparse(each)
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """Calls in a statement itself, and not in the statements of its blocks."""
+    waiting: list[ast.AST] = [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Call):
+            yield each
+        waiting.extend(child for child in ast.iter_child_nodes(each) if not isinstance(child, ast.stmt))
+
+
+def _data(call: ast.Call, bound: str, segment: Segment) -> Data | None:
+    unit = segment.unit
+    if unit is None:
+        return None
+    named = unit.named(call.func)
+    full = named.full
+    name = full.split(".")[-1]
+    library = full.startswith("torchvision.datasets") and name in ONE_SIZE | _FOLDERS
+    if _held_out(call, bound, segment):
+        return None
+    at = unit.file.locate(call)
+    if library:
+        before: Size = "fixed" if name in ONE_SIZE else "unknown"
+        size, settled = transformed(call, segment.body, unit, before)
+        return Data(name, at, size, settled)
+    if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
+        return None
+    size, settled = transformed(call, segment.body, unit, "unknown")
+    if settled is None:
+        size, settled = inside(named.node, named.unit)
+    return Data(named.node.name, at, size, settled)
+
+
+def _is_data_set(node: ast.ClassDef, unit: Unit, hops: int = 0) -> bool:
+    for base in node.bases:
+        named = unit.named(base)
+        if named.full in _BASES or (named.full.startswith("torchvision.datasets.")):
+            return True
+        near = hops < _MOST_HOPS and isinstance(named.node, ast.ClassDef) and named.unit is not None
+        if near and _is_data_set(named.node, named.unit, hops + 1):  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def _held_out(call: ast.Call, bound: str, segment: Segment) -> bool:
+    """Whether a data set is for anything but training, by what it is given and by what it is called."""
+    for keyword in call.keywords:
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if keyword.arg in ("train", "is_train", "training") and value is False:
+            return True
+        if keyword.arg in ("split", "mode", "image_set", "phase", "subset", "partition", "set") and isinstance(
+            value, str
+        ):
+            return any(each in value.lower() for each in _HELD_OUT)
+    if any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.lower() in _HELD_OUT
+        for each in call.args
+    ):
+        return True
+    words = bound.replace(".", "_").split("_")
+    if any(word.startswith(_HELD_OUT) for word in words) and "train" not in bound:
+        return True
+    owner = segment.name.lower()
+    return any(each in owner for each in ("val", "test", "eval")) and "train" not in owner

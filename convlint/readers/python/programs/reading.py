@@ -1,0 +1,237 @@
+"""The programs of a project that train: what they set, in which order, and what they show of their input."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from convlint.model.location import Location
+from convlint.model.source import Program
+from convlint.readers.python.programs.assignments import ANY, assignments
+from convlint.readers.python.programs.autocast import around_loss, backward_inside
+from convlint.readers.python.programs.closure import Closure, Imports
+from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
+from convlint.readers.python.programs.events import Event
+from convlint.readers.python.programs.input_size import InputSizes
+from convlint.readers.python.programs.insertion import insertion
+from convlint.readers.python.programs.libraries import framework_of, trainer_of, unknown
+from convlint.readers.python.programs.outcome import Events
+from convlint.readers.python.programs.reach import Reach
+from convlint.readers.python.programs.relevance import SETS, Relevant
+from convlint.readers.python.programs.segments import Segment, parts
+from convlint.readers.python.programs.unit import Unit, Units
+from convlint.readers.python.programs.walk import Walk
+from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import is_quiet
+
+_CONVOLUTION = re.compile(
+    rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(|\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|"
+    rb"\bfrom torchvision import [^\n]*\bmodels\b|\btimm\.create_model\b|\bsegmentation_models_pytorch\b|\bConv2D\b"
+)
+MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
+_MAY_TRAIN = re.compile(rb"backward|\.fit|apply_gradients|minimize\(|train_on_batch|Trainer|Runner")
+_ON_GPU = re.compile(rb"cuda|cudnn|gpu|GPU|Accelerator|Fabric")
+_RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
+
+
+def read_programs(project: Project, paths: Sequence[str], entries: Sequence[str] = ()) -> tuple[Program, ...]:
+    """The programs that somebody who is given `paths` wants to hear of; `entries`, where given, are all there are."""
+    reader = _Reader(project)
+    wanted = set(paths)
+    found = []
+    candidates = _candidates(project, wanted, entries, reader.imports)
+    reader.prepare(candidates)
+    for path in candidates:
+        program = reader.program(path, named=bool(entries))
+        if program is not None and (path in wanted or any(each.at.path in wanted for each in program.settings)):
+            found.append(program)
+    return tuple(_with_autocast(found, reader, [path for path in project.paths if path in wanted]))
+
+
+def _candidates(project: Project, wanted: set[str], entries: Sequence[str], imports: Imports) -> list[str]:
+    """Files that may begin a program that is wanted."""
+    if entries:
+        real = {os.path.normpath(os.path.abspath(each)) for each in entries}
+        real |= {os.path.normpath(os.path.abspath(os.path.join(project.root, each))) for each in entries}
+        return [path for path in project.paths if os.path.normpath(os.path.abspath(path)) in real]
+    setting = {path for path in wanted if not is_quiet(path) and SETS.search(project.content(path) or b"")}
+    found = []
+    for path in project.paths:
+        if is_quiet(path) or (path not in wanted and not setting):
+            continue
+        if not may_be_entry(project.content(path) or b""):
+            continue
+        if path in wanted or not setting.isdisjoint(imports.closure(path).files):
+            found.append(path)
+    others = [path for path in found if path not in wanted]
+    return [path for path in found if path in wanted or path in others[:MOST_OTHERS]]
+
+
+def _with_autocast(programs: list[Program], reader: _Reader, paths: Iterable[str]) -> list[Program]:
+    """The programs, with what functions in the files of `paths` do to autocast; files of no program are added as one.
+
+    These are facts of a function, whatever reaches it: they stand in the program of its own file.
+    """
+    by_path = {each.path: each for each in programs}
+    for path in paths:
+        if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
+            continue
+        unit = reader.units.get(path)
+        if unit is None:
+            continue
+        try:
+            backward, loss = backward_inside(unit), around_loss(unit)
+        except RecursionError:
+            continue
+        if backward or loss:
+            bare = Program(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
+            by_path[path] = _replaced(by_path.get(path, bare), backward_in_autocast=backward, autocast_around_loss=loss)
+    return list(by_path.values())
+
+
+def _replaced(program: Program, **changes: object) -> Program:
+    values = {name: getattr(program, name) for name in Program.__struct_fields__}
+    return Program(**(values | changes))
+
+
+class _Reader:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.imports = Imports(project)
+        self.units = Units(self.imports)
+        self._reach = Reach(self.units)
+        self._relevant = Relevant(self.imports, self._reach)
+        self._walk = Walk(self.units, self._relevant)
+        self._sizes = InputSizes()
+        self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
+        self._set: dict[int, list[tuple[str, Location]]] = {}
+
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Looks at once through the files of all programs that may be, as they share them."""
+        closures = [self.imports.closure(path) for path in paths]
+        self._relevant.add(
+            dict.fromkeys(
+                path
+                for each in closures
+                if framework_of(each.foreign) and self._may_train(each) and self._anywhere(SETS, each)
+                for path in each.files
+            )
+        )
+
+    def program(self, path: str, named: bool) -> Program | None:
+        """The program that begins with `path`; None where nothing is trained by it."""
+        try:
+            return self._program(path, named)
+        except RecursionError:  # nests deeper than anybody writes
+            return None
+
+    def _program(self, path: str, named: bool) -> Program | None:
+        closure = self.imports.closure(path)
+        framework = framework_of(closure.foreign)
+        if not framework or not self._may_train(closure):
+            return None
+        unit = self.units.get(path)
+        start = beginning(unit) if unit is not None else None
+        if unit is None or (start is None and not named):
+            return None
+        start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
+        trainer = trainer_of(closure.foreign)
+        reached = self._reach.of(closure.files)
+        if not (named or trainer or framework != "pytorch" or self._anywhere(_ON_GPU, closure)):
+            return None  # of a program that runs on the CPU nothing is of interest here
+        if start is None or not (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
+            return None
+        return self._facts(unit, start, closure, reached, framework, trainer)
+
+    def _may_train(self, closure: Closure) -> bool:
+        return bool(self._anywhere(_MAY_TRAIN, closure))
+
+    def _anywhere(self, pattern: re.Pattern[bytes], closure: Closure) -> str:
+        """The first file of a closure that has a pattern in its bytes; ''."""
+        for path in closure.files:
+            key = pattern, path
+            if key not in self._found:
+                self._found[key] = pattern.search(self.project.content(path) or b"") is not None
+            if self._found[key]:
+                return path
+        return ""
+
+    def _facts(
+        self, unit: Unit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
+    ) -> Program:
+        sets = self._anywhere(SETS, closure)
+        followed = self._walk.events(unit.path) if sets else ()
+        besides = self._besides(reached, followed) if sets else ()
+        lacking = self._lacking(closure, trainer, (*followed, *besides))
+        events = Events(followed, besides, complete=not lacking)
+        torch = framework == "pytorch"
+        convolves = bool(self._anywhere(_CONVOLUTION, closure))
+        sizes = self._sizes.of(reached) if torch else (None, ())
+        at, name = insertion(unit, start)
+        return Program(
+            path=unit.path,
+            at=unit.file.locate(start),
+            framework=framework,
+            closure=closure.files,
+            complete=not lacking,
+            incomplete_for=lacking,
+            trainer=trainer,
+            settings=events.settings(),
+            cudnn_benchmark=events.flag("cudnn.benchmark") if torch else None,
+            deterministic=events.deterministic() if torch else None,
+            cudnn_enabled=events.enabled() if torch else None,
+            tf32=events.tf32() if torch else None,
+            fixed_input_size=sizes[0],
+            evidence=sizes[1],
+            conflict=events.conflict() if torch and convolves else None,
+            autotune_disabled=events.autotune_disabled(),
+            has_convolutions=convolves,
+            insert_at=at,
+            torch_name=name,
+        )
+
+    def _besides(self, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
+        """Settings in functions that the program may reach and that were not come by on the way."""
+        seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
+        return tuple(
+            Event(name, None, at)
+            for segment in reached
+            if segment.has(SETS)
+            for name, at in self._in(segment)
+            if (at.path, at.line, at.column) not in seen
+        )
+
+    def _in(self, segment: Segment) -> list[tuple[str, Location]]:
+        """What a segment sets, and where."""
+        if id(segment) not in self._set:
+            unit = segment.unit
+            self._set[id(segment)] = [
+                (each.name, unit.file.locate(node))
+                for node in (parts(segment) if unit is not None else ())
+                if isinstance(node, ast.stmt | ast.Call) and unit is not None
+                for each in assignments(node, unit)
+            ]
+        return self._set[id(segment)]
+
+    def _lacking(self, closure: Closure, trainer: str, events: Iterable[Event]) -> str:
+        """Why something else may set what this program leaves alone; '' where nothing can."""
+        if trainer:
+            return f"{trainer} sets it"
+        if closure.missing:
+            return f"no file for the import of {closure.missing}"
+        if closure.dynamic:
+            return f"imports by name in {closure.dynamic}"
+        if closure.cut or self._walk.cut:
+            return "larger than is followed"
+        if any(each.name == ANY for each in events):
+            return "sets cudnn's flags by name"
+        lost = next((path for path in closure.files if self.units.get(path) is None), "")
+        if lost:
+            return f"{lost} cannot be read"
+        text = self._anywhere(_RUNS_TEXT, closure)
+        if text:
+            return f"runs text in {text}"
+        library = unknown(closure.foreign)
+        return f"{library} may set it" if library else ""

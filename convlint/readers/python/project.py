@@ -1,0 +1,168 @@
+"""The Python files of a repository, and which of them an import names. Files are parsed when they are first needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from convlint.errors import InputFault
+from convlint.readers.python.source_file import SourceFile, parsed, read_bytes
+
+# Names that always mean the framework, also inside its own repository, where a resolved name would hide its layers.
+FRAMEWORKS = frozenset({"torch", "paddle", "keras", "tf_keras", "tensorflow", "mxnet", "flax", "jax", "haiku"})
+MOST_LISTED = 20_000  # files of a repository that imports are looked for in
+MOST_FOLDERS = 20_000
+_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
+_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+
+
+class Project:
+    """The files of one repository, by their path as reports show it."""
+
+    def __init__(self, root: str, given: Iterable[str], contents: Mapping[str, bytes] | None = None) -> None:
+        """`root` is the folder that imports are resolved in, `given` are the files to report on.
+
+        `contents` has what stands in a file's place: edited text, or the code cells of a notebook.
+        """
+        self.root, self.given = root, tuple(given)
+        self.unread: dict[str, str] = {}  # path -> why it could not be read
+        self._contents = dict(contents or {})
+        self._files: dict[str, SourceFile | None] = {}
+        self._by_real: dict[str, str] = {}
+        self._by_tail: dict[str, list[str]] = {}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        for path in dict.fromkeys((*self.given, *_listed(root))):
+            real = _real(path)
+            if real in self._by_real:
+                continue
+            self._by_real[real] = path
+            self._by_tail.setdefault(_tail(path), []).append(path)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files of the repository, those to report on first."""
+        return tuple(self._by_real.values())
+
+    def content(self, path: str) -> bytes | None:
+        """The bytes of a file; None where it cannot be read, and `unread` says why."""
+        if path in self.unread:
+            return None
+        if path not in self._contents:
+            try:
+                self._contents[path] = read_bytes(path)
+            except InputFault as fault:
+                self.unread[path] = fault.message
+                return None
+        return self._contents[path]
+
+    def file(self, path: str) -> SourceFile | None:
+        """The parsed file at `path`; None where it cannot be read, and `unread` says why."""
+        if path not in self._files:
+            content = self.content(path)
+            self._files[path] = None
+            if content is not None:
+                try:
+                    self._files[path] = parsed(path, content)
+                except InputFault as fault:
+                    self.unread[path] = fault.message
+        return self._files[path]
+
+    def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
+        """The path of the file that `importer` means by `module`, or None: a framework, a library, or nothing.
+
+        `level` counts the dots of a relative import. An absolute name is looked for beside the importer, as a script
+        has it, then from each folder above it up to the root and in their `src`, then by a suffix that is unique.
+        """
+        if level == 0 and module.split(".")[0] in FRAMEWORKS:
+            return None
+        key = f"{level}:{module}", os.path.dirname(importer)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(module, importer, level)
+        return self._resolved[key]
+
+    def _resolve(self, module: str, importer: str, level: int) -> str | None:
+        folder = os.path.dirname(importer) or "."
+        parts = module.split(".") if module else []
+        if level:
+            for _ in range(level - 1):
+                folder = (
+                    os.path.dirname(os.path.abspath(folder)) if os.path.isabs(folder) else os.path.join(folder, "..")
+                )
+            return self._at(folder, parts)
+        top = _real(self.root)
+        while True:
+            for start in (folder, os.path.join(folder, "src")):
+                found = self._at(start, parts)
+                if found is not None and found != importer:
+                    return found
+            if _real(folder) == top or not _real(folder).startswith(top):
+                break
+            folder = os.path.join(folder, "..")
+        return self._unique(parts)
+
+    def _at(self, folder: str, parts: list[str]) -> str | None:
+        base = os.path.join(folder, *parts)
+        candidates = [os.path.join(base, "__init__.py")]
+        if parts:
+            candidates.insert(0, base + ".py")
+        return next((self._by_real[real] for real in map(_real, candidates) if real in self._by_real), None)
+
+    def _unique(self, parts: list[str]) -> str | None:
+        """The one file whose path ends like that; a single name is too common to go by."""
+        if len(parts) < 2:
+            return None
+        for tail in ("/".join(parts) + ".py", "/".join(parts) + "/__init__.py"):
+            last = (
+                "/".join(tail.split("/")[-2:])
+                if not tail.endswith("__init__.py")
+                else tail.split("/")[-2] + "/__init__.py"
+            )
+            found = [
+                path for path in self._by_tail.get(last, ()) if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)
+            ]
+            if len(found) == 1:
+                return found[0]
+        return None
+
+
+def root_of(path: str) -> str:
+    """The folder of the repository that a file or a folder lies in: the nearest above it that looks like one.
+
+    One that git knows is larger than a package in it. Where nothing looks like one, it is the current folder for what
+    lies below that, and else the file's own.
+    """
+    start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
+    marked = [here for here in _upward(start) if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
+    known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
+    current = os.getcwd()
+    found = (known or marked or ([current] if current in _upward(start) else [start]))[0]
+    shown = os.path.relpath(found)
+    return shown if len(shown) < len(found) else found
+
+
+def _upward(folder: str) -> list[str]:
+    """The folder, and all above it."""
+    found = [folder]
+    while (above := os.path.dirname(found[-1])) != found[-1]:
+        found.append(above)
+    return found
+
+
+def _listed(root: str) -> list[str]:
+    """Python files below `root`, in a fixed order, links to folders not followed."""
+    found: list[str] = []
+    for count, (here, folders, files) in enumerate(os.walk(root, followlinks=False)):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        prefix = "" if here == "." else here.removeprefix("./") + os.sep
+        found += [prefix + name for name in sorted(files) if name.endswith(".py")]
+        if len(found) >= MOST_LISTED or count >= MOST_FOLDERS:
+            break
+    return found[:MOST_LISTED]
+
+
+def _real(path: str) -> str:
+    return os.path.normpath(os.path.abspath(path))
+
+
+def _tail(path: str) -> str:
+    return "/".join(path.replace(os.sep, "/").split("/")[-2:])

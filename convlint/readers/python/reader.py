@@ -1,0 +1,162 @@
+"""Python source, read together: the convolutions that it constructs and the programs that train. Nothing of it is run.
+
+As a file that is named alone it is no network: it states no sizes of inputs, so that only `check` makes use of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from convlint.errors import InputFault
+from convlint.model.location import Location
+from convlint.model.source import Program, SourceLayer, SourceReading
+from convlint.readers import Reader, ReadOptions
+from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
+from convlint.readers.python.project import Project, root_of
+from convlint.readers.python.source_file import is_quiet
+from convlint.report import InputError
+
+if TYPE_CHECKING:
+    from convlint.model.network import Network
+
+_MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
+_NO_NETWORK = (
+    "Python source states no sizes of inputs: `convlint check` alone reads it; a model in it is "
+    "package.module:Net --input 64x3x224x224"
+)
+
+
+def read_source(
+    given: Sequence[str],
+    *,
+    entries: Sequence[str] = (),
+    input_shape: tuple[int, ...] | None = None,
+    contents: Mapping[str, bytes] | None = None,
+    root: str | None = None,
+    part: Sequence[str] | None = None,
+) -> SourceReading:
+    """What the files `given` say, with all that they import from the repository at `root`.
+
+    `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
+    trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
+    """
+    from convlint.readers.python.nn.reading import read_layers
+    from convlint.readers.python.programs.reading import read_programs
+
+    notebooks, unread = _notebooks(given, contents or {})
+    code = {**(contents or {}), **{path: each.code for path, each in notebooks.items()}}
+    project = Project(
+        root if root is not None else root_of(given[0] if given else "."),
+        [path for path in given if path not in unread],
+        code,
+    )
+    asked = given if part is None else part
+    own = [path for path in asked if path not in unread and project.file(path) is not None]
+    read = read_layers(project, own, input_shape=input_shape)
+    programs = read_programs(project, own, tuple(entries))
+    pointed = dict.fromkeys(
+        (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
+    )
+    faults = {**unread, **project.unread}
+    return SourceReading(
+        files=tuple(own),
+        layers=read.layers,
+        programs=programs,
+        constructions=read.constructions,
+        known=read.known,
+        unread=read.unread,
+        unread_files={path: faults[path] for path in asked if path in faults},
+        lines=_lines(project, pointed),
+        cells={
+            path: tuple((place.cell, place.line, place.file_line) for place in each.places)
+            for path, each in notebooks.items()
+            if path in own
+        },
+        whole=not project.unread and all(path in project.given or is_quiet(path) for path in project.paths),
+    )
+
+
+def joined(parts: Sequence[SourceReading]) -> SourceReading:
+    """One reading of those that several processes made, each of a part of the files, in their order.
+
+    What one of them could not read, another may have, so that places are counted again.
+    """
+    from convlint.readers.python.nn.merging import merged_again
+
+    layers = tuple(merged_again(layer for part in parts for layer in part.layers))
+    files = tuple(path for part in parts for path in part.files)
+    known = _known_places(layers, frozenset(files))
+    unread = {_start(each.at): each for part in parts for each in part.unread if _start(each.at) not in known}
+    return SourceReading(
+        files=files,
+        layers=layers,
+        programs=tuple(program for part in parts for program in part.programs),
+        constructions=len(known) + len(unread),
+        known=len(known),
+        unread=tuple(unread.values()),
+        unread_files={path: why for part in parts for path, why in part.unread_files.items()},
+        lines={path: lines for part in parts for path, lines in part.lines.items()},
+        cells={path: cells for part in parts for path, cells in part.cells.items()},
+        whole=all(part.whole for part in parts),
+    )
+
+
+def _known_places(layers: Iterable[SourceLayer], files: frozenset[str]) -> set[_Start]:
+    return {
+        _start(each.layer.locate())
+        for each in layers
+        if each.layer.C is not None and each.layer.K is not None and each.layer.path in files
+        and not is_quiet(each.layer.path)
+    }  # fmt: skip
+
+
+_Start = tuple[str, int | None, int | None]
+
+
+def _start(at: Location) -> _Start:
+    return at.path, at.line, at.column
+
+
+def _notebooks(given: Iterable[str], contents: Mapping[str, bytes]) -> tuple[dict[str, Notebook], dict[str, str]]:
+    """(those that could be read, why others could not)."""
+    found: dict[str, Notebook] = {}
+    unread: dict[str, str] = {}
+    for path in given:
+        if path.lower().endswith(SUFFIX):
+            try:
+                found[path] = notebook(contents[path]) if path in contents else read_notebook(path)
+            except InputFault as fault:
+                unread[path] = fault.message
+    return found, unread
+
+
+def _pointed(layers: Iterable[SourceLayer], programs: Iterable[Program]) -> Iterator[str]:
+    """The files that something points into."""
+    for each in layers:
+        yield each.layer.path
+        yield from (literal.at.path for several in each.stated.values() for literal in several)
+    for program in programs:
+        yield program.path
+        yield from (setting.at.path for setting in (*program.settings, *program.autotune_disabled))
+        yield from (setting.at.path for setting in program.conflict or ())
+        yield from (at.path for _, at in program.evidence)
+        yield from (at.path for at in (*program.backward_in_autocast, *program.autocast_around_loss))
+
+
+def _lines(project: Project, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    lines = {}
+    for path in paths:
+        with suppress(InputFault):
+            if (file := project.file(path)) is not None:
+                lines[path] = tuple(file.text.split("\n"))
+    return lines
+
+
+def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
+    """Always an error, which says what to do instead; the file is not opened."""
+    return None, (InputError(path=path, message=_NO_NETWORK),)
+
+
+READER = Reader(read=read)

@@ -1,0 +1,54 @@
+"""The line that every format for people ends with: what was covered, and what was not."""
+
+from __future__ import annotations
+
+from convlint.files.safe import clean
+from convlint.model.source import SourceReport
+from convlint.report import Report, Skipped
+from convlint.reporters.words import partly_read, plural
+
+# what a layer is made of: without one of these it is not checked in full, whatever settings are known
+_OF_LAYERS = frozenset((
+    "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
+    "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
+))  # fmt: skip
+
+
+def coverage(report: Report) -> str:
+    """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`.
+
+    Of Python it says `49 of 76 convolutions in 132 Python files`, also behind the layers where there are both.
+    """
+    counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]
+    if infos := report.count("info"):
+        counts.append(plural(infos, "info"))
+    of_source = 0 if report.source is None else report.source.given
+    parts = [] if report.source is None else [_covered(report.source)]
+    if report.source is None or report.files > of_source or report.layers:
+        layers = f"{plural(len(report.layers), 'layer')} in {plural(report.files - of_source, 'file')}"
+        parts.insert(0, layers + (f" on {clean(', '.join(report.targets))}" if report.targets else ""))
+    line = f"{', '.join(parts)}: {', '.join(counts)}"
+    if skipped := len({(skip.path, skip.layer) for skip in report.skipped if _lacks_size(skip)}):
+        line += f"; {plural(skipped, 'layer')} skipped"
+    wrong, partly = {error.path for error in report.errors}, partly_read(report)
+    if unread := len(wrong - partly):
+        line += f"; {plural(unread, 'input')} not read"
+    if incomplete := len(wrong & partly):
+        line += f"; {plural(incomplete, 'input')} incomplete"
+    unread_files = () if report.source is None else report.source.unread_files.keys() - wrong
+    if unread_files:
+        line += f"; {plural(len(unread_files), 'Python file')} not read"
+    return line
+
+
+def _covered(source: SourceReport) -> str:
+    known = f"{source.known} of " if source.known < source.constructions else ""
+    found = f"{known}{plural(source.constructions, 'convolution')}"
+    if source.programs:
+        found += f" and {plural(source.programs, 'program')}"
+    return f"{found} in {plural(len(source.files), 'Python file')}"
+
+
+def _lacks_size(skip: Skipped) -> bool:
+    """Whether a layer's rule was skipped for want of a size or the dtype, not of a setting."""
+    return skip.layer is not None and any(need.rpartition(".")[2] in _OF_LAYERS for need in skip.needs)

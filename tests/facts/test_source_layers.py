@@ -1,0 +1,141 @@
+"""What rules can ask of a construction and of its channel counts: by its names, its literals, its provisos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from source_records import literal, record
+
+from convlint.facts.quantity import View
+from convlint.facts.source_layers import CONSTRUCTION, WIDTH, Width, is_inside
+from convlint.facts.unknown import UNKNOWN
+from convlint.model.location import Location
+from convlint.model.source import Stated
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ""),
+        ({"certainty": "with defaults"}, ", by default"),
+        ({"condition": "a > 1"}, ", only if a > 1"),
+        ({"certainty": "with defaults", "condition": "b"}, ", by default, only if b"),
+    ],
+)
+def test_provisos(given: dict[str, Any], expected: str) -> None:
+    view = View(CONSTRUCTION, record(**given))
+    assert (view.proviso, view.stated, view.condition) == (
+        expected, "certainty" not in given, given.get("condition", ""),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "weighs"),
+    [
+        ("Net.conv", "", False),
+        ("Net.se.fc1", "", True),
+        ("SELayer.conv", "", True),
+        ("Net.seg_head", "", False),
+        ("Net.dense", "", False),
+        ("Block.squeeze_excite.0", "", True),
+        ("Net.conv", "net.py:SqueezeExcite", True),
+        ("Net.conv", "nets/gate.py:Net", False),
+        ("AttentionGate.psi", "", True),
+    ],
+)
+def test_what_weighs_channels_by_its_name(name: str, root: str, weighs: bool) -> None:
+    assert View(CONSTRUCTION, record(name, root=root)).weighs is weighs
+
+
+def test_what_the_code_around_it_does_not_show_is_unknown() -> None:
+    assert View(CONSTRUCTION, record()).pointwise_map is UNKNOWN
+    assert View(CONSTRUCTION, record(pointwise_map=False)).pointwise_map is False
+
+
+@pytest.mark.parametrize(
+    ("name", "inner", "of_task", "of_input"),
+    [
+        ("", True, False, False),
+        ("", False, True, True),
+        ("width", True, False, False),
+        ("width", False, True, True),
+        ("NUM_CLASSES", True, True, False),
+        ("numClasses", True, True, False),
+        ("n_class", True, True, False),
+        ("num_anchors", True, True, False),
+        ("num_grids", True, True, False),
+        ("classifier_width", True, False, False),
+        ("out_channels", True, False, False),
+        ("in_channels", True, False, False),
+    ],
+)
+def test_what_names_of_literals_say(name: str, inner: bool, of_task: bool, of_input: bool) -> None:
+    width = Width(record=record(K=62, K_of=(literal(62, 7, name),)), side="K", inner=inner)
+    view = View(WIDTH, width)
+    assert (view.of_task, view.of_input) == (of_task, of_input)
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "of_task"),
+    [
+        ("RPNHead.cls_logits", "K", True),
+        ("RPNHead.bbox_pred[0]", "K", True),
+        ("Align.conv_offset[6]", "K", True),
+        ("CondInst.controller", "K", True),
+        ("RPNHead.cls_logits", "C", False),
+        ("RPNHead.conv", "K", False),
+        ("Net.predictor_less", "K", False),
+    ],
+)
+def test_what_a_layer_predicts_the_task_fixes(name: str, side: Any, of_task: bool) -> None:
+    assert View(WIDTH, Width(record=record(name, C=62, K=62), side=side)).of_task is of_task
+
+
+@pytest.mark.parametrize(
+    ("K", "values", "of_image"), [(12, (3, 4), True), (12, (12,), False), (12, (3, 4.0), False), (62, (), False)]
+)
+def test_what_is_made_of_an_image_s_channels_alone(K: int, values: tuple[Any, ...], of_image: bool) -> None:
+    literals = tuple(literal(value, line) for line, value in enumerate(values, 1))
+    view = View(WIDTH, Width(record=record(K=K, K_of=literals), side="K", inner=True))
+    assert (view.of_task, view.of_input) == (of_image, of_image)
+
+
+def test_names_inside_of_the_construction_are_the_convolution_s_own() -> None:
+    own = Stated(at=Location(path="net.py", line=100, column=20), value=62, name="num_classes")
+    assert View(WIDTH, Width(record=record(K=62, K_of=(own,)), side="K")).of_task is False
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "column", "inside"),
+    [
+        ("net.py", 100, 9, True),
+        ("net.py", 100, 59, True),
+        ("net.py", 100, 8, False),
+        ("net.py", 100, 60, False),
+        ("net.py", 101, 20, False),
+        ("other.py", 100, 20, False),
+        ("net.py", None, None, False),
+    ],
+)
+def test_inside_of_a_construction(path: str, line: int | None, column: int | None, inside: bool) -> None:
+    assert is_inside(Location(path=path, line=line, column=column), record()) is inside
+
+
+@pytest.mark.parametrize(
+    ("literals", "quiet"),
+    [
+        ((), False),
+        ((literal(62, 7),), False),
+        ((literal(62, 7, quiet=True),), True),
+        ((literal(62, 7, quiet=True), literal(2, 8)), False),
+    ],
+)
+def test_a_number_of_tests_alone_is_quiet(literals: tuple[Stated, ...], quiet: bool) -> None:
+    assert View(WIDTH, Width(record=record(K=62, K_of=literals), side="K")).quiet is quiet
+
+
+def test_the_count_of_its_side() -> None:
+    one = record(C=3, K=None)
+    assert View(WIDTH, Width(record=one, side="C")).value == 3
+    assert View(WIDTH, Width(record=one, side="K")).value is UNKNOWN

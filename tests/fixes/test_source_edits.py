@@ -1,0 +1,168 @@
+"""Edits of source that is only read: one keyword of one call, or one line; else the line and the reason."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from msgspec.structs import replace
+from source_records import at, checked, only, program, record
+
+from convlint.fixes.edits import Edit
+from convlint.fixes.python.rewriting import applied_to_bytes
+from convlint.fixes.source_edits import with_source_edits
+from convlint.model.location import Location
+from convlint.model.source import SourceReading
+from convlint.report import Fix
+
+TORCH, PADDLE = "from torch import nn\n", "import paddle.nn as nn\n"
+
+
+def span_of(raw: bytes) -> tuple[int, int, int, int]:
+    """The call of a convolution, in lines and columns of the text."""
+    call = next(
+        node
+        for node in ast.walk(ast.parse(raw))
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Call) and "Conv" in ast.unparse(node.func)
+    )
+    text = raw.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+
+    def column(line: int, offset: int) -> int:
+        return len(text[line - 1].encode()[:offset].decode()) + 1
+
+    assert call.end_lineno is not None
+    assert call.end_col_offset is not None
+    return (
+        call.lineno, column(call.lineno, call.col_offset),
+        call.end_lineno, column(call.end_lineno, call.end_col_offset),
+    )  # fmt: skip
+
+
+def fix_of(raw: bytes) -> Fix:
+    one = record(bias=True, norm_follows=True)
+    one = replace(one, layer=replace(one.layer, spans={"layer": span_of(raw)}))
+    (finding,) = with_source_edits(checked(one).findings, SourceReading(layers=(one,)), lambda _: raw)
+    assert finding.fix is not None
+    return finding.fix
+
+
+def after(raw: bytes, fix: Fix) -> bytes:
+    return applied_to_bytes(raw, [Edit(edit.start, edit.end, edit.new) for edit in fix.code_edits])
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("c = nn.Conv2d(3, 8, 3)", "c = nn.Conv2d(3, 8, 3, bias=False)"),
+        ("c = nn.Conv2d(3, 8, 3,)", "c = nn.Conv2d(3, 8, 3, bias=False,)"),
+        ("c = nn.Conv2d(3, 8, 3)  # a, b)", "c = nn.Conv2d(3, 8, 3, bias=False)  # a, b)"),
+        ("c = nn.Conv2d(3, 8, 3, bias=True)", "c = nn.Conv2d(3, 8, 3, bias=False)"),
+        ("c = nn.Conv2d(3, 8, 3, 1, 0, 1, 1, True)", "c = nn.Conv2d(3, 8, 3, 1, 0, 1, 1, False)"),
+        ("s = 'äß'; c = nn.Conv2d(3, 8, (3))", "s = 'äß'; c = nn.Conv2d(3, 8, (3), bias=False)"),
+        ("c = nn.Conv2d(3, 8, max(k for k in (1, 3)))", "c = nn.Conv2d(3, 8, max(k for k in (1, 3)), bias=False)"),
+        ("c = nn.Conv2d(\n    3,\n    8,\n    3,\n)", "c = nn.Conv2d(\n    3,\n    8,\n    3,\n    bias=False,\n)"),
+        ("c = nn.Conv2d(3, 8,\n    3  # taps, )\n)", "c = nn.Conv2d(3, 8,\n    3, bias=False  # taps, )\n)"),
+        ("c = nn.Sequential(nn.Conv2d(3, 8, 3), n)", "c = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), n)"),
+    ],
+)
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_a_convolution_without_a_bias(before: str, expected: str, line_break: str) -> None:
+    raw, wanted = ((TORCH + text + "\n").replace("\n", line_break).encode() for text in (before, expected))
+    fix = fix_of(raw)
+    assert after(raw, fix) == wanted
+    assert (fix.no_edit, fix.edits_safety, len(fix.edits)) == ("", "unsafe", 1)
+
+
+@pytest.mark.parametrize(
+    ("imports", "before", "expected"),
+    [
+        (PADDLE, "c = nn.Conv2D(3, 8, 3)", "c = nn.Conv2D(3, 8, 3, bias_attr=False)"),
+        (PADDLE, "c = nn.Conv2D(3, 8, 3, bias_attr=None)", "c = nn.Conv2D(3, 8, 3, bias_attr=False)"),
+        ("from keras import layers\n", "c = layers.Conv2D(8, 3)(x)", "c = layers.Conv2D(8, 3, use_bias=False)(x)"),
+        ("import tensorflow as tf\n", "tf.keras.layers.Conv2D(8, 3)", "tf.keras.layers.Conv2D(8, 3, use_bias=False)"),
+        ("import flax.linen as nn\n", "c = nn.Conv(8, (3, 3))", "c = nn.Conv(8, (3, 3), use_bias=False)"),
+    ],
+)
+def test_other_frameworks_have_other_words_for_it(imports: str, before: str, expected: str) -> None:
+    raw = (imports + before).encode()
+    assert after(raw, fix_of(raw)) == (imports + expected).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (f"{TORCH}c = nn.Conv2d(3, 8, 3, bias=b)", "bias comes from `b`, which this file does not set"),
+        (
+            f"{TORCH}def f(b=True):\n    c = nn.Conv2d(3, 8, 3, bias=b)",
+            "`b`, a parameter of `f` (`True` where it is not",
+        ),
+        (f"{TORCH}c = nn.Conv2d(3, 8, 3, **kw)", "bias may come with its **arguments"),
+        (f"{TORCH}c = nn.Conv2d(*sizes)", "bias may come with its *arguments"),
+        (f"{TORCH}c = nn.Conv2d(3 for _ in x)", "not Python"),
+        (f"{TORCH}def conv3x3(i, o):\n    return nn.Conv2d(i, o, 3)", "whoever calls the function gets this layer"),
+        (f"{TORCH}f = lambda i: nn.Conv2d(i, i, 3)", "whoever calls the function gets this layer"),
+        ("from own import Conv\nc = Conv(3, 8, 3)", "which arguments `Conv` takes is not known"),
+        ("from torch.nn import *\nc = Conv2d(3, 8, 3)", "which arguments `Conv2d` takes is not known"),
+        (f"{PADDLE}c = nn.Conv2D(3, 8, 3, 1, 0, 1)", "which arguments `nn.Conv2D` takes is not known"),
+    ],
+)
+def test_where_no_edit_is_sure_the_line_and_the_reason_are_said(code: str, why: str) -> None:
+    fix = fix_of(code.encode())
+    assert (fix.code_edits, fix.edits) == ((), ())
+    assert why in fix.no_edit
+    assert fix.no_edit.startswith("net.py:")
+
+
+def test_files_that_cannot_be_read_are_left_alone() -> None:
+    one = record(bias=True, norm_follows=True)
+    for raw, why in (
+        (None, "cannot be read"),
+        (b"c = (", "not Python"),
+        (b"\xff", "not text"),
+        (b"c = 1\n", "no call"),
+    ):
+        (finding,) = with_source_edits(checked(one).findings, SourceReading(layers=(one,)), lambda _, raw=raw: raw)
+        assert finding.fix is not None
+        assert why in finding.fix.no_edit
+
+
+FIXED = {
+    "complete": True, "cudnn_benchmark": False, "deterministic": False, "fixed_input_size": True,
+    "evidence": (("CIFAR100", at(5, "data.py")),),
+}  # fmt: skip
+SCRIPT = b"import torch\n\ndef main():\n    '''Trains.'''\n    model = 1\n\nif __name__ == '__main__':\n    main()\n"
+
+
+def benchmark_fix(insert_at: Location | None, torch: str = "torch", raw: bytes = SCRIPT) -> Fix:
+    script = program(**FIXED, insert_at=insert_at, torch_name=torch)
+    (finding,) = with_source_edits(checked(script).findings, SourceReading(programs=(script,)), lambda _: raw)
+    assert finding.fix is not None
+    return finding.fix
+
+
+def test_the_line_that_switches_tuning_on() -> None:
+    fix = benchmark_fix(at(5, "train.py", 5), "th")
+    assert after(SCRIPT, fix).decode().split("\n")[3:6] == [
+        "    '''Trains.'''", "    th.backends.cudnn.benchmark = True", "    model = 1",
+    ]  # fmt: skip
+    assert (fix.edits[0].line, fix.edits[0].column, fix.edits_safety) == (5, 5, "unsafe")
+
+
+@pytest.mark.parametrize(
+    ("insert_at", "torch", "why"),
+    [
+        (None, "torch", "train.py:1: no place was found"),
+        (at(5, "train.py", 5), "", "train.py:5: nothing there imports torch"),
+        (at(6, "train.py", 5), "torch", "train.py:6: no statement begins there"),
+    ],
+)
+def test_where_the_line_cannot_go(insert_at: Location | None, torch: str, why: str) -> None:
+    fix = benchmark_fix(insert_at, torch)
+    assert fix.code_edits == ()
+    assert fix.no_edit.startswith(why)
+
+
+def test_advice_that_is_no_edit_is_left_as_it_is() -> None:
+    wide = record(K=62)
+    before = only(checked(wide))
+    assert with_source_edits([before], SourceReading(layers=(wide,)), lambda _: b"") == (before,)

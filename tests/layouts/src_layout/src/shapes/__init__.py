@@ -1,0 +1,5 @@
+"""Segmentation of shapes."""
+
+from shapes.net import ShapeNet
+
+__all__ = ["ShapeNet"]

@@ -1,0 +1,136 @@
+"""Keras's convolutions, in the functional style, in a Sequential and in models of the source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from convlint.model.source import SourceLayer
+from convlint.readers.python.nn.reading import read_layers
+from convlint.readers.python.project import Project
+
+HEAD = "import tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
+INPUT = "def make():\n    i = keras.Input((224, 112, 3))\n"
+
+
+def read(tmp_path: Path, text: str) -> list[SourceLayer]:
+    (tmp_path / "net.py").write_text(HEAD + text)
+    return list(read_layers(Project(str(tmp_path), [str(tmp_path / "net.py")]), [str(tmp_path / "net.py")]).layers)
+
+
+def body(*lines: str) -> str:
+    return INPUT + "".join(f"    {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("call", "fields"),
+    [
+        ("layers.Conv2D(64, 3)", {"C": None, "K": 64, "R": 3, "S": 3, "U": 1, "PadH": 0, "bias": True, "groups": 1}),
+        ("keras.layers.Conv2D(64, (1, 5), 2, 'valid', use_bias=False)", {"R": 1, "S": 5, "U": 2, "bias": False}),
+        ("tf.keras.layers.Conv2D(filters=64, kernel_size=4, padding='same')", {"PadH": 1, "PadH_end": 2}),
+        ("layers.Conv2D(64, 3, 2, 'same')", {"PadH": None, "PadH_end": None, "U": 2}),  # as the input's size has it
+        ("layers.Conv2D(64, 3, strides=(2, 1), dilation_rate=2)", {"U": 2, "V": 1, "DilH": 2}),
+        ("layers.Conv2D(64, 3, groups=4)", {"groups": 4}),
+        ("layers.Conv1D(64, 3)", {"dims": 1, "S": 3}),
+        ("layers.Conv3D(64, 3)", {"dims": 3, "T": 3}),
+        ("layers.Conv2DTranspose(64, 4, 2, padding='same')", {"op": "conv_transpose", "K": 64, "PadH": None}),
+        ("layers.Conv2D(64, 3, 1, 'same', None, 1, 'relu', False)", {"K": None, "bias": None, "R": None}),
+        ("layers.Convolution2D(64, 3, 3, border_mode='same', bias=False)", {"K": None, "bias": None, "R": None}),
+        ("layers.Conv2D(64, 3, **n)", {"bias": None}),
+    ],
+)
+def test_a_construction_has_the_fields_of_its_call(tmp_path: Path, call: str, fields: dict[str, Any]) -> None:
+    (found,) = read(tmp_path, f"def make(n):\n    return {call}\n")
+    assert found.framework == "keras"
+    assert {name: getattr(found.layer, name) for name in fields} == fields
+
+
+def test_separable_and_depthwise_ones_are_none(tmp_path: Path) -> None:
+    assert not read(tmp_path, body("return layers.DepthwiseConv2D(3)(layers.SeparableConv2D(30, 3)(i))"))
+
+
+LAST = "return layers.Conv2D(8, 1)(x)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "C"),
+    [
+        ((), 3),
+        (("x = layers.Conv2D(60, 3)(x)", "x = layers.BatchNormalization()(x)", "x = layers.ReLU()(x)"), 60),
+        (("x = layers.Concatenate()([x, layers.Conv2D(5, 1)(x)])",), 8),
+        (("x = layers.concatenate([x, layers.Conv2D(5, 1)(x)], axis=3)",), 8),
+        (("x = layers.Concatenate(axis=1)([x, x])",), None),
+        (("x = layers.Concatenate(axis=AXIS)([x, x])",), None),
+        (("x = layers.Add()([layers.Conv2D(7, 1)(x), layers.Conv2D(7, 3, padding='same')(x)])",), 7),
+        (("x = layers.MaxPooling2D(2)(x)", "x = layers.ZeroPadding2D(1)(x)", "x = layers.UpSampling2D()(x)"), 3),
+        (("x = layers.Conv2D(x.shape[-1] * 2, 1)(x)",), 6),
+        (("x = layers.Lambda(f)(x)",), None),
+        (("x = layers.SeparableConv2D(7, 1)(x)",), None),
+        (("x = x[:, :, :, :1]",), None),
+        (("x = tf.nn.relu(x)",), 3),
+        (("x = tf.transpose(x, (0, 3, 1, 2))",), None),
+    ],
+)
+def test_what_a_layer_reads(tmp_path: Path, lines: tuple[str, ...], C: int | None) -> None:
+    assert read(tmp_path, body("x = i", *lines, LAST))[-1].layer.C == C
+
+
+def test_a_layer_with_another_order_of_axes_reads_what_nobody_knows(tmp_path: Path) -> None:
+    found = read(tmp_path, body("return layers.Conv2D(8, 1, data_format='channels_first')(i)"))
+    assert [each.layer.C for each in found] == [None]
+
+
+def test_sizes_follow_from_the_input(tmp_path: Path) -> None:
+    found = read(tmp_path, body("x = layers.MaxPooling2D(3, 2, 'same')(i)", LAST))[0].layer
+    assert (found.H, found.W) == (112, 56)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("x = C(i)", "return layers.BatchNormalization()(x)"), True),
+        (("x = C(i)", "return layers.BatchNormalization(axis=AXIS)(x)"), True),
+        (("x = C(i)", "return layers.BatchNormalization(axis=1)(x)"), False),
+        (("x = C(i)", "return layers.ReLU()(x)"), False),
+        (("x = C(i)", "return layers.LayerNormalization()(x)"), False),
+        (("x = C(i)", "return x, layers.BatchNormalization()(x)"), None),
+        (("x = C(i)", "y = layers.BatchNormalization()(x)", "return layers.Add()([x, y])"), False),
+        (("x = C(i)", "y = layers.BatchNormalization()(x)", "return keras.Model(i, [x, y])"), False),
+        (("x = C(i)", "unknown(x)", "return layers.BatchNormalization()(x)"), None),
+        (("x = layers.Conv2D(8, 3, activation='relu')(i)", "return layers.BatchNormalization()(x)"), False),
+        (("x = layers.Conv2D(8, 3, activation='linear')(i)", "return layers.BatchNormalization()(x)"), True),
+        (("x = layers.Conv2D(8, 3, activation=None)(i)", "return layers.BatchNormalization()(x)"), True),
+        (("x = layers.Conv2D(8, 3, activation=ACT)(i)", "return layers.BatchNormalization()(x)"), None),
+        (("return keras.Sequential([C, layers.BatchNormalization()])",), True),
+        (("return keras.Sequential([layers.Conv2D(8, 3, activation='relu'), layers.BatchNormalization()])",), False),
+        (("m = keras.Sequential(name='m')", "m.add(C)", "m.add(layers.BatchNormalization())", "return m"), True),
+        (("m = keras.Sequential()", "m.add(C)", "m.add(layers.ReLU())", "return m"), False),
+        (("c = C", "x = c(i)", "y = c(x)", "return layers.BatchNormalization()(y)"), False),
+    ],
+)
+def test_whether_a_norm_follows(tmp_path: Path, lines: tuple[str, ...], expected: bool | None) -> None:
+    text = body(*(line.replace("C(i)", "layers.Conv2D(8, 3)(i)").replace("C,", "layers.Conv2D(8, 3),")
+                  .replace("(C)", "(layers.Conv2D(8, 3))").replace("c = C", "c = layers.Conv2D(8, 3)")
+                  for line in lines))  # fmt: skip
+    assert [each.layer.norm_follows for each in read(tmp_path, text)] == [expected]
+
+
+def test_a_first_layer_may_state_its_input(tmp_path: Path) -> None:
+    text = "def make():\n    m = keras.models.Sequential()\n"
+    text += "    m.add(layers.Conv2D(6, 3, input_shape=(28, 28, 1)))\n    m.add(layers.Conv2D(9, 3))\n    return m\n"
+    found = read(tmp_path, text)
+    assert [(each.layer.C, each.layer.K) for each in found] == [(1, 6), (6, 9)]
+
+
+def test_models_of_the_source_run_their_call(tmp_path: Path) -> None:
+    text = "class Net(keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+    text += "        self.one = layers.Conv2D(6, 3)\n        self.norm = layers.BatchNormalization()\n"
+    text += "        self.two = layers.Conv2D(9, 3)\n"
+    text += "    def call(self, x, training=False):\n"
+    text += "        return self.two(self.norm(self.one(x), training=training))\n"
+    found = read(tmp_path, text)
+    assert [(each.layer.C, each.layer.K, each.layer.norm_follows) for each in found] == [
+        (None, 6, True), (6, 9, False)
+    ]  # fmt: skip

@@ -1,0 +1,282 @@
+"""What the source says of its convolutions, and what it does not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from convlint.model.source import SourceLayer
+from convlint.readers.python.nn.reading import LayersRead, read_layers
+from convlint.readers.python.project import Project
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+def read(tmp_path: Path, text: str, name: str = "net.py", **options: Any) -> LayersRead:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD + text)
+    return read_layers(Project(str(tmp_path), [str(path)]), [str(path)], **options)
+
+
+def one(found: LayersRead) -> SourceLayer:
+    assert len(found.layers) == 1
+    return found.layers[0]
+
+
+def module(init: str, forward: str = "", parameters: str = "") -> str:
+    body = "".join(f"        {line}\n" for line in init.splitlines())
+    run = "".join(f"        {line}\n" for line in forward.splitlines())
+    method = f"    def forward(self, x):\n{run}" if forward else ""
+    head = f"class Net(nn.Module):\n    def __init__(self{parameters}):\n        super().__init__()\n"
+    return head + body + method
+
+
+@pytest.mark.parametrize(
+    ("call", "fields"),
+    [
+        ("nn.Conv2d(3, 64, 7, 2, 3)", {"C": 3, "K": 64, "R": 7, "S": 7, "U": 2, "PadH": 3, "groups": 1, "bias": True}),
+        ("nn.Conv2d(3, out_channels=64, kernel_size=(1, 5), bias=False)", {"R": 1, "S": 5, "bias": False, "K": 64}),
+        ("nn.Conv2d(8, 8, 3, 1, 1, 1, 8)", {"groups": 8, "C": 8}),
+        ("nn.Conv2d(8, 8, 3, padding='same', dilation=2)", {"PadH": 2, "PadH_end": 2, "DilH": 2}),
+        ("nn.Conv2d(8, 8, 4, padding='same')", {"PadH": 1, "PadH_end": 2}),
+        ("nn.Conv1d(8, 16, 3)", {"dims": 1, "S": 3, "R": 1, "H": 1}),
+        ("nn.Conv3d(8, 16, (1, 3, 5))", {"dims": 3, "T": 1, "R": 3, "S": 5, "D": None}),
+        ("nn.ConvTranspose2d(8, 16, 4, 2, 1, 0, 2, False)", {"op": "conv_transpose", "groups": 2, "bias": False}),
+        ("nn.LazyConv2d(16, 3)", {"C": None, "K": 16, "R": 3}),
+        ("torch.nn.modules.conv.Conv2d(3, 4, 1)", {"C": 3, "K": 4}),
+    ],
+)
+def test_a_construction_has_the_fields_of_its_call(tmp_path: Path, call: str, fields: dict[str, Any]) -> None:
+    layer = one(read(tmp_path, f"def make():\n    return {call}\n")).layer
+    assert {name: getattr(layer, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        ("nn.Conv2d(n, 64, 3)", "C"),
+        ("nn.Conv2d(3, n, 3)", "K"),
+        ("nn.Conv2d(3, 64, n)", "R"),
+        ("nn.Conv2d(3, 64, 3, padding=n)", "PadH"),
+        ("nn.Conv2d(3, 64, 3, bias=n)", "bias"),
+        ("nn.Conv2d(3, 64, 3, groups=n)", "K"),  # a width without its groups says nothing
+        ("nn.Conv2d(3, 64, 3, **n)", "bias"),
+        ("nn.Conv2d(*n)", "C"),
+        ("nn.Conv2d('3', 64, 3)", "C"),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(tmp_path: Path, call: str, field: str) -> None:
+    assert getattr(one(read(tmp_path, f"def make(n):\n    return {call}\n")).layer, field) is None
+
+
+def test_a_stride_that_nobody_knows_is_said_to_be_unknown(tmp_path: Path) -> None:
+    found = one(read(tmp_path, "def make(n):\n    return nn.Conv2d(3, 64, 3, stride=n)\n"))
+    assert found.unknown == ("U", "V")
+
+
+def test_defaults_of_parameters_are_no_statements(tmp_path: Path) -> None:
+    found = read(tmp_path, "def make(width=48):\n    return nn.Conv2d(3, width, 3)\n").layers
+    assert [(each.layer.K, each.certainty) for each in found] == [(None, "stated"), (48, "with defaults")]
+
+
+def test_the_literal_stands_where_it_is_written_with_its_name(tmp_path: Path) -> None:
+    found = one(
+        read(tmp_path, "def conv(a, b):\n    return nn.Conv2d(a, b, 3)\ndef make():\n    return conv(3, b=40)\n")
+    )
+    (stated,) = found.stated["K"]
+    assert (stated.value, stated.name, stated.at.line, found.layer.locate().line) == (40, "b", 7, 5)
+
+
+def test_the_arguments_of_a_call_have_their_places(tmp_path: Path) -> None:
+    layer = one(read(tmp_path, "def make():\n    return nn.Conv2d(3, 64, 3, bias=True)\n")).layer
+    assert layer.spans["bias"] == (5, 37, 5, 41)
+    assert layer.spans["K"] == (5, 25, 5, 27)
+    assert "groups" not in layer.spans
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (module("self.stem = nn.Conv2d(3, 8, 3)"), "Net.stem"),
+        (module("self.features = nn.Sequential(nn.ReLU(), nn.Conv2d(3, 8, 3))"), "Net.features[1]"),
+        ("def conv3x3():\n    return nn.Conv2d(3, 8, 3)\n", "conv3x3"),
+        (module("self.add_module('first', nn.Conv2d(3, 8, 3))"), "Net.first"),
+        (module("layers = []\nlayers.append(nn.Conv2d(3, 8, 3))\nself.net = nn.Sequential(*layers)"), "Net.layers"),
+    ],
+)
+def test_a_layer_has_the_name_of_its_place(tmp_path: Path, text: str, name: str) -> None:
+    assert one(read(tmp_path, text)).layer.name == name
+
+
+CONV, NORM = "self.conv = nn.Conv2d(3, 8, 3)\n", "self.bn = nn.BatchNorm2d(8)\n"
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "expected"),
+    [
+        (CONV + NORM, "return self.bn(self.conv(x))", True),
+        (CONV + NORM, "x = self.conv(x)\nx = self.bn(x)\nreturn F.relu(x)", True),
+        (CONV + "self.bn = nn.InstanceNorm2d(8)", "return self.bn(self.conv(x))", True),
+        (CONV + "self.bn = nn.GroupNorm(4, 8)", "return self.bn(self.conv(x))", False),
+        (CONV + NORM, "return self.bn(F.relu(self.conv(x)))", False),
+        (CONV + NORM, "y = self.conv(x)\nreturn self.bn(y) + y", False),
+        (CONV + NORM, "return self.bn(self.conv(self.conv(x)))", False),  # it reads its own output
+        (CONV + NORM, "return self.bn(self.conv(x)) + self.bn(self.conv(-x))", True),  # normalised each time
+        (CONV + NORM, "y = self.conv(x)\nlog(y)\nreturn self.bn(y)", None),  # who knows what log does
+        (CONV + NORM, "y = self.conv(x)\nif x.sum() > 0:\n    y = self.bn(y)\nreturn y", None),
+        (CONV + "self.bn = make_norm(8)", "return self.bn(self.conv(x))", None),
+        ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))", "return self.conv(x)", True),
+        ("self.c = nn.Sequential(nn.Conv2d(3, 8, 1), nn.Identity(), nn.BatchNorm2d(8))", "return self.c(x)", True),
+        ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.BatchNorm2d(8))", "return self.conv(x)", False),
+        ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))", "", True),
+        (CONV + NORM, "", None),
+    ],
+)  # fmt: skip
+def test_a_norm_follows_only_where_nothing_else_reads(
+    tmp_path: Path, init: str, forward: str, expected: bool | None
+) -> None:
+    assert one(read(tmp_path, module(init, forward))).layer.norm_follows is expected
+
+
+def test_a_norm_has_to_follow_in_every_network_that_has_the_layer(tmp_path: Path) -> None:
+    block = (
+        "class Block(nn.Module):\n    def __init__(self, norm):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, 8, 3)\n        self.norm = norm(8)\n"
+        "    def forward(self, x):\n        return self.norm(self.conv(x))\n"
+    )
+    used = "def first():\n    return Block(nn.BatchNorm2d)\ndef second():\n    return Block({})\n"
+    both = read(tmp_path / "a", block + used.format("nn.Softmax"))
+    assert {layer.layer.norm_follows for layer in both.layers} == {False}
+
+
+def test_the_first_and_the_last_layer_of_a_network(tmp_path: Path) -> None:
+    init = "self.a = nn.Conv2d(3, 16, 3)\nself.b = nn.Conv2d(16, 16, 3)\nself.c = nn.Conv2d(16, 21, 1)"
+    found = read(tmp_path, module(init, "return self.c(F.relu(self.b(self.a(x))))"))
+    assert [(each.layer.first, each.layer.head) for each in found.layers] == [
+        (True, False), (False, False), (False, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("channels", "first"), [(3, True), (6, True), (9, True), (10, False), (34, False)])
+def test_what_reads_the_input_is_the_first_where_images_may_be_stacked_in_it(
+    channels: int, first: bool, tmp_path: Path
+) -> None:
+    found = one(read(tmp_path, module(f"self.a = nn.Conv2d({channels}, 16, 3)", "return self.a(x)")))
+    assert found.layer.first is first
+
+
+def test_before_a_linear_layer_there_is_no_head(tmp_path: Path) -> None:
+    init = "self.a = nn.Conv2d(3, 16, 3)\nself.fc = nn.Linear(16, 10)"
+    found = one(read(tmp_path, module(init, "return self.fc(self.a(x).mean([2, 3]))")))
+    assert not found.layer.head
+
+
+def test_a_width_with_the_name_of_classes_is_a_heads(tmp_path: Path) -> None:
+    found = one(read(tmp_path, "NUM_CLASSES = 21\ndef make():\n    return nn.Conv2d(64, NUM_CLASSES, 1)\n"))
+    assert found.layer.head
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "expected"),
+    [
+        ("self.p = nn.AdaptiveAvgPool2d(1)\nself.c = nn.Conv2d(8, 4, 1)", "return self.c(self.p(x))", True),
+        ("self.c = nn.Conv2d(8, 4, 1)", "return self.c(x.mean([2, 3], keepdim=True))", True),
+        ("self.c = nn.Conv2d(8, 4, 1)", "return self.c(F.max_pool2d(x, 2))", False),
+        ("self.c = nn.Conv2d(8, 4, 1)", "return F.max_pool2d(self.c(x), 2)", False),
+        ("self.c = nn.Conv2d(8, 4, 1)", "return self.c(x)", None),
+        ("self.c = nn.Conv2d(8, 8, 1)", "return x * torch.sigmoid(self.c(F.adaptive_avg_pool2d(x, 1)))", True),
+        ("self.c = nn.Conv2d(8, 8, 3)", "", False),
+    ],
+)
+def test_maps_of_one_point(tmp_path: Path, init: str, forward: str, expected: bool | None) -> None:
+    assert one(read(tmp_path, module(init, forward))).pointwise_map is expected
+
+
+def test_the_sizes_of_the_input_go_through_the_network(tmp_path: Path) -> None:
+    init = "self.a = nn.Conv2d(3, 16, 7, 2, 3)\nself.p = nn.MaxPool2d(3, 2, 1)\nself.b = nn.Conv2d(16, 16, 3, 1, 1)"
+    found = read(tmp_path, module(init, "return self.b(self.p(self.a(x)))"), input_shape=(3, 224, 224))
+    assert [(each.layer.H, each.layer.P) for each in found.layers] == [(224, 112), (56, 56)]
+
+
+def test_sizes_of_an_input_with_other_channels_are_not_believed(tmp_path: Path) -> None:
+    found = one(read(tmp_path, module("self.a = nn.Conv2d(64, 16, 3)", "return self.a(x)"), input_shape=(3, 224, 224)))
+    assert (found.layer.H, found.layer.P) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("init", "replaced"),
+    [
+        ("self.a = nn.Conv2d(3, 8, 3)\nself.a = nn.Conv2d(3, 16, 3)", [True, False]),
+        ("self.a = nn.Conv2d(3, 8, 3)\nself.b = nn.Conv2d(3, 16, 3)\ndel self.a", [True, False]),
+        ("self.a = nn.Conv2d(3, 8, 3)\nself.a = nn.Sequential(self.a, nn.Conv2d(8, 16, 3))", [False, False]),
+        ("self.a = [nn.Conv2d(3, 8, 3)]\nself.b = nn.Conv2d(8, 16, 3)", [False, False]),
+    ],
+)
+def test_layers_that_are_taken_out_again(tmp_path: Path, init: str, replaced: list[bool]) -> None:
+    assert [each.replaced for each in read(tmp_path, module(init)).layers] == replaced
+
+
+def test_under_a_test_that_nobody_decides_a_layer_has_it_as_condition(tmp_path: Path) -> None:
+    found = one(read(tmp_path, module("if deep:\n    self.a = nn.Conv2d(3, 8, 3)", parameters=", deep")))
+    assert (found.condition, found.replaced) == ("deep", False)
+
+
+def test_a_class_of_the_source_that_is_a_convolution(tmp_path: Path) -> None:
+    text = (
+        "class Same(nn.Conv2d):\n    def __init__(self, i, o, k):\n        super().__init__(i, o, k, bias=False)\n"
+        "    def forward(self, x):\n        return F.conv2d(F.pad(x, (1, 1, 1, 1)), self.weight)\n"
+        "def make():\n    return Same(3, 40, 3)\n"
+    )
+    found = one(read(tmp_path, text))
+    assert (found.made_by, found.layer.K, found.layer.bias, found.layer.PadH) == ("Same", 40, False, None)
+    assert found.layer.locate().line == 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import functools\nmake = functools.partial(nn.Conv2d, kernel_size=3)\ndef use():\n    return make(3, 40)\n",
+        "def use(kind=nn.Conv2d):\n    return kind(3, 40, 3)\n",
+        module("for n in [40]:\n    setattr(self, f'c{n}', nn.Conv2d(3, n, 3))"),
+        "from collections import OrderedDict\ndef use():\n"
+        "    return nn.Sequential(OrderedDict([('a', nn.Conv2d(3, 40, 3))]))\n",
+    ],
+)
+def test_constructions_in_other_words(tmp_path: Path, text: str) -> None:
+    assert (one(read(tmp_path, text)).layer.C, one(read(tmp_path, text)).layer.K) == (3, 40)
+
+
+def test_attributes_set_after_the_construction_count(tmp_path: Path) -> None:
+    found = one(read(tmp_path, module("self.a = nn.Conv2d(3, 8, 3)\nself.a.stride = (2, 2)")))
+    assert found.layer.U == 2
+
+
+def test_paddle(tmp_path: Path) -> None:
+    text = "from paddle import nn as pn\ndef make():\n    return pn.Conv2D(3, 40, 3, bias_attr=False)\n"
+    found = one(read(tmp_path, text))
+    assert (found.framework, found.layer.K, found.layer.bias) == ("paddle", 40, False)
+
+
+def test_a_script_makes_its_network_where_it_stands(tmp_path: Path) -> None:
+    found = one(read(tmp_path, "net = nn.Sequential(nn.Conv2d(3, 40, 3), nn.BatchNorm2d(40))\nnet.cuda()\n"))
+    assert (found.layer.K, found.layer.norm_follows, found.layer.first) == (40, True, True)
+
+
+def test_places_are_counted_and_those_without_channels_explained(tmp_path: Path) -> None:
+    text = "def a():\n    return nn.Conv2d(3, 8, 3)\ndef b(n):\n    return nn.Conv2d(n, 8, 3)\n"
+    found = read(tmp_path, text)
+    assert (found.constructions, found.known) == (2, 1)
+    assert [(each.at.line, each.why) for each in found.unread] == [(7, "parameter")]
+
+
+def test_nothing_is_said_of_tests(tmp_path: Path) -> None:
+    found = read(tmp_path, "def a():\n    return nn.Conv2d(3, 9, 3)\n", name="tests/test_a.py")
+    assert found == LayersRead((), 0, 0, ())
+
+
+@pytest.mark.parametrize("text", ["def a(:\n", "x = " + "(" * 500 + ")" * 500, "class A(A): pass\n", "\0"])
+def test_what_cannot_be_read_is_no_error(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text).layers == ()

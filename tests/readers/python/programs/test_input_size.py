@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from training_scripts import program, programs
+
+HEAD = """
+import random
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torchvision
+from torch.utils.data import DataLoader, Dataset
+from torchvision import datasets, transforms
+import torchvision.transforms.v2 as T
+import albumentations as A
+"""
+LOOP = """
+model = nn.Conv2d(3, 64, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for image, label in DataLoader(data, batch_size=8):
+    model(image).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "fixed", "words"),
+    [
+        ("data = datasets.CIFAR100('d', train=True)", True, ["CIFAR100"]),
+        ("data = torchvision.datasets.MNIST('d', transform=transforms.Resize(64))", True, ["MNIST", "Resize(64)"]),
+        ("data = datasets.STL10('d', split='train', transform=unknown())", True, ["STL10"]),
+        ("data = datasets.ImageFolder('d')", None, []),
+        ("data = datasets.ImageFolder('d', transforms.Resize(224))", None, []),
+        (
+            "data = datasets.ImageFolder('d', transforms.Resize((224, 224)))",
+            True,
+            ["ImageFolder", "Resize((224, 224))"],
+        ),
+        (
+            "t = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()])\n"
+            "data = datasets.ImageFolder('d', transform=t)",
+            True,
+            ["ImageFolder", "CenterCrop(224)"],
+        ),
+        (
+            "t = {'train': T.Compose([T.RandomResizedCrop(224)]), 'val': T.Compose([T.Resize(256)])}\n"
+            "data = datasets.ImageFolder('d', transform=t['train'])\n"
+            "val = datasets.ImageFolder('v', transform=t['val'])",
+            True,
+            ["ImageFolder", "RandomResizedCrop(224)"],
+        ),
+        (
+            "data = datasets.ImageFolder('d', transforms.Compose([transforms.Resize(random.choice([224, 256]))]))",
+            False,
+            ["Resize(random.choice([224, 256]))"],
+        ),
+        ("data = datasets.ImageFolder('d', T.ScaleJitter((300, 300)))", False, ["ScaleJitter((300, 300))"]),
+        (
+            "def build(train):\n    return A.Compose([A.RandomCrop(width=256, height=256)])\n"
+            "data = datasets.ImageFolder('d', transform=build(True))",
+            True,
+            ["ImageFolder", "RandomCrop(width=256, height=256)"],
+        ),
+        (
+            "class Faces(Dataset):\n    def __init__(self, root, steps):\n        self.t = transforms.Compose(steps)\n"
+            "steps = [transforms.Resize((64, 64)), transforms.ToTensor()]\n"
+            "data = Faces('d', steps)",
+            True,
+            ["Faces", "Resize((64, 64))"],
+        ),
+        (
+            "class Faces(Dataset):\n    def __init__(self, root):\n"
+            "        self.t = transforms.Compose([transforms.ToTensor()])\n"
+            "data = Faces('d')",
+            None,
+            [],
+        ),
+        ("data = [(torch.rand(3, 32, 32), 1)]", None, []),
+        (
+            "data = datasets.CIFAR10('d')\n"
+            "def resize(x):\n    return F.interpolate(x, size=random.choice([24, 32]))\nresize(data)",
+            None,
+            [],
+        ),
+        ("multi_scale = True\ndata = datasets.CIFAR10('d')", None, []),
+        (
+            "def collate(batch):\n    return tuple(zip(*batch))\n"
+            "data = datasets.CocoDetection('d', 'a')\nloader = DataLoader(data, collate_fn=collate)",
+            False,
+            ["collate_fn makes lists"],
+        ),
+        (
+            "data = datasets.CIFAR10('d')\nother = datasets.ImageFolder('x')",
+            None,
+            [],
+        ),
+        ("data = datasets.CIFAR10('d')\ntest_data = datasets.ImageFolder('x')", True, ["CIFAR10"]),
+    ],
+)
+def test_what_the_data_show(tmp_path: Path, data: str, fixed: bool | None, words: list[str]) -> None:
+    found = program(tmp_path, HEAD + data + LOOP)
+    assert found.fixed_input_size is fixed
+    assert [each for each, _ in found.evidence] == words
+    assert all(at.path == "train.py" for _, at in found.evidence)
+
+
+def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
+    helper = (
+        HEAD + "def cifar():\n    return datasets.CIFAR10('d')\ndef folder():\n    return datasets.ImageFolder('d')\n"
+    )
+    found = programs(tmp_path, {"data.py": helper, "train.py": HEAD + "import data as d\ndata = d.cifar()" + LOOP})
+    assert [each.fixed_input_size for each in found] == [True]
+
+
+AMP = """
+import torch
+from torch.cuda.amp import autocast
+def step(model, criterion, optimizer, scaler, x, y):
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "backward", "loss"),
+    [
+        ("    with autocast():\n        loss = criterion(model(x), y)\n        loss.backward()\n", [7], []),
+        ("    with torch.autocast('cuda'):\n        scaler.scale(criterion(model(x), y)).backward()\n", [6], []),
+        ("    with autocast():\n        loss = criterion(model(x), y)\n    loss.backward()\n", [], []),
+        ("    with autocast(enabled=False):\n        loss.backward()\n", [], []),
+        ("    with autocast(False):\n        loss.backward()\n", [], []),
+        ("    with autocast():\n        def later():\n            loss.backward()\n", [], []),
+        ("    with autocast():\n        with autocast(enabled=False):\n            loss.backward()\n", [], []),
+        ("    with other.autocast():\n        loss.backward()\n", [], []),
+        ("    out = model(x)\n    with autocast():\n        loss = criterion(out, y)\n", [], [5]),
+        ("    out = self.model(x)\n    with autocast():\n        l = loss_fn(out, y)\n        l = l / 4\n", [], [5]),
+        ("    with autocast():\n        out = model(x)\n        loss = criterion(out, y)\n", [], []),
+        ("    out = model(x)\n    with autocast():\n        loss = criterion(head(out), y)\n", [], []),
+        ("    out = prepare(x)\n    with autocast():\n        loss = criterion(out, y)\n", [], []),
+        (
+            "    with autocast():\n        out = model(x)\n"
+            "        with autocast():\n            loss = criterion(out, y)\n",
+            [],
+            [],
+        ),
+    ],
+)
+def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int]) -> None:
+    found = programs(tmp_path, {"engine.py": AMP + body})
+    assert [at.line for each in found for at in each.backward_in_autocast] == backward
+    assert [at.line for each in found for at in each.autocast_around_loss] == loss
+    assert programs(tmp_path, {"tests/engine.py": AMP + body}, paths=["tests/engine.py"]) == ()

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from training_scripts import LOOP, program, programs
+
+BEFORE = LOOP.count("\n")  # lines in front of what is added to it
+GUARD = '\nif __name__ == "__main__":\n    train()\n'
+
+
+class TestConflict:
+    """Deterministic algorithms and the search for the fastest, both on one path of one program."""
+
+    @pytest.mark.parametrize(
+        ("body", "lines"),
+        [
+            ("torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n", (1, 2)),
+            ("torch.backends.cudnn.benchmark = True\ntorch.use_deterministic_algorithms(True)\n", (2, 1)),
+            (
+                "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n"
+                "torch.backends.cudnn.benchmark = True\n",
+                (2, 3),
+            ),
+            (
+                "if args.fast:\n    torch.backends.cudnn.deterministic = True\n"
+                "    torch.backends.cudnn.benchmark = True\n",
+                (2, 3),
+            ),
+            (
+                "def seed(n, deterministic=False):\n    if deterministic:\n"
+                "        torch.backends.cudnn.deterministic = True\n"
+                "seed(0, deterministic=True)\ntorch.backends.cudnn.benchmark = True\n",
+                (3, 5),
+            ),
+            ("setattr(torch.backends.cudnn, 'deterministic', True)\ntorch.backends.cudnn.benchmark = True\n", (1, 2)),
+            (
+                "from torch.backends import cudnn\ncudnn.deterministic = cudnn.benchmark = True\n",
+                (2, 2),
+            ),
+        ],
+    )
+    def test_found(self, tmp_path: Path, body: str, lines: tuple[int, int]) -> None:
+        conflict = program(tmp_path, LOOP + body + GUARD).conflict
+        assert conflict is not None
+        assert (conflict[0].at.line - BEFORE, conflict[1].at.line - BEFORE) == lines
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = False\n",
+            "torch.backends.cudnn.benchmark = True\n"
+            "if args.seed:\n    torch.backends.cudnn.deterministic = True\n"
+            "    torch.backends.cudnn.benchmark = False\n",
+            "if args.seed:\n    torch.backends.cudnn.deterministic = True\n"
+            "else:\n    torch.backends.cudnn.benchmark = True\n",
+            "if args.seed is None:\n    torch.backends.cudnn.benchmark = True\n"
+            "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n",
+            "if args.a:\n    torch.backends.cudnn.deterministic = True\n"
+            "if args.b:\n    torch.backends.cudnn.benchmark = True\n",
+            "torch.backends.cudnn.deterministic = args.d\ntorch.backends.cudnn.benchmark = not args.d\n",
+            "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = args.b\n",
+            "def seed(n, deterministic=False):\n    if deterministic:\n"
+            "        torch.backends.cudnn.deterministic = True\n"
+            "seed(0)\ntorch.backends.cudnn.benchmark = True\n",
+            "def never():\n    torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n",
+            "def f():\n    if args.d:\n        torch.backends.cudnn.deterministic = True\n        return\n"
+            "    torch.backends.cudnn.benchmark = True\nf()\n",
+            "import sys\nif args.e:\n    torch.backends.cudnn.deterministic = True\n    sys.exit()\n"
+            "torch.backends.cudnn.benchmark = True\n",
+            "def work():\n    torch.backends.cudnn.benchmark = True\n"
+            "torch.backends.cudnn.deterministic = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
+            "if False:\n    torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n",
+            "with torch.backends.cudnn.flags(deterministic=True):\n    pass\ntorch.backends.cudnn.benchmark = True\n",
+            "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n"
+            "for k in ('benchmark',):\n    setattr(torch.backends.cudnn, k, False)\n",
+            "class T:\n    def off(self):\n        torch.backends.cudnn.benchmark = False\n"
+            "def go(x):\n    x.off()\n"
+            "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\ngo(T())\n",
+        ],
+    )
+    def test_silent(self, tmp_path: Path, body: str) -> None:
+        assert program(tmp_path, LOOP + body + GUARD).conflict is None
+
+    def test_two_entries_are_not_merged(self, tmp_path: Path) -> None:
+        found = programs(
+            tmp_path,
+            {
+                "loop.py": LOOP,
+                "one.py": "import torch\nfrom loop import train\ntorch.backends.cudnn.benchmark = True\n" + GUARD,
+                "two.py": "import torch\nfrom loop import train\ntorch.backends.cudnn.deterministic = True\n" + GUARD,
+            },
+        )
+        assert [each.path for each in found] == ["one.py", "two.py"]
+        assert [each.conflict for each in found] == [None, None]
+        assert [each.cudnn_benchmark for each in found] == [True, False]
+
+    def test_a_helper_in_another_file_and_a_launcher(self, tmp_path: Path) -> None:
+        conflict = program(
+            tmp_path,
+            {
+                "lib/seed.py": "import torch\nfrom torch.backends import cudnn\n\n"
+                "def set_seed(n):\n    cudnn.deterministic = True\n",
+                "lib/launch.py": "def launch(fn, *args):\n    fn(*args)\n",
+                "train.py": LOOP + "from lib.seed import set_seed\nfrom lib.launch import launch\n"
+                "def main():\n    set_seed(1)\n    torch.backends.cudnn.benchmark = True\n    train()\n"
+                'if __name__ == "__main__":\n    launch(main)\n',
+            },
+        ).conflict
+        assert conflict is not None
+        assert (conflict[0].at.path, conflict[1].at.path) == ("lib/seed.py", "train.py")
+
+    def test_nothing_is_said_of_vendored_files(self, tmp_path: Path) -> None:
+        found = program(
+            tmp_path,
+            {
+                "third_party/seed.py": "import torch\ntorch.backends.cudnn.deterministic = True\n",
+                "train.py": LOOP + "from third_party import seed\ntorch.backends.cudnn.benchmark = True\n" + GUARD,
+            },
+        )
+        assert found.conflict is None
+
+
+class TestCudnnOff:
+    @pytest.mark.parametrize(
+        ("body", "enabled"),
+        [
+            ("torch.backends.cudnn.enabled = False\n", False),
+            ("def main():\n    torch.backends.cudnn.enabled = False\nmain()\n", False),
+            ("if torch.cuda.is_available():\n    torch.backends.cudnn.enabled = False\n", False),
+            ("torch.backends.cudnn.enabled = False\ntorch.backends.cudnn.enabled = True\n", True),
+            ("if args.no_cudnn:\n    torch.backends.cudnn.enabled = False\n", None),
+            ("torch.backends.cudnn.enabled = False\nif args.cudnn:\n    torch.backends.cudnn.enabled = True\n", None),
+            ("torch.backends.cudnn.enabled = not args.no_cudnn\n", None),
+            ("def never():\n    torch.backends.cudnn.enabled = False\n", True),
+            ("for _ in data:\n    torch.backends.cudnn.enabled = False\n", None),
+            ("try:\n    torch.backends.cudnn.enabled = False\nexcept Exception:\n    pass\n", None),
+            ("if not torch.cuda.is_available():\n    torch.backends.cudnn.enabled = False\n", None),
+            ("", True),
+        ],
+    )
+    def test_only_where_sure(self, tmp_path: Path, body: str, enabled: bool | None) -> None:
+        found = program(tmp_path, LOOP + body + GUARD)
+        assert found.cudnn_enabled is enabled
+        assert found.has_convolutions
+
+
+class TestFlags:
+    @pytest.mark.parametrize(
+        ("body", "benchmark", "deterministic", "complete"),
+        [
+            ("", False, False, True),
+            ("torch.backends.cudnn.benchmark = True\n", True, False, True),
+            ("if torch.cuda.is_available():\n    torch.backends.cudnn.benchmark = True\n", True, False, True),
+            ("if args.cuda:\n    torch.backends.cudnn.benchmark = True\n", None, False, True),
+            ("torch.backends.cudnn.benchmark = args.b\n", None, False, True),
+            ("if args.seed:\n    torch.backends.cudnn.deterministic = True\n", False, None, True),
+            ("torch.use_deterministic_algorithms(True)\n", False, True, True),
+            ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", None, None, False),
+            ("from fancy_training import setup\nsetup()\n", None, None, False),
+            ("import importlib\nm = importlib.import_module('models.' + args.m)\n", None, None, False),
+            ("from .missing import x\n", None, None, False),
+            ("exec(args.code)\n", None, None, False),
+            ("import accelerate, timm, tqdm\n", False, False, True),
+        ],
+    )
+    def test_values(
+        self, tmp_path: Path, body: str, benchmark: bool | None, deterministic: bool | None, complete: bool
+    ) -> None:
+        found = program(tmp_path, LOOP + body + GUARD)
+        assert (found.cudnn_benchmark, found.deterministic, found.complete) == (benchmark, deterministic, complete)
+        assert bool(found.incomplete_for) is not complete
+
+    @pytest.mark.parametrize(
+        ("body", "tf32"),
+        [
+            ("torch.backends.cudnn.allow_tf32 = False\n", False),
+            ("torch.backends.cudnn.conv.fp32_precision = 'ieee'\n", False),
+            ("torch.backends.fp32_precision = 'ieee'\n", False),
+            ("torch.backends.cudnn.allow_tf32 = True\n", True),
+            ("if args.exact:\n    torch.backends.cudnn.allow_tf32 = False\n", None),
+            ("torch.backends.cuda.matmul.allow_tf32 = False\n", None),
+            ("torch.backends.cudnn.allow_tf32 = False\ntorch.backends.cudnn.conv.fp32_precision = 'tf32'\n", None),
+            ("", None),
+        ],
+    )
+    def test_tf32(self, tmp_path: Path, body: str, tf32: bool | None) -> None:
+        assert program(tmp_path, LOOP + body + GUARD).tf32 is tf32
+
+    def test_settings_say_where_and_under_what(self, tmp_path: Path) -> None:
+        body = "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n"
+        (found,) = program(tmp_path, LOOP + body + GUARD).settings
+        assert (found.name, found.value, found.at.line) == ("cudnn.deterministic", True, BEFORE + 2)
+        assert (found.guard, found.certain) == ("args.seed is not None", False)
+
+    @pytest.mark.parametrize(
+        ("line", "found"),
+        [
+            ("os.environ['MXNET_CUDNN_AUTOTUNE_DEFAULT'] = '0'", 1),
+            ("os.environ.setdefault('TF_CUDNN_USE_AUTOTUNE', '0')", 1),
+            ("os.environ['XLA_FLAGS'] = '--xla_a=1 --xla_gpu_autotune_level=0'", 1),
+            ("os.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level=4'", 0),
+            ("os.environ['MXNET_CUDNN_AUTOTUNE_DEFAULT'] = args.x", 0),
+        ],
+    )
+    def test_environment(self, tmp_path: Path, line: str, found: int) -> None:
+        text = f"import os\n{line}\nimport mxnet as mx\n\ndef train():\n    mod.fit(data)\n" + GUARD
+        each = program(tmp_path, text)
+        assert each.framework == "mxnet"
+        assert len(each.autotune_disabled) == found
+
+
+class TestEntries:
+    @pytest.mark.parametrize(
+        ("files", "entries"),
+        [
+            ({"train.py": LOOP + GUARD}, ["train.py"]),
+            ({"train.py": LOOP}, []),
+            ({"gan.py": LOOP.replace("def train(args=None):", "if 1:")}, ["gan.py"]),
+            ({"notebook.py": LOOP + "train()\n"}, ["notebook.py"]),
+            ({"cpu.py": LOOP.replace(".cuda()", "") + GUARD}, []),
+            ({"loop.py": LOOP, "run.py": "from loop import train\n" + GUARD}, ["run.py"]),
+            (
+                {"src/p/loop.py": LOOP, "src/p/__init__.py": "", "run.py": "from p.loop import train\n" + GUARD},
+                ["run.py"],
+            ),
+            ({"loop.py": LOOP, "eval.py": "from loop import nn\nif __name__ == '__main__':\n    print(nn)\n"}, []),
+            ({"tests/train.py": LOOP + GUARD}, []),
+            ({"third_party/x/train.py": LOOP + GUARD}, []),
+            ({"fit.py": "from sklearn.svm import SVC\nSVC().fit([1], [2])\n"}, []),
+            ({"fit.py": "import keras\nmodel = keras.Sequential()\nmodel.fit(1, 2)\n"}, ["fit.py"]),
+        ],
+    )
+    def test_found(self, tmp_path: Path, files: dict[str, str], entries: list[str]) -> None:
+        assert [each.path for each in programs(tmp_path, files)] == entries
+
+    def test_the_configuration_wins(self, tmp_path: Path) -> None:
+        files = {"a.py": LOOP + GUARD, "b.py": LOOP + "train()\n"}
+        assert [each.path for each in programs(tmp_path, files, entries=["b.py"])] == ["b.py"]
+
+    def test_only_what_the_paths_concern(self, tmp_path: Path) -> None:
+        files = {
+            "seed.py": "import torch\ndef seed():\n    torch.backends.cudnn.benchmark = False\n",
+            "other.py": "x = 1\n",
+            "train.py": LOOP + "from seed import seed\nimport other\nseed()\n" + GUARD,
+        }
+        assert [each.path for each in programs(tmp_path, files, paths=["seed.py"])] == ["train.py"]
+        assert programs(tmp_path, files, paths=["other.py"]) == ()
+
+    @pytest.mark.parametrize("text", ["def f(:\n", "\0", "x = " + "(" * 300, "# -*- coding: nonsense -*-\n"])
+    def test_what_cannot_be_read_makes_it_incomplete(self, tmp_path: Path, text: str) -> None:
+        found = program(tmp_path, {"broken.py": text + "__main__", "train.py": LOOP + "import broken\n" + GUARD})
+        assert not found.complete
+
+
+class TestInsertion:
+    @pytest.mark.parametrize(
+        ("text", "line", "name"),
+        [
+            (LOOP + GUARD, 7, "torch"),
+            (LOOP.replace("import torch\n", "import torch as th\n", 1) + GUARD, 7, "th"),
+            (LOOP.replace("import torch\n", "from torch import Tensor\n", 1) + GUARD, 7, ""),
+            (
+                LOOP + '\nif __name__ == "__main__":\n    args = 1\n    for _ in range(3):\n        train()\n',
+                18,
+                "torch",
+            ),
+            (LOOP.replace("args=None):", 'args=None):\n    """Trains."""') + GUARD, 8, "torch"),
+            (
+                LOOP + "def spawned():\n    torch.multiprocessing.spawn(train)\n" + GUARD.replace("train", "spawned"),
+                6,
+                "torch",
+            ),
+            (
+                '"""Doc."""\nfrom __future__ import annotations\n' + LOOP.replace("def train(args=None):", "if 1:"),
+                8,
+                "torch",
+            ),
+        ],
+    )
+    def test_place(self, tmp_path: Path, text: str, line: int, name: str) -> None:
+        found = program(tmp_path, text)
+        assert found.insert_at is not None
+        assert (found.insert_at.line, found.torch_name) == (line, name)

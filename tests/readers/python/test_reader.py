@@ -1,0 +1,71 @@
+"""Python read together: what counts, what is unread, and that parts join to the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from readme_examples import ROOT
+
+from convlint.readers import ReadOptions
+from convlint.readers.python.reader import joined, read, read_source
+
+LAYOUTS = ROOT / "tests" / "layouts"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["src_layout", "package_entry", "gan", "config_driven"])
+def test_parts_join_to_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAYOUTS / name)
+    files = sorted(str(path) for path in Path().rglob("*.py"))
+    whole = joined([read_source(files, root=".")])
+    parts = joined([read_source(files, root=".", part=[file]) for file in files])
+    assert parts.files == whole.files == tuple(files)
+    assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
+    assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
+    values = [
+        [
+            (each.layer.locate(), each.layer.C, each.layer.K, each.layer.norm_follows, each.certainty)
+            for each in of.layers
+        ]
+        for of in (parts, whole)
+    ]
+    assert values[0] == values[1]
+    assert [program.path for program in parts.programs] == [program.path for program in whole.programs]
+
+
+def test_what_cannot_be_read_has_its_reason() -> None:
+    Path("bad.py").write_text("def f(:\n")
+    Path("bad.ipynb").write_text("{}")
+    Path("good.py").write_text("x = 1\n")
+    found = read_source(["bad.py", "bad.ipynb", "good.py"])
+    assert found.files == ("good.py",)
+    assert list(found.unread_files) == ["bad.py", "bad.ipynb"]
+    assert "no Python 3" in found.unread_files["bad.py"]
+    assert "not of format 4" in found.unread_files["bad.ipynb"]
+    assert not found.whole
+
+
+def test_whole_is_what_leaves_no_file_out_but_quiet_ones() -> None:
+    for name in ("a.py", "b.py", "tests/c.py"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text("x = 1\n")
+    assert read_source(["a.py", "b.py"]).whole
+    assert not read_source(["a.py"]).whole
+
+
+def test_contents_stand_in_the_place_of_files() -> None:
+    Path("net.py").write_text("x = 1\n")
+    text = b"from torch import nn\n\n\ndef make():\n    return nn.Conv2d(64, 64, 3)\n"
+    found = joined([read_source(["net.py"], contents={"net.py": text})])
+    assert (found.constructions, found.known) == (1, 1)
+
+
+def test_alone_it_is_no_network() -> None:
+    network, (error,) = read("net.py", ReadOptions())
+    assert network is None
+    assert "`convlint check` alone reads it" in error.message
