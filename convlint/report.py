@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
+Changed = Literal["network", "results"]  # by an unsafe fix: what is computed, or how it is run
 Scalar = int | float | str | bool
 Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
 
@@ -35,7 +36,8 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What to change. `safe` keeps the network's results, `unsafe` changes the network.
+    """What to change. `safe` keeps the network's results, `unsafe` changes what `changes` says: the network, or how it
+    runs, which may change its results.
 
     `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
     share it; `by_layer` has what each of them gets, in their order. `time_change_us` is the plain difference that it
@@ -46,6 +48,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     describe: str
     safety: Literal["safe", "unsafe"]
     set: Mapping[str, Scalar]
+    changes: Changed = "network"
     by_layer: tuple[Mapping[str, Scalar], ...] = ()
     time_change_us: float | None = None
     states_effect: bool = False  # `describe` itself says what each alternative changes

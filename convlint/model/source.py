@@ -16,12 +16,14 @@ Certainty = Literal["stated", "with defaults"]  # by values that the source has;
 class Stated(Struct, frozen=True, kw_only=True):
     """A literal that a number was computed from, where it stands, and the name that it is bound to there.
 
-    `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`.
+    `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`;
+    of a parameter, the literal is its `default`.
     """
 
     at: Location
     value: int | float | str | bool | None
     name: str = ""
+    default: bool = False
     quiet: bool = False  # stands in a test, in documentation or in other people's code
 
 

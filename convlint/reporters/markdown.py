@@ -15,6 +15,7 @@ from convlint.reporters.words import (
     gravest_first,
     layer_of,
     lost,
+    named_in,
     partly_read,
     place,
     place_of,
@@ -97,7 +98,7 @@ def _written(text: str, unicode: bool) -> str:
 def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     at = finding.location
     mark = f"{_MARKS[finding.severity]} " if unicode else ""
-    layer = f"{code(layer_of(finding))} " if finding.layer is not None else ""
+    layer = f"{code(layer_of(finding))} " if finding.layer is not None and not named_in(finding) else ""
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
     library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
     fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""

@@ -19,6 +19,7 @@ from convlint.reporters.words import (
     duration,
     layer_of,
     lost,
+    named_in,
     origin,
     partly_read,
     place_of,
@@ -152,7 +153,7 @@ class _Page:
             self._place(at)
         if library := behind(finding):
             self._note("library", "label", library)
-        if finding.layers and ", ".join(finding.layers) not in finding.message:
+        if finding.layers and ", ".join(finding.layers) not in finding.message and not named_in(finding):
             names = [clean(name) for name in finding.layers[:_NAMES]]
             more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
             self._note("layers", "label", ", ".join(names) + more)
