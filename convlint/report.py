@@ -36,8 +36,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What to change. `safe` keeps the network's results, `unsafe` changes what `changes` says: the network, or how it
-    runs, which may change its results.
+    """What to change. `safe` keeps results, `unsafe` changes the network, or by `changes` its results alone.
 
     `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
     share it; `by_layer` has what each of them gets, in their order. `time_change_us` is the plain difference that it

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,12 +99,53 @@ def test_what_cannot_be_parsed_is_an_error_where_it_is_named() -> None:
     files(broken_py=BROKEN, net_py=QUIET_NET)
     ran = convlint("check", "broken.py", "net.py")
     assert ran.code == 3
-    assert "error: no Python 3: invalid syntax at line 2" in ran.out
+    assert "error: syntax error: invalid syntax\n      ┌─ broken.py:2:7\n" in ran.out
     assert last(ran).endswith("; 1 input not read")
     ran = convlint("check", ".")
     assert ran.code == 0
-    assert "  not read: 1 Python file: broken.py (no Python 3: invalid syntax at line 2)\n" in ran.out
+    assert "  not read: 1 of 2 Python files: broken.py:2:7 (syntax error: invalid syntax)\n" in ran.out
     assert last(ran) == "1 convolution in 1 Python file: 0 errors, 0 warnings; 1 Python file not read"
+
+
+NOTEBOOKS = {
+    '{"cells": [': (":1:12", "no valid JSON: Expecting value; save it again with Jupyter, or leave it out"),
+    "[1]": ("", "JSON, but no notebook: it has no nbformat; save it again with Jupyter, or leave it out"),
+    '{"nbformat": 3}': ("", "a notebook of format 3, which is not read: `jupyter nbconvert --to notebook --inplace`"),
+    '{"nbformat": 5}': ("", "a notebook of format 5, which is newer than convlint: it reads format 4"),
+}
+
+
+@pytest.mark.parametrize("content", NOTEBOOKS)
+def test_a_notebook_that_cannot_be_read_has_advice(content: str) -> None:
+    Path("bad.ipynb").write_text(content)
+    files(net_py=QUIET_NET)
+    at, why = NOTEBOOKS[content]
+    assert convlint("check", "bad.ipynb", "-o", "concise").out.startswith(f"bad.ipynb{at}: error: {why}")
+    assert convlint("check", ".", "-o", "concise").out.startswith(
+        f"not read: 1 of 2 Python files: bad.ipynb{at} ({why}"
+    )
+
+
+@pytest.mark.parametrize("options", [("-o", "concise"), ("-o", "github"), ("-q",)])
+def test_files_that_could_not_be_read_are_named_briefly(options: tuple[str, ...]) -> None:
+    files(**{f"broken{n}_py": BROKEN for n in range(5)}, net_py=QUIET_NET)
+    each = "(syntax error: invalid syntax)"
+    ran = convlint("check", ".", *options)
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        f"not read: 5 of 6 Python files: broken0.py:2:7 {each}; broken1.py:2:7 {each}; broken2.py:2:7 {each};"
+        " and 2 more",
+        "1 convolution in 1 Python file: 0 errors, 0 warnings; 5 Python files not read",
+    ]
+    ran = convlint("check", ".", "broken0.py", *options)
+    assert ran.code == 3
+    assert "not read: 4 of 6 Python files: broken1.py:2:7 " in ran.out
+
+
+def test_a_comment_names_files_that_could_not_be_read() -> None:
+    files(broken_py=BROKEN, net_py=QUIET_NET)
+    page = html.unescape(convlint("check", ".", "-o", "markdown").out).replace("\u2060", "")
+    assert "not read: 1 of 2 Python files: broken.py:2:7 (syntax error: invalid syntax)\n" in page
 
 
 HOSTILE = {
@@ -123,7 +166,7 @@ def test_what_nobody_can_read_ends_nothing(name: str) -> None:
     files(net_py=QUIET_NET)
     ran = convlint("check", "bad.py", "-o", "concise")
     assert ran.code == 3
-    assert ran.out.startswith("bad.py: error: ")
+    assert re.match(r"bad\.py(:\d+){0,2}: error: ", ran.out)
     assert convlint("check", ".").code == 0
 
 

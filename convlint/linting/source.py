@@ -82,7 +82,11 @@ def judged_source(
 
 def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
     """What is wrong with files that were named; with others, the report's summary says it."""
-    return [InputError(path=path, message=why) for path, why in reading.unread_files.items() if path in source.named]
+    return [
+        InputError(path=path, message=each.why, line=each.line, column=each.column)
+        for path, each in reading.unread_files.items()
+        if path in source.named
+    ]
 
 
 def _content(contents: Mapping[str, bytes], path: str) -> bytes | None:

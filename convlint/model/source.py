@@ -61,6 +61,14 @@ class Unread(Struct, frozen=True, kw_only=True):
     why: str
 
 
+class UnreadFile(Struct, frozen=True, kw_only=True):
+    """Why a file could not be read, and where in it that shows."""
+
+    why: str
+    line: int | None = None
+    column: int | None = None
+
+
 class Setting(Struct, frozen=True, kw_only=True):
     """A statement that sets what runs a program: `cudnn.benchmark`, `cudnn.enabled` and their like.
 
@@ -119,7 +127,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     constructions: int = 0
     known: int = 0
     unread: tuple[Unread, ...] = ()
-    unread_files: Mapping[str, str] = field(default_factory=dict)  # path -> why
+    unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that something points into
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
@@ -138,4 +146,4 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     known: int = 0
     programs: int = 0
     unread: tuple[Unread, ...] = ()
-    unread_files: Mapping[str, str] = field(default_factory=dict)  # path -> why
+    unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path

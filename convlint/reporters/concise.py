@@ -5,13 +5,13 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.covered import coverage
+from convlint.reporters.covered import ending
 from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of
 
 
 def render(report: Report, style: Style) -> str:
     """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
-    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), coverage(report), ""])
+    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), *ending(report), ""])
     return text if style.unicode else ascii_only(text)
 
 

@@ -17,7 +17,10 @@ def source_object(source: SourceReport) -> dict[str, Any]:
         "constructions": source.constructions,
         "known": source.known,
         "unread": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread],
-        "unread_files": [{"path": clean_path(path), "why": clean(why)} for path, why in source.unread_files.items()],
+        "unread_files": [
+            {"path": clean_path(path), "line": each.line, "column": each.column, "why": clean(each.why)}
+            for path, each in source.unread_files.items()
+        ],
     }
 
 

@@ -7,7 +7,7 @@ from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
-from convlint.reporters.covered import coverage
+from convlint.reporters.covered import coverage, ending
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
 from convlint.reporters.shape import shape
 from convlint.reporters.snippet import columns, excerpt
@@ -36,7 +36,7 @@ _NAMES = 12  # layers named where a finding joins many
 def render(report: Report, style: Style) -> str:
     """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
-        lines = [*finding_lines(report, with_infos=False), coverage(report), ""]
+        lines = [*finding_lines(report, with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _Page(report, style)
     for group in _by_layer(report).values():

@@ -14,7 +14,6 @@ from convlint.facts.unknown import UNKNOWN
 from convlint.model.location import Location
 from convlint.model.source import Stated
 
-
 WIDE = replace(literal(60, 17, "width"), default=True)
 DEEP = replace(literal(2, 18, "depth"), default=True)
 DEFAULTS = {"certainty": "with defaults", "root": "net.py:Net"}
