@@ -134,6 +134,13 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     whole: bool = False  # no file of the repository was left out that could say more
 
 
+class PlacedLayer(Struct, frozen=True, kw_only=True):
+    """A layer, and where its construction stands for people and forges."""
+
+    at: Location
+    record: SourceLayer
+
+
 class SourceReport(Struct, frozen=True, kw_only=True):
     """How much of the Python that was given could be read: `known` of the places that construct convolutions.
 
@@ -141,6 +148,7 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     """
 
     files: tuple[str, ...] = ()  # that were read
+    layers: tuple[PlacedLayer, ...] = ()  # of which C and K are known, in these files
     given: int = 0  # files, those that could not be read included
     constructions: int = 0
     known: int = 0

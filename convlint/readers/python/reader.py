@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from convlint.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.source import Program, SourceLayer, SourceReading, UnreadFile
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
 from convlint.readers.python.source_file import is_quiet
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from convlint.model.network import Network
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
-_NO_NETWORK = (
-    "Python source states no sizes of inputs: `convlint check` alone reads it; a model in it is "
-    "package.module:Net --input 64x3x224x224"
-)
+_NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
 
 
 def read_source(
