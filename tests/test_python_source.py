@@ -389,7 +389,7 @@ def test_with_an_input_the_maps_of_a_network_are_known() -> None:
     ]  # fmt: skip
     said = {(each["code"], each["line"]): each["message"] for each in document["findings"]}
     assert said["CL506", 7].endswith("the normalisation that reads this layer, at 224x160")
-    assert said["CL102", 19].startswith("K=62 of Net.body at 56x40: no multiple of 8")
+    assert said["CL102", 20].startswith("C=62 of Net.last at 56x40: no multiple of 8")
     # two maps, so that none is named
     width = "K=60 of Block.conv, C=60 of Net.body: no multiple of 8 (fp16, bf16), but of 4, which is enough for tf32"
     assert said["CL102", 15] == f"{width}, with width=60, the default at net.py:15"
