@@ -166,7 +166,9 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     if source.unread:
         reasons = Counter(place.why for place in source.unread)
         parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
-        texts.append(f"not read: {len(source.unread)} of {source.constructions} convolutions in Python: {parts}")
+        texts.append(
+            f"not read: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
+        )
     if files := unread_files(report):
         texts.append(files)
     lines = []

@@ -66,7 +66,7 @@ def read_bytes(path: str) -> bytes:
     with open_regular(path) as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise InputFault(f"more than {LARGEST >> 20} MiB of Python")
+        raise InputFault(f"larger than {LARGEST >> 20} MiB, the limit for Python")
     return content
 
 
