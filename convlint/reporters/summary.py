@@ -16,10 +16,10 @@ _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on 
 _CODES = 6  # rules named where many could not be checked
 _REASONS = {
     "config": "built from config",
-    "parameter": "of parameters that nobody gives",
-    "caller": "of callers that are not known",
+    "parameter": "with parameters that nobody gives",
+    "caller": "whose callers are not known",
     "branch": "under conditions that nobody knows",
-    "call": "of calls that cannot be followed",
+    "call": "behind calls that cannot be followed",
     "limit": "beyond what is read of one file",
 }
 
