@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from convlint.model.equality import equal_without
-from convlint.report import Changed, RuleInfo, Severity
+from convlint.report import RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 
@@ -89,7 +89,7 @@ class FixSpec(Struct, frozen=True, kw_only=True):
     set: tuple[tuple[str, Expr], ...]
     other: tuple[tuple[str, Expr], ...]  # a second good value, on the other side
     priced: bool  # whether the model knows what it changes
-    changes: Changed = "network"  # where it is unsafe
+    changes: Literal["network", "results"] = "network"  # where it is unsafe
 
 
 class Case(Struct, frozen=True, kw_only=True):
