@@ -94,3 +94,29 @@ class Net(nn.Module):
 def test_one_of_two_layers(tmp_path: Path, first: str, second: str, expected: bool | None) -> None:
     body = (f"if n:\n        after = {first}", f"else:\n        after = {second}")
     assert follows(tmp_path, function(*body, "return nn.Sequential(nn.Conv2d(3, 8, 3), after)")) == [expected]
+
+
+CALLED_BY_OTHERS = """
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+
+        def subnet(a, b):
+            return nn.Sequential(nn.Conv2d(a, b, 3), nn.BatchNorm2d(b))
+
+        {keeps}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keeps", "expected"),
+    [
+        ("self.make = subnet", [True]),
+        ("self.net = wrapped(n, subnet)", [True]),
+        ("self.net = wrapped(lambda n: subnet(n, n))", [True]),
+        ("self.net = subnet(3, 8)", [True]),
+        ("self.net = subnet(3, 8)[:1]", [None]),
+    ],
+)
+def test_a_function_that_others_call(tmp_path: Path, keeps: str, expected: list[bool | None]) -> None:
+    assert follows(tmp_path, CALLED_BY_OTHERS.format(keeps=keeps)) == expected
