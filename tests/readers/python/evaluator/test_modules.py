@@ -15,11 +15,11 @@ IMPORTS = [
     ({"p/__init__.py": "", "p/b.py": "v = 3", "p/c.py": "from .b import v\n", "m.py": "from p.c import v as x"}, 3),
     (
         {
-            "p/__init__.py": "from .a import *\nfrom .c import *",
-            "p/a.py": "from p import b",
-            "p/c.py": "from p import b",
-            "p/b.py": "v = 3",
-            "m.py": "from p import b\nx = b.v",
+            "r/__init__.py": "",
+            "r/p/__init__.py": "from .u import *",
+            "r/p/u.py": "from r.p import b",
+            "r/p/b.py": "v = 3",
+            "m.py": "from r.p import b\nx = b.v",
         },
         3,
     ),
