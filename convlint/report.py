@@ -35,17 +35,17 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What to change. `safe` keeps the network's results, `unsafe` changes the network.
+    """What to change. `safe` keeps results, `unsafe` changes the network, or by `changes` its results alone.
 
-    `set` maps a field of the layer (or `runtime.<setting>`) to its new value, as far as all layers of the finding
-    share it; `by_layer` has what each of them gets, in their order. `time_change_us` is the plain difference that it
-    makes per step (negative: faster), None where time cannot be predicted. `edits` make it alone, where somebody asked
-    for them: "unsafe" ones change the network or its weights.
+    `set` maps a field of the layer (or `runtime.<setting>`) to its new value where all layers of the finding share it,
+    `by_layer` has that of each. `time_change_us` is the plain difference per step (negative: faster), None where time
+    cannot be predicted. `edits` make it alone, where somebody asked for them: "unsafe" ones are no safe change.
     """
 
     describe: str
     safety: Literal["safe", "unsafe"]
     set: Mapping[str, Scalar]
+    changes: Literal["network", "results"] = "network"
     by_layer: tuple[Mapping[str, Scalar], ...] = ()
     time_change_us: float | None = None
     states_effect: bool = False  # `describe` itself says what each alternative changes

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from command_line import convlint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from machine import slowness
 
 pytestmark = pytest.mark.slow
 
@@ -204,13 +206,13 @@ GENERATED: dict[str, tuple[Callable[[], str], int, int, str]] = {
 }
 
 
-def limited() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+def limited(seconds: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES * 2**20, MEGABYTES * 2**20))
 
 
 def in_bounds(folder: Path, *paths: str) -> tuple[int, dict[str, Any]]:
-    """(exit code, report) of a process that may use 2 s of processor time and 200 MB of memory."""
+    """(exit code, report) of a process that may use 2 s of processor time, or what is 2 s elsewhere, and 200 MB."""
     command = [sys.executable, "-m", "convlint", "check", *paths, "--output", "json"]
     done = subprocess.run(  # the child limits itself before it becomes convlint
         command,
@@ -218,7 +220,7 @@ def in_bounds(folder: Path, *paths: str) -> tuple[int, dict[str, Any]]:
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=limited,
+        preexec_fn=partial(limited, round(SECONDS * slowness())),
         timeout=60,
         stdin=subprocess.DEVNULL,
     )
@@ -341,7 +343,8 @@ def test_standard_input_is_no_less_hostile() -> None:
     for raw in (b"\xff", b"[" * 100_000, b"", b"a: \x00"):
         done = subprocess.run(
             [sys.executable, "-m", "convlint", "check", "-", "-o", "concise"],
-            input=raw, capture_output=True, check=False, preexec_fn=limited, timeout=60,
+            input=raw, capture_output=True, check=False, timeout=60,
+            preexec_fn=partial(limited, round(SECONDS * slowness())),
         )  # fmt: skip
         assert done.returncode == 3
         assert done.stdout.startswith(b"<stdin>:1:")

@@ -128,7 +128,7 @@ def test_python_and_json_are_looked_at_too(project: Project) -> None:
 def test_python_that_is_no_python_3_is_not_passed_over(project: Project) -> None:
     ran = project.run(old_py="print 'x'\n")
     assert "exit code: 3" in ran.stdout
-    assert "old.py: error: no Python 3" in ran.stdout
+    assert "old.py:1:1: error: syntax error: " in ran.stdout
 
 
 def test_what_is_said_lies_in_the_files_of_the_commit(project: Project) -> None:

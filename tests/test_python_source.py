@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,12 +99,64 @@ def test_what_cannot_be_parsed_is_an_error_where_it_is_named() -> None:
     files(broken_py=BROKEN, net_py=QUIET_NET)
     ran = convlint("check", "broken.py", "net.py")
     assert ran.code == 3
-    assert "error: no Python 3: invalid syntax at line 2" in ran.out
+    assert "error: syntax error: invalid syntax\n      ┌─ broken.py:2:7\n" in ran.out
     assert last(ran).endswith("; 1 input not read")
     ran = convlint("check", ".")
     assert ran.code == 0
-    assert "  not read: 1 Python file: broken.py (no Python 3: invalid syntax at line 2)\n" in ran.out
+    assert "  not read: 1 of 2 Python files: broken.py:2:7 (syntax error: invalid syntax)\n" in ran.out
     assert last(ran) == "1 convolution in 1 Python file: 0 errors, 0 warnings; 1 Python file not read"
+
+
+NOTEBOOKS = {
+    '{"cells": [': (":1:12", "no valid JSON: Expecting value; save it again with Jupyter, or leave it out"),
+    "[1]": ("", "JSON, but no notebook: it has no nbformat; save it again with Jupyter, or leave it out"),
+    '{"nbformat": 3}': ("", "a notebook of format 3, which is not read: `jupyter nbconvert --to notebook --inplace`"),
+    '{"nbformat": 5}': ("", "a notebook of format 5, which is newer than convlint: it reads format 4"),
+}
+
+
+@pytest.mark.parametrize("content", NOTEBOOKS)
+def test_a_notebook_that_cannot_be_read_has_advice(content: str) -> None:
+    Path("bad.ipynb").write_text(content)
+    files(net_py=QUIET_NET)
+    at, why = NOTEBOOKS[content]
+    assert convlint("check", "bad.ipynb", "-o", "concise").out.startswith(f"bad.ipynb{at}: error: {why}")
+    assert convlint("check", ".", "-o", "concise").out.startswith(
+        f"not read: 1 of 2 Python files: bad.ipynb{at} ({why}"
+    )
+
+
+@pytest.mark.parametrize("options", [("-o", "concise"), ("-o", "github"), ("-q",)])
+def test_files_that_could_not_be_read_are_named_briefly(options: tuple[str, ...]) -> None:
+    files(**{f"broken{n}_py": BROKEN for n in range(5)}, net_py=QUIET_NET)
+    each = "(syntax error: invalid syntax)"
+    ran = convlint("check", ".", *options)
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        f"not read: 5 of 6 Python files: broken0.py:2:7 {each}; broken1.py:2:7 {each}; broken2.py:2:7 {each};"
+        " and 2 more",
+        "1 convolution in 1 Python file: 0 errors, 0 warnings; 5 Python files not read",
+    ]
+    ran = convlint("check", ".", "broken0.py", *options)
+    assert ran.code == 3
+    assert "not read: 4 of 6 Python files: broken1.py:2:7 " in ran.out
+
+
+def test_a_comment_names_files_that_could_not_be_read() -> None:
+    files(broken_py=BROKEN, net_py=QUIET_NET)
+    page = html.unescape(convlint("check", ".", "-o", "markdown").out).replace("\u2060", "")
+    assert "not read: 1 of 2 Python files: broken.py:2:7 (syntax error: invalid syntax)\n" in page
+
+
+@pytest.mark.parametrize("command", [("estimate",), ("plan",), ("sweep", "-N", "1,8"), ("export",)])
+@pytest.mark.parametrize("path", [".", "net.py"])
+def test_where_sizes_are_needed_it_says_what_to_name_instead_of_source(command: tuple[str, ...], path: str) -> None:
+    files(net_py=QUIET_NET)
+    ran = convlint(*command, path)
+    assert ran.code == 3
+    said = " ".join((ran.out + ran.err).split())
+    assert "no sizes (N, H, W)" in said
+    assert "package.module:Net --input 64x3x224x224, or by --model one that [[tool.convlint.models]] has" in said
 
 
 HOSTILE = {
@@ -123,7 +177,7 @@ def test_what_nobody_can_read_ends_nothing(name: str) -> None:
     files(net_py=QUIET_NET)
     ran = convlint("check", "bad.py", "-o", "concise")
     assert ran.code == 3
-    assert ran.out.startswith("bad.py: error: ")
+    assert re.match(r"bad\.py(:\d+){0,2}: error: ", ran.out)
     assert convlint("check", ".").code == 0
 
 
@@ -182,11 +236,9 @@ def test_imports_that_go_round_in_circles() -> None:
 def test_references_and_their_hint_mean_what_they_did() -> None:
     files(model_py=QUIET_NET)
     ran = convlint("check", "model.py:Net")
-    assert (ran.code, "a module\n    is named as it is imported: model\n" in ran.out) == (3, True)
+    assert (ran.code, "a module is named as it is imported: model " in " ".join(ran.out.split())) == (3, True)
     assert convlint("estimate", "model.py").code == 3
-    assert (
-        "`convlint check` alone reads it" in convlint("estimate", "model.py").err + convlint("estimate", "model.py").out
-    )
+    assert "`convlint check` alone reads it" in " ".join(convlint("estimate", "model.py").out.split())
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
@@ -260,6 +312,12 @@ def test_every_format_points_at_file_and_line() -> None:
     assert diagnostic["location"]["range"]["start"] == {"line": 6, "column": 5}
     assert "<code>train.py&#58;6&#58;5</code>" in outputs["markdown"]
     document = json.loads(outputs["json"])
+    (layer,) = document["source"].pop("layers")
+    assert layer == {
+        "name": "main.model", "path": "train.py", "line": 7, "column": 13, "framework": "pytorch", "op": "conv",
+        "C": 4, "K": 8, "H": 8, "W": 8, "R": 3, "S": 3, "U": 1, "V": 1, "groups": 1, "bias": True,
+        "certainty": "stated", "condition": None,
+    }  # fmt: skip
     assert document["source"] == {
         "files": 1, "programs": 1, "constructions": 1, "known": 1, "unread": [], "unread_files": [],
     }  # fmt: skip
@@ -289,6 +347,59 @@ def test_notebooks_say_the_cell_to_people_and_the_line_to_forges() -> None:
     ran = convlint("check", "train.ipynb", "--select", "CL503")
     assert "      ┌─ train.ipynb:cell 3:5:5\n      lost" not in ran.out
     assert "│" not in ran.out
+
+
+MAPPED = """\
+import torch.nn as nn
+
+
+class Block(nn.Module):
+    def __init__(self, channels, width):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, width, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(width)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Net(nn.Module):
+    def __init__(self, width=60):
+        super().__init__()
+        self.stem = Block(3, width)
+        self.pool = nn.MaxPool2d(2)
+        self.body = nn.Conv2d(width, 62, 3, padding=1)
+        self.last = nn.Conv2d(62, 64, 3)
+
+    def forward(self, x):
+        return self.last(self.body(self.pool(self.stem(x))))
+"""
+
+
+def test_with_an_input_the_maps_of_a_network_are_known() -> None:
+    files(net_py=MAPPED)
+    assert not re.search(r" at \d", convlint("check", ".", "-o", "concise").out)
+    Path("pyproject.toml").write_text('[tool.convlint.source]\ninput = "3x224x160"\n')
+    document = json.loads(convlint("check", ".", "-o", "json").out)
+    sizes = [(each["name"], each["C"], each["K"], each["H"], each["W"]) for each in document["source"]["layers"]]
+    assert sizes == [
+        ("Block.conv", 3, 60, 224, 160), ("Net.body", 60, 62, 56, 40), ("Net.last", 62, 64, 56, 40)
+    ]  # fmt: skip
+    said = {(each["code"], each["line"]): each["message"] for each in document["findings"]}
+    assert said["CL506", 7].endswith("the normalisation that reads this layer, at 224x160")
+    assert said["CL102", 20].startswith("C=62 of Net.last at 56x40: no multiple of 8")
+    # two maps, so that none is named
+    width = "K=60 of Block.conv, C=60 of Net.body: no multiple of 8 (fp16, bf16), but of 4, which is enough for tf32"
+    assert said["CL102", 15] == f"{width}, with width=60, the default at net.py:15"
+
+
+def test_a_training_script_is_not_asked_about_where_networks_are_for_inference() -> None:
+    shutil.copytree(LAYOUTS / "package_entry", "project")
+    os.chdir("project")
+    assert "CL501" in convlint("check", ".", "-o", "concise").out
+    ran = convlint("check", ".", "-o", "concise", "--mode", "inference")
+    assert "CL501" not in ran.out
+    assert "CL506" not in ran.out
 
 
 # mending

@@ -29,3 +29,18 @@ def test_every_command_is_shown():
 
     names = set(COMMANDS)
     assert {name for name in names if re.search(rf"convlint {name}\b", TEXT)} == names
+
+
+def test_the_limits_of_python_source_are_those_that_hold():
+    from convlint.readers.python import notebook, source_file
+    from convlint.readers.python.evaluator import limits
+    from convlint.readers.untrusted.bounded_json import MOST_BYTES
+
+    file, steps = (
+        line for line in TEXT.splitlines() if line.startswith(("| a Python file |", "| what is followed in "))
+    )
+    assert f'| {source_file.LARGEST >> 20} MiB (else "larger than {source_file.LARGEST >> 20} MiB, the limit' in file
+    assert f"{MOST_BYTES >> 20} MiB of JSON and {notebook.MOST_CELLS:,} cells" in file
+    for text in (f"{limits.STEPS_OF_ROOT:,} steps", f"{limits.STEPS_OF_FILE:,} that are really taken",
+                 f"{limits.STEPS_OF_RUN // 10**6} million a run", f"{limits.ROUNDS} rounds"):  # fmt: skip
+        assert text in steps

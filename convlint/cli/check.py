@@ -93,7 +93,7 @@ def check(
     ] = False,
     unsafe_fixes: Annotated[
         bool,
-        typer.Option("--unsafe-fixes", help="Fixes that change the network or its weights too."),
+        typer.Option("--unsafe-fixes", help="Fixes that change the network, its weights or results too."),
     ] = False,
     diff: Annotated[
         bool,

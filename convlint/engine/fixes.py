@@ -38,6 +38,7 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
     return Fix(
         describe=f"{describe}; {hit.follows}" if hit.follows else describe,
         safety=spec.safety,
+        changes=spec.changes,
         set=dict(shared),
         by_layer=by_layer if hit.indices else (),
         time_change_us=hit.price.change_us,

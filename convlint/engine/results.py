@@ -90,6 +90,7 @@ def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
         return None
     return SourceReport(
         files=tuple(path for part in parts for path in part.files),
+        layers=tuple(layer for part in parts for layer in part.layers),
         given=sum(part.given for part in parts),
         constructions=sum(part.constructions for part in parts),
         known=sum(part.known for part in parts),

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Literal
 
 from msgspec import Struct
 
+from convlint.facts.programs import place
 from convlint.facts.quantity import Table, known, number, text, truth
 from convlint.model.location import Location
 from convlint.model.source import SourceLayer, Stated
 
 Side = Literal["C", "K"]
 SIDES: tuple[Side, ...] = ("C", "K")
-# stands for the layers that get a number: they are only known once all were judged
+# stand for what is only known once all were judged: the layers that get a number, under which provisos, on which map
 GETTING = "\x00layers\x00"
+PROVISO = "\x00proviso\x00"
+MAP = "\x00map\x00"
+_MOST_DEFAULTS = 2  # that are named
 
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
 _TASK = frozenset(
@@ -32,6 +37,7 @@ _PREDICTING = frozenset(
 _STACKED = re.compile(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
 _WEIGHING = frozenset(("se", "squeeze", "excite", "excitation", "gate", "gates", "gating"))
 _IMAGE = 4  # channels, at most
+_WHOSE = re.compile(r"\w*")  # of a layer's name: what constructs it
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -103,15 +109,45 @@ def _weighs(record: SourceLayer) -> bool:
     return not _WEIGHING.isdisjoint(_words(record.layer.name) | _words(record.root.rpartition(":")[2]))
 
 
-def _proviso(record: SourceLayer) -> str:
-    by_default = ", by default" if record.certainty == "with defaults" else ""
-    return by_default + (f", only if {record.condition}" if record.condition else "")
+def proviso(record: SourceLayer, literals: Iterable[Stated]) -> str:
+    """With which defaults and under which test the numbers that `literals` make are so: the end of a message."""
+    text = f", with {_defaults(record, literals)}" if record.certainty == "with defaults" else ""
+    return text + (f", only if {record.condition}" if record.condition else "")
+
+
+def _defaults(record: SourceLayer, literals: Iterable[Stated]) -> str:
+    """Such as "width=60, the default at net.py:17"; of one that is no plain number, whose it is."""
+    found = dict.fromkeys(each for each in literals if each.default and each.name)
+    if not 1 <= len(found) <= _MOST_DEFAULTS:
+        whose = record.root.rpartition(":")[2]
+        return f"the defaults of {whose}()" if whose.isidentifier() else "its defaults"
+    return " and ".join(f"{each.name}={each.value}, the default at {place(each.at)}" for each in found)
+
+
+def map_of(records: Iterable[SourceLayer]) -> str:
+    """Such as ", at 56x56": the height and width of what all of them read; empty where that is not known, or not one.
+
+    A part of a network that was run alone, of arguments that nobody knows, says nothing of that.
+    """
+    sizes = {
+        (record.layer.H, record.layer.W) if record.layer.C is not None else (None, None)
+        for record in records
+        if record.layer.C is not None or not _alone(record)
+    }
+    H, W = sizes.pop() if len(sizes) == 1 else (None, None)
+    return "" if H is None or W is None else f", at {H}x{W}"
+
+
+def _alone(record: SourceLayer) -> bool:
+    """Whether what constructs it was run by itself, and not as a part of something."""
+    return _WHOSE.match(record.layer.name)[0] == record.root.rpartition(":")[2]  # type: ignore[index]
 
 
 CONSTRUCTION: Table = {
     "stated": truth("its values are the source's own, not defaults of parameters", lambda of: of.certainty == "stated"),
     "condition": text("the test that decides whether it is constructed (empty: none)", attrgetter("condition")),
-    "proviso": text("under which default and which test it is so, to end a message with", _proviso),
+    "proviso": text("with which defaults and under which test it is so, to end a message with", lambda _: PROVISO),
+    "map": text("the map that it reads, such as ', at 56x56' (empty: not known), to end a message with", lambda _: MAP),
     "pointwise_map": truth("it works on 1x1 maps, as the code around it shows", lambda of: known(of.pointwise_map)),
     "weighs": truth("by its name it weighs channels, as squeeze-and-excite does, or is a gate", _weighs),
     "framework": text("pytorch, paddle, keras, ...", attrgetter("framework")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from convlint.engine.results import NetworkResult
 from convlint.engine.source_check import check_source
 from convlint.errors import InputFault
+from convlint.files.quiet_paths import is_quiet
 from convlint.fixes.source_edits import with_source_edits
 from convlint.linting.one_input import Job, resolve_targets
 from convlint.model.location import Location
-from convlint.model.source import SourceReading, SourceReport
+from convlint.model.source import PlacedLayer, SourceReading, SourceReport
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
@@ -69,6 +70,7 @@ def judged_source(
         suppressed=() if silencer is None else silencer.suppressed,
         source=SourceReport(
             files=reading.files,
+            layers=tuple(_said(reading)),
             given=len(reading.files) + len(reading.unread_files),
             constructions=reading.constructions,
             known=reading.known,
@@ -80,9 +82,21 @@ def judged_source(
     )
 
 
+def _said(reading: SourceReading) -> Iterator[PlacedLayer]:
+    """The layers of the files that were given, where those are no tests and their like."""
+    given = {path for path in reading.files if not is_quiet(path)}
+    for each in reading.layers:
+        if not each.replaced and each.layer.path in given and each.layer.C is not None and each.layer.K is not None:
+            yield PlacedLayer(at=each.layer.locate(), record=each)
+
+
 def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
     """What is wrong with files that were named; with others, the report's summary says it."""
-    return [InputError(path=path, message=why) for path, why in reading.unread_files.items() if path in source.named]
+    return [
+        InputError(path=path, message=each.why, line=each.line, column=each.column)
+        for path, each in reading.unread_files.items()
+        if path in source.named
+    ]
 
 
 def _content(contents: Mapping[str, bytes], path: str) -> bytes | None:
@@ -140,11 +154,12 @@ def placed(result: NetworkResult, cells: Cells) -> NetworkResult:
         return replace(finding, location=notebooks.placed(finding.location), message=notebooks.said(finding.message))
 
     unread = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.unread)
+    layers = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.layers)
     return replace(
         result,
         findings=tuple(map(moved, result.findings)),
         suppressed=tuple(replace(each, finding=moved(each.finding)) for each in result.suppressed),
-        source=replace(result.source, unread=unread),
+        source=replace(result.source, unread=unread, layers=layers),
         code_lines={
             path: notebooks.lines(path, lines) if path in cells else lines for path, lines in result.code_lines.items()
         },

@@ -16,12 +16,14 @@ Certainty = Literal["stated", "with defaults"]  # by values that the source has;
 class Stated(Struct, frozen=True, kw_only=True):
     """A literal that a number was computed from, where it stands, and the name that it is bound to there.
 
-    `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`.
+    `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`;
+    of a parameter, the literal is its `default`.
     """
 
     at: Location
     value: int | float | str | bool | None
     name: str = ""
+    default: bool = False
     quiet: bool = False  # stands in a test, in documentation or in other people's code
 
 
@@ -57,6 +59,14 @@ class Unread(Struct, frozen=True, kw_only=True):
 
     at: Location
     why: str
+
+
+class UnreadFile(Struct, frozen=True, kw_only=True):
+    """Why a file could not be read, and where in it that shows."""
+
+    why: str
+    line: int | None = None
+    column: int | None = None
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -117,11 +127,18 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     constructions: int = 0
     known: int = 0
     unread: tuple[Unread, ...] = ()
-    unread_files: Mapping[str, str] = field(default_factory=dict)  # path -> why
+    unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that something points into
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # no file of the repository was left out that could say more
+
+
+class PlacedLayer(Struct, frozen=True, kw_only=True):
+    """A layer, and where its construction stands for people and forges."""
+
+    at: Location
+    record: SourceLayer
 
 
 class SourceReport(Struct, frozen=True, kw_only=True):
@@ -131,9 +148,10 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     """
 
     files: tuple[str, ...] = ()  # that were read
+    layers: tuple[PlacedLayer, ...] = ()  # of which C and K are known, in these files
     given: int = 0  # files, those that could not be read included
     constructions: int = 0
     known: int = 0
     programs: int = 0
     unread: tuple[Unread, ...] = ()
-    unread_files: Mapping[str, str] = field(default_factory=dict)  # path -> why
+    unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path

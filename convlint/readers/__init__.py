@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from convlint.report import InputError
 
 MODULE_TIMEOUT_S = 120.0
+# what to name where a time needs sizes that Python source does not state
+INSTEAD_OF_SOURCE = (
+    "name a spec or a model file, package.module:Net --input 64x3x224x224, "
+    "or by --model one that [[tool.convlint.models]] has"
+)
 
 
 class ReadOptions(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown
-from convlint.readers import MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
+from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.inputs import Input, Model
 from convlint.readers.storage import of_model
 from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from convlint.readers.children.child import Child, ChildDied
 
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
+_FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
 
 Outcome = tuple["Network | None", tuple[InputError, ...]]
 
@@ -72,6 +73,8 @@ class Reading:
 
     def _read(self, source: Input, options: ReadOptions) -> Outcome:
         known = format_of_input(source)
+        if source.kind == "file" and known in (None, SPEC) and os.path.isdir(source.name):
+            return None, (InputError(path=source.name, message=_FOLDER),)
         if known is None:
             tail = source.name.rsplit("/", 1)[-1]
             suffixes = ", ".join(known_suffixes(refused=False))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.covered import coverage
-from convlint.reporters.words import behind, headline, layer_of, place, place_of
+from convlint.reporters.covered import ending
+from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of
 
 
 def render(report: Report, style: Style) -> str:
     """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
-    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), coverage(report), ""])
+    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), *ending(report), ""])
     return text if style.unicode else ascii_only(text)
 
 
@@ -23,8 +23,8 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
         if with_infos or finding.severity != "info":
             at = finding.location
             line = f"{place_of(at)}: {finding.severity} {headline(finding, several)}"
-            named = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
-            beside = [layer_of(finding)] if finding.layer and not named else []
+            starts = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
+            beside = [layer_of(finding)] if finding.layer and not starts and not named_in(finding) else []
             if library := behind(finding):
                 beside.append(library)
             line += f" ({', '.join(beside)})" if beside else ""

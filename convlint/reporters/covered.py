@@ -5,13 +5,14 @@ from __future__ import annotations
 from convlint.files.safe import clean
 from convlint.model.source import SourceReport
 from convlint.report import Report, Skipped
-from convlint.reporters.words import partly_read, plural
+from convlint.reporters.words import partly_read, place, plural
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
 ))  # fmt: skip
+_FILES = 3  # named where many could not be read
 
 
 def coverage(report: Report) -> str:
@@ -39,6 +40,28 @@ def coverage(report: Report) -> str:
     if unread_files:
         line += f"; {plural(len(unread_files), 'Python file')} not read"
     return line
+
+
+def ending(report: Report) -> list[str]:
+    """The last line, and before it which Python files could not be read, where that is so."""
+    return [*filter(None, [unread_files(report)]), coverage(report)]
+
+
+def unread_files(report: Report) -> str:
+    """`not read: 5 of 8 Python files: old.py:2:1 (syntax error: ...); ...`, but for those that are errors."""
+    source = report.source
+    if source is None:
+        return ""
+    said = {error.path for error in report.errors}
+    files = [
+        f"{place(path, each.line, each.column)} ({clean(each.why)})"
+        for path, each in sorted(source.unread_files.items())
+        if path not in said
+    ]
+    if not files:
+        return ""
+    more = f"; and {len(files) - _FILES} more" if len(files) > _FILES else ""
+    return f"not read: {len(files)} of {plural(source.given, 'Python file')}: {'; '.join(files[:_FILES])}{more}"
 
 
 def _covered(source: SourceReport) -> str:

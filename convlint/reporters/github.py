@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
-from convlint.reporters.covered import coverage
+from convlint.reporters.covered import ending
 from convlint.reporters.words import gravest_first, partly_read, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
@@ -33,7 +33,7 @@ def render(report: Report, style: Style) -> str:
     left_out = len(report.findings) + len(report.errors) - len(lines)
     if left_out > 0:
         lines.append(f"{left_out} more not annotated: GitHub shows {MOST_ANNOTATIONS} of a type; see the job summary")
-    text = "\n".join([*lines, coverage(report), ""])
+    text = "\n".join([*lines, *ending(report), ""])
     return text if style.unicode else ascii_only(text)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from convlint.files.safe import clean, clean_path
 from convlint.report import Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice, behind, layer_of, lost
+from convlint.reporters.words import advice, behind, layer_of, lost, named_in
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "critical", "warning": "major", "info": "minor"}
 _NOT_READ = "blocker"  # nothing in the file was checked
@@ -29,7 +29,7 @@ def render(report: Report, style: Style) -> str:
         fingerprint = _unique(seen, "not-read", error.path, description)
         issues.append(_issue(description, "not-read", fingerprint, _NOT_READ, error.path, error.line))
     for finding in report.findings:
-        layer = f"{layer_of(finding)}: " if finding.layer is not None else ""
+        layer = f"{layer_of(finding)}: " if finding.layer is not None and not named_in(finding) else ""
         gpu = f" on {clean(finding.gpu)}" if several and finding.gpu is not None else ""
         library = f" - library: {line}" if (line := behind(finding)) else ""
         price = f" - lost: {cost}" if (cost := lost(finding)) else ""

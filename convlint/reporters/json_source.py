@@ -6,7 +6,7 @@ from typing import Any
 
 from convlint.files.safe import clean, clean_path
 from convlint.model.location import Location
-from convlint.model.source import SourceReport
+from convlint.model.source import PlacedLayer, SourceReport
 
 
 def source_object(source: SourceReport) -> dict[str, Any]:
@@ -16,8 +16,30 @@ def source_object(source: SourceReport) -> dict[str, Any]:
         "programs": source.programs,
         "constructions": source.constructions,
         "known": source.known,
+        "layers": [_layer(each) for each in source.layers],
         "unread": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread],
-        "unread_files": [{"path": clean_path(path), "why": clean(why)} for path, why in source.unread_files.items()],
+        "unread_files": [
+            {"path": clean_path(path), "line": each.line, "column": each.column, "why": clean(each.why)}
+            for path, each in source.unread_files.items()
+        ],
+    }
+
+
+def _layer(placed: PlacedLayer) -> dict[str, Any]:
+    """A convolution where it is constructed; sizes that nobody knows are null."""
+    record, layer = placed.record, placed.record.layer
+    sizes = ("D", "H", "W", "T", "R", "S", "StrideD", "U", "V") if layer.dims == 3 else ("H", "W", "R", "S", "U", "V")
+    known = {name: None if name in record.unknown else getattr(layer, name) for name in (*sizes, "groups", "bias")}
+    return {
+        "name": clean(layer.name),
+        **place_object(placed.at),
+        "framework": record.framework,
+        "op": layer.op,
+        "C": layer.C,
+        "K": layer.K,
+        **known,
+        "certainty": record.certainty,
+        "condition": clean(record.condition) or None,
     }
 
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.covered import coverage
+from convlint.reporters.covered import coverage, unread_files
 from convlint.reporters.words import (
     advice,
     behind,
     gravest_first,
     layer_of,
     lost,
+    named_in,
     partly_read,
     place,
     place_of,
@@ -45,6 +46,8 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
     unicode = style is None or style.unicode
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
+    if files := unread_files(report):
+        head += ["", prose(files)]
     for line in _verdicts(report):
         head += ["", line]
     total = len(report.errors) + len(report.findings)
@@ -97,7 +100,7 @@ def _written(text: str, unicode: bool) -> str:
 def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     at = finding.location
     mark = f"{_MARKS[finding.severity]} " if unicode else ""
-    layer = f"{code(layer_of(finding))} " if finding.layer is not None else ""
+    layer = f"{code(layer_of(finding))} " if finding.layer is not None and not named_in(finding) else ""
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
     library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
     fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from convlint.files.safe import ascii_only, clean, clean_path
+from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
+from convlint.reporters.covered import unread_files
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
@@ -13,13 +14,12 @@ from convlint.reporters.words import costs_nothing, duration, plural, verdicts
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _CODES = 6  # rules named where many could not be checked
-_FILES = 3  # files named where many could not be read
 _REASONS = {
     "config": "built from config",
-    "parameter": "of parameters that nobody gives",
-    "caller": "of callers that are not known",
+    "parameter": "with parameters that nobody gives",
+    "caller": "whose callers are not known",
     "branch": "under conditions that nobody knows",
-    "call": "of calls that cannot be followed",
+    "call": "behind calls that cannot be followed",
     "limit": "beyond what is read of one file",
 }
 
@@ -166,11 +166,11 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     if source.unread:
         reasons = Counter(place.why for place in source.unread)
         parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
-        texts.append(f"not read: {len(source.unread)} of {source.constructions} convolutions in Python: {parts}")
-    said = {error.path for error in report.errors}
-    if files := [f"{clean_path(path)} ({why})" for path, why in source.unread_files.items() if path not in said]:
-        named = "; ".join(files[:_FILES]) + (f"; {glyphs.more}" if len(files) > _FILES else "")
-        texts.append(f"not read: {plural(len(files), 'Python file')}: {named}")
+        texts.append(
+            f"not read: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
+        )
+    if files := unread_files(report):
+        texts.append(files)
     lines = []
     for text in texts:
         first, *rest = wrap(_shown(text, glyphs), width - 4)

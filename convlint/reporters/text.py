@@ -7,7 +7,7 @@ from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
-from convlint.reporters.covered import coverage
+from convlint.reporters.covered import coverage, ending
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
 from convlint.reporters.shape import shape
 from convlint.reporters.snippet import columns, excerpt
@@ -19,6 +19,7 @@ from convlint.reporters.words import (
     duration,
     layer_of,
     lost,
+    named_in,
     origin,
     partly_read,
     place_of,
@@ -35,7 +36,7 @@ _NAMES = 12  # layers named where a finding joins many
 def render(report: Report, style: Style) -> str:
     """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
-        lines = [*finding_lines(report, with_infos=False), coverage(report), ""]
+        lines = [*finding_lines(report, with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _Page(report, style)
     for group in _by_layer(report).values():
@@ -152,7 +153,7 @@ class _Page:
             self._place(at)
         if library := behind(finding):
             self._note("library", "label", library)
-        if finding.layers and ", ".join(finding.layers) not in finding.message:
+        if finding.layers and ", ".join(finding.layers) not in finding.message and not named_in(finding):
             names = [clean(name) for name in finding.layers[:_NAMES]]
             more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
             self._note("layers", "label", ", ".join(names) + more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from convlint.files.safe import clean, clean_path
@@ -27,6 +28,7 @@ DOCUMENT_URLS: Mapping[str, str] = {
     "cuda-release-notes": "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
     "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
+CHANGES: Mapping[str, str] = {"network": "changes the network", "results": "may change results"}  # an unsafe fix
 
 _NOTHING_US, _NOTHING_PERCENT = 0.005, 0.005  # would be written as 0
 _NOTHING = "nothing"
@@ -134,9 +136,19 @@ def lost(finding: Finding) -> str:
     return "; ".join(parts)
 
 
+def named_in(finding: Finding) -> bool:
+    """Whether the message itself names all of the layers, as "K=44 of Net.a" does."""
+    names = finding.layers or ((finding.layer,) if finding.layer is not None else ())
+    return bool(names) and not finding.location.model and all(_names(finding.message, name) for name in names)
+
+
+def _names(message: str, layer: str) -> bool:
+    return re.search(rf"\b[CK]=[\d/.]+ of {re.escape(layer)}(?![\w.])", message) is not None
+
+
 def said(finding: Finding, several_targets: bool) -> str:
     """What is wrong, the library's line behind it, what it costs and what to change, one line each."""
-    layer = f"{layer_of(finding)}: " if finding.layer is not None else ""
+    layer = f"{layer_of(finding)}: " if finding.layer is not None and not named_in(finding) else ""
     gpu = f" on {clean(finding.gpu)}" if several_targets and finding.gpu is not None else ""
     lines = [f"{layer}{clean(finding.message)}{gpu}"]
     if library := behind(finding):
@@ -177,7 +189,7 @@ def advice(fix: Fix) -> str:
     """The whole fix in one line: `use C=64 (changes the network), 210 us faster`."""
     line = clean(fix.describe)
     if fix.safety == "unsafe":
-        line += " (changes the network)"
+        line += f" ({CHANGES[fix.changes]})"
     effect = change(fix)
     return f"{line}, {effect}" if effect else line
 

@@ -160,7 +160,7 @@ def _plain_case(case: Case) -> tuple[Any, ...]:
     fix = case.fix
     plain_fix = None if fix is None else (
         fix.describe.parts, fix.safety, tuple((name, _plain_expr(expr)) for name, expr in fix.set),
-        tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced,
+        tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced, fix.changes,
     )  # fmt: skip
     at = tuple((name, _plain_expr(expr)) for name, expr in case.at)
     return _plain_expr(case.when), case.severity, _plain_message(case.message), at, plain_fix
@@ -228,5 +228,6 @@ def _case(data: tuple[Any, ...]) -> Case:
             set=tuple((name, _sure(plain)) for name, plain in fix[2]),
             other=tuple((name, _sure(plain)) for name, plain in fix[3]),
             priced=fix[4],
+            changes=fix[5],
         ),
     )

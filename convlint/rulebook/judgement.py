@@ -96,8 +96,8 @@ def _fix(rule: Pieces, value: Value) -> FixSpec | None:
         return None
     if not isinstance(value.data, dict):
         rule.fail("fix is a mapping", value)
-    changes = () if "suppression.text" in rule.names else ("set", "or")
-    rule.keys(value.data, ("describe", "safety", "priced", *changes), "fix")
+    settable = () if "suppression.text" in rule.names else ("set", "or")
+    rule.keys(value.data, ("describe", "safety", "priced", "changes", *settable), "fix")
     if "describe" not in value.data:
         rule.fail("fix needs describe", value)
     new = _set(rule, value.data.get("set"))
@@ -106,7 +106,10 @@ def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     describe = rule.template(value.data["describe"], names, "describe")
     safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data)
     priced = rule.choice("priced", ("true", "false"), "true", mapping=value.data) == "true"
-    return FixSpec(describe=describe, safety=safety, set=new, other=other, priced=priced)  # type: ignore[arg-type]
+    changes = rule.choice("changes", ("network", "results"), "network", mapping=value.data)
+    return FixSpec(
+        describe=describe, safety=safety, set=new, other=other, priced=priced, changes=changes,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Expr], ...]:

@@ -89,6 +89,7 @@ class FixSpec(Struct, frozen=True, kw_only=True):
     set: tuple[tuple[str, Expr], ...]
     other: tuple[tuple[str, Expr], ...]  # a second good value, on the other side
     priced: bool  # whether the model knows what it changes
+    changes: Literal["network", "results"] = "network"  # where it is unsafe
 
 
 class Case(Struct, frozen=True, kw_only=True):

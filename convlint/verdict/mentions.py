@@ -75,5 +75,7 @@ def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | No
         message=case.message.render(values),
         location=mention.location,
         layer=mention.layer,
-        fix=None if fix is None else Fix(describe=fix.describe.render(values), safety=fix.safety, set={}),
+        fix=None
+        if fix is None
+        else Fix(describe=fix.describe.render(values), safety=fix.safety, changes=fix.changes, set={}),
     )

@@ -53,7 +53,7 @@ def test_the_program_or_the_statement_was_given(given: tuple[str, ...], expected
     ("dtype", "gpu", "K", "message"),
     [
         (None, "a100", 62, "K=62 of Net.conv: no multiple of 8 (fp16, bf16)"),
-        (None, "a100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16); for tf32 one of 4, which will do"),
+        (None, "a100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16), but of 4, which is enough for tf32"),
         (None, "v100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16)"),
         (None, "p100", 62, ""),
         (Dtype.fp32, "a100", 60, ""),

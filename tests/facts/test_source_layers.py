@@ -5,29 +5,63 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from source_records import literal, record
 
 from convlint.facts.quantity import View
-from convlint.facts.source_layers import CONSTRUCTION, WIDTH, Width, is_inside
+from convlint.facts.source_layers import CONSTRUCTION, MAP, PROVISO, WIDTH, Width, is_inside, map_of, proviso
 from convlint.facts.unknown import UNKNOWN
 from convlint.model.location import Location
 from convlint.model.source import Stated
 
+WIDE = replace(literal(60, 17, "width"), default=True)
+DEEP = replace(literal(2, 18, "depth"), default=True)
+DEFAULTS = {"certainty": "with defaults", "root": "net.py:Net"}
+
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("given", "literals", "expected"),
     [
-        ({}, ""),
-        ({"certainty": "with defaults"}, ", by default"),
-        ({"condition": "a > 1"}, ", only if a > 1"),
-        ({"certainty": "with defaults", "condition": "b"}, ", by default, only if b"),
+        ({}, (WIDE,), ""),
+        ({"condition": "a > 1"}, (), ", only if a > 1"),
+        (DEFAULTS, (WIDE, WIDE), ", with width=60, the default at net.py:17"),
+        (DEFAULTS, (WIDE, literal(8, 3, "groups")), ", with width=60, the default at net.py:17"),
+        (
+            {**DEFAULTS, "condition": "b"}, (WIDE, DEEP),
+            ", with width=60, the default at net.py:17 and depth=2, the default at net.py:18, only if b",
+        ),
+        # a list, or several: whose they are
+        (DEFAULTS, (literal(60, 17, "widths"),), ", with the defaults of Net()"),
+        (DEFAULTS, (WIDE, DEEP, replace(DEEP, name="a")), ", with the defaults of Net()"),
+        ({**DEFAULTS, "root": ""}, (), ", with its defaults"),
     ],
-)
-def test_provisos(given: dict[str, Any], expected: str) -> None:
+)  # fmt: skip
+def test_provisos(given: dict[str, Any], literals: tuple[Stated, ...], expected: str) -> None:
+    assert proviso(record(**given), literals) == expected
     view = View(CONSTRUCTION, record(**given))
     assert (view.proviso, view.stated, view.condition) == (
-        expected, "certainty" not in given, given.get("condition", ""),
+        PROVISO, "certainty" not in given, given.get("condition", ""),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([{"H": 56, "W": 28}], ", at 56x28"),
+        ([{"H": 56, "W": 56}, {"H": 56, "W": 56, "K": 8}], ", at 56x56"),
+        ([{"H": 56, "W": 56}, {"H": 28, "W": 28}], ""),
+        ([{"H": 56, "W": 56}, {}], ""),
+        ([{"H": 56, "W": None}], ""),
+        # of a block that was run alone, the input of the network says nothing; of one that a config builds, neither
+        ([{"H": 224, "W": 224, "C": None, "root": "net.py:Net"}], ""),
+        ([{"H": 56, "W": 56}, {"H": 224, "W": 224, "C": None, "root": "net.py:Net"}], ", at 56x56"),
+        ([{"H": 56, "W": 56}, {"H": 56, "W": 56, "C": None, "root": "net.py:Other"}], ""),
+        ([], ""),
+    ],
+)
+def test_maps(sizes: list[dict[str, Any]], expected: str) -> None:
+    assert map_of([record(**each) for each in sizes]) == expected
+    assert View(CONSTRUCTION, record()).map == MAP
 
 
 @pytest.mark.parametrize(

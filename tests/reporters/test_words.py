@@ -6,11 +6,23 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, full_report, layer_times, priced, total
+from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 
+from convlint.model.location import Location
 from convlint.report import Fix, InputError, Skipped, Source, Total
 from convlint.reporters.covered import coverage
-from convlint.reporters.words import advice, change, costs_nothing, duration, lost, origin, verdict, verdicts
+from convlint.reporters.words import (
+    advice,
+    change,
+    costs_nothing,
+    duration,
+    lost,
+    named_in,
+    origin,
+    said,
+    verdict,
+    verdicts,
+)
 
 
 @pytest.mark.parametrize(
@@ -182,3 +194,29 @@ def test_another_batch_is_no_fix_but_said() -> None:
     for found, text in ((finding, f"{said} but another batch"), (replace(finding, severity="info"), said)):
         report = full_report(total=one, totals=(one,), findings=(found,))
         assert list(verdicts(report)) == [(one, text)]
+
+
+def test_what_an_unsafe_fix_changes() -> None:
+    fix = Fix(describe="turn it off", safety="unsafe", set={}, changes="results")
+    assert advice(fix) == "turn it off (may change results)"
+    assert advice(replace(fix, changes="network")) == "turn it off (changes the network)"
+    assert advice(replace(fix, safety="safe")) == "turn it off"
+
+
+@pytest.mark.parametrize(
+    ("message", "names", "expected"),
+    [
+        ("K=44 of Net.a: no", ("Net.a",), True),
+        ("C=44/89 and K=44 of Net.a, K=44 of Net.b: no", ("Net.a", "Net.b"), True),
+        ("K=44 of Net.a, K=44 of Net.b and 2 more: no", ("Net.a", "Net.b", "Net.c", "Net.d"), False),
+        ("K=44 of Net.ab: no", ("Net.a",), False),
+        ("K=44 of Net.a.b: no", ("Net.a",), False),
+        ("no multiple of a", ("a",), False),
+        ("K=44 is no multiple", (), False),
+    ],
+)
+def test_a_message_that_names_its_layers(message: str, names: tuple[str, ...], expected: bool) -> None:
+    layer, layers = (names[0], ()) if len(names) == 1 else (None, names)
+    found = replace(finding(ALIGNMENT, message, Location(path="a"), layer or "x"), layer=layer, layers=layers, fix=None)
+    assert named_in(found) is expected
+    assert said(found, False) == (message if expected or layer is None else f"{layer}: {message}")

@@ -21,6 +21,7 @@ from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import clean
 from convlint.linting.rule_examples import run_examples
+from convlint.reporters.words import CHANGES
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import rule_files
@@ -88,7 +89,8 @@ def document(rule: Rule, width: int) -> str:
         lines += ["Says, joined by commas", *_fragments(top["message"], width), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
-        changes = "" if rule.cases[-1].fix is None or rule.cases[-1].fix.safety == "safe" else " (changes the network)"
+        spec = rule.cases[-1].fix
+        changes = "" if spec is None or spec.safety == "safe" else f" ({CHANGES[spec.changes]})"
         lines += ["Fix", *_wrap(_one_line(fix["describe"].data) + changes, width, "  "), ""]
     lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:

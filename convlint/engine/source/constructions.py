@@ -12,7 +12,7 @@ from convlint.engine.source.draft import Draft, Member
 from convlint.engine.source.places import of_layer, of_width
 from convlint.facts.source import SourceFacts, of_construction
 from convlint.facts.source import of_width as facts_of_width
-from convlint.facts.source_layers import SIDES, Side, Width
+from convlint.facts.source_layers import MAP, PROVISO, SIDES, Side, Width, map_of, proviso
 from convlint.facts.target import TargetFacts
 from convlint.model.location import Location
 from convlint.model.source import SourceLayer
@@ -42,8 +42,18 @@ def constructions(
 
 def _at_site(found: Sequence[_Broken]) -> Draft:
     flaw, record = min(found, key=lambda each: _doubt(each[1]))
-    members = {Member(each.layer.name, each.layer.path) for _, each in found}
-    return Draft(flaw=flaw, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+    records = [each for _, each in found]
+    members = {Member(each.layer.name, each.layer.path) for each in records}
+    literals = [each for which in records for several in which.stated.values() for each in several]
+    said = _with(flaw, proviso(record, literals), records)
+    return Draft(flaw=said, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+
+
+def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
+    """The flaw with what is known of all these only."""
+    at = map_of(records)
+    message, describe = (text.replace(PROVISO, provisos).replace(MAP, at) for text in (flaw.message, flaw.describe))
+    return replace(flaw, message=message, describe=describe)
 
 
 def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]) -> list[Draft]:
@@ -61,7 +71,9 @@ def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
     """Says what is surest, and nothing that holds under another condition only; the worst number speaks for all."""
     surest = min(_doubt(width.record) for _, width in found)
     said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
-    flaw, _ = min(said, key=lambda each: _worst(each[1]))
+    flaw, worst = min(said, key=lambda each: _worst(each[1]))
+    literals = [each for _, width in said for each in width.literals]
+    flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
     return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
 
 
@@ -103,7 +115,7 @@ def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
 
 def _member(width: Width) -> Member:
     layer = width.record.layer
-    return Member(layer.name, layer.path, width.side, width.value or 0)
+    return Member(layer.name, layer.path, width.side, width.value or 0, map_of([width.record]))
 
 
 def _doubt(record: SourceLayer) -> tuple[bool, str]:

@@ -15,6 +15,7 @@ class Member(Struct, frozen=True, order=True):
     path: str
     side: str = ""
     value: int = 0
+    map: str = ""  # such as ", at 56x56", where that is known
 
 
 class Draft(Struct, frozen=True, kw_only=True):

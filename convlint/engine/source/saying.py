@@ -79,7 +79,8 @@ def _worded(draft: Draft, members: Sequence[Member], gpu: str | None, identities
     fix = None
     if flaw.case.fix is not None:
         describe = flaw.describe.replace(GETTING, getting)
-        fix = Fix(describe=describe, safety=flaw.case.fix.safety, set=flaw.set, advised=False)
+        spec = flaw.case.fix
+        fix = Fix(describe=describe, safety=spec.safety, changes=spec.changes, set=flaw.set, advised=False)
     return Finding(
         rule=flaw.rule.info,
         severity=flaw.case.severity,
@@ -95,11 +96,17 @@ def _worded(draft: Draft, members: Sequence[Member], gpu: str | None, identities
 
 
 def _getting(members: Sequence[Member]) -> str:
-    """Such as "C=44/89 of Net.a, K=44 of Net.b"."""
-    numbers: dict[tuple[str, str], set[int]] = {}
+    """Such as "C=44/89 and K=44 of Net.a, K=44 of Net.b, at 56x56"; the map where it is the same for all."""
+    numbers: dict[str, dict[str, set[int]]] = {}
     for member in members:
-        numbers.setdefault((member.name, member.side), set()).add(member.value)
-    return shortened([f"{side}={_few(several)} of {name}" for (name, side), several in numbers.items()], _MOST_NAMED)
+        numbers.setdefault(member.name, {}).setdefault(member.side, set()).add(member.value)
+    several = [
+        f"{' and '.join(f'{side}={_few(values)}' for side, values in sides.items())} of {name}"
+        for name, sides in numbers.items()
+    ]
+    maps = {member.map for member in members}
+    at = maps.pop() if len(maps) == 1 else ""
+    return shortened(several, _MOST_NAMED) + (at if len(several) > 1 else at.removeprefix(","))
 
 
 def _few(numbers: Collection[int]) -> str:

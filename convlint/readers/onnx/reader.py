@@ -17,6 +17,7 @@ from convlint.readers.onnx.layer import build_layer
 from convlint.readers.onnx.quantized import standardise
 from convlint.readers.onnx.scope import Scope
 from convlint.readers.onnx.shapes import infer, out_of_order, real_inputs, set_input_sizes
+from convlint.readers.untrusted.limits import refuse_layers
 from convlint.report import InputError
 
 
@@ -55,6 +56,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     inputs = real_inputs(graph)
     walk = Walk(inferred.faults)
     walk.start(graph, [value.name for value in inputs])
+    refuse_layers(len(walk.sites))  # before anything is built of them
     messages: list[str] = []
     layers: list[ConvLayer] = []
     edges: list[Edge] = []

@@ -11,13 +11,15 @@ import warnings
 
 from msgspec import Struct
 
-from convlint.errors import InputFault
+from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
 from convlint.readers.python.json_lines import source_lines
-from convlint.readers.untrusted.bounded_json import MOST_BYTES, parse
+from convlint.readers.untrusted.bounded_json import MOST_BYTES, NoJson, parse
 from convlint.readers.untrusted.json_tree import Node
 
 SUFFIX = ".ipynb"
+_FORMAT = 4
+_INSTEAD = "save it again with Jupyter, or leave it out by `exclude` in the config"
 MOST_CELLS = 10_000
 _BOM = b"\xef\xbb\xbf"
 _PYTHON_MAGICS = ("time", "timeit", "capture", "prun")  # the rest of their cell is Python
@@ -50,10 +52,7 @@ def read_notebook(path: str) -> Notebook:
 def notebook(content: bytes) -> Notebook:
     """The notebook that the file holds. Raises InputFault."""
     content = content.removeprefix(_BOM)
-    tree = parse(content, "the notebook")
-    version = tree.get("nbformat")
-    if version is None or type(version.value) is not int or version.value != 4:
-        raise InputFault("the notebook is not of format 4, which `jupyter nbconvert --to notebook` makes of older ones")
+    tree = _tree(content)
     if not _is_python(tree):
         return Notebook(b"", ())
     cells = [cell for cell in enumerate(tree.at("cells").elements(MOST_CELLS), 1) if _is_code(cell[1])]
@@ -70,8 +69,26 @@ def notebook(content: bytes) -> Notebook:
         for line in range(1, len(written) + 1):
             places.append(Place(number, line, own[min(line, len(own)) - 1] if own else 1))
     if broken and broken == len(cells):
-        raise InputFault("no cell of the notebook is Python 3")
+        raise InputFault("no code cell of the notebook is Python 3")
     return Notebook("\n".join(lines).encode("utf-8", "replace"), tuple(places))
+
+
+def _tree(content: bytes) -> Node:
+    """What the file holds. Raises InputFault, with what to do, where that is no notebook of format 4."""
+    try:
+        tree = parse(content, "the notebook")
+    except NoJson as fault:
+        error = fault.error
+        raise InputFault(f"no valid JSON: {error.msg}; {_INSTEAD}", line=error.lineno, column=error.colno) from None
+    found = tree.value.get("nbformat") if isinstance(tree.value, dict) else None
+    if type(found) is not int:
+        raise InputFault(f"JSON, but no notebook: it has no nbformat; {_INSTEAD}")
+    if found < _FORMAT:
+        older = "`jupyter nbconvert --to notebook --inplace` makes one of format 4 of it"
+        raise InputFault(f"a notebook of format {shown(str(found))}, which is not read: {older}")
+    if found > _FORMAT:
+        raise InputFault(f"a notebook of format {shown(str(found))}, which is newer than convlint: it reads format 4")
+    return tree
 
 
 def _is_python(tree: Node) -> bool:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from convlint.errors import InputFault
+from convlint.model.source import UnreadFile
 from convlint.readers.python.source_file import SourceFile, parsed, read_bytes
 
 # Names that always mean the framework, also inside its own repository, where a resolved name would hide its layers.
@@ -25,7 +26,7 @@ class Project:
         `contents` has what stands in a file's place: edited text, or the code cells of a notebook.
         """
         self.root, self.given = root, tuple(given)
-        self.unread: dict[str, str] = {}  # path -> why it could not be read
+        self.unread: dict[str, UnreadFile] = {}  # by path: why it could not be read
         self._contents = dict(contents or {})
         self._files: dict[str, SourceFile | None] = {}
         self._by_real: dict[str, str] = {}
@@ -51,7 +52,7 @@ class Project:
             try:
                 self._contents[path] = read_bytes(path)
             except InputFault as fault:
-                self.unread[path] = fault.message
+                self.unread[path] = unread_for(fault)
                 return None
         return self._contents[path]
 
@@ -64,7 +65,7 @@ class Project:
                 try:
                     self._files[path] = parsed(path, content)
                 except InputFault as fault:
-                    self.unread[path] = fault.message
+                    self.unread[path] = unread_for(fault)
         return self._files[path]
 
     def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
@@ -123,6 +124,11 @@ class Project:
             if len(found) == 1:
                 return found[0]
         return None
+
+
+def unread_for(fault: InputFault) -> UnreadFile:
+    """The fault as a value."""
+    return UnreadFile(why=fault.message, line=fault.line, column=fault.column)
 
 
 def root_of(path: str) -> str:

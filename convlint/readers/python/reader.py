@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from convlint.errors import InputFault
 from convlint.model.location import Location
-from convlint.model.source import Program, SourceLayer, SourceReading
-from convlint.readers import Reader, ReadOptions
+from convlint.model.source import Program, SourceLayer, SourceReading, UnreadFile
+from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
-from convlint.readers.python.project import Project, root_of
+from convlint.readers.python.project import Project, root_of, unread_for
 from convlint.readers.python.source_file import is_quiet
 from convlint.report import InputError
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from convlint.model.network import Network
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
-_NO_NETWORK = (
-    "Python source states no sizes of inputs: `convlint check` alone reads it; a model in it is "
-    "package.module:Net --input 64x3x224x224"
-)
+_NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
 
 
 def read_source(
@@ -59,7 +56,7 @@ def read_source(
     pointed = dict.fromkeys(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
     )
-    faults = {**unread, **project.unread}
+    faults = {**unread, **{path: _in_file(each, notebooks.get(path)) for path, each in project.unread.items()}}
     return SourceReading(
         files=tuple(own),
         layers=read.layers,
@@ -119,17 +116,27 @@ def _start(at: Location) -> _Start:
     return at.path, at.line, at.column
 
 
-def _notebooks(given: Iterable[str], contents: Mapping[str, bytes]) -> tuple[dict[str, Notebook], dict[str, str]]:
+def _notebooks(
+    given: Iterable[str], contents: Mapping[str, bytes]
+) -> tuple[dict[str, Notebook], dict[str, UnreadFile]]:
     """(those that could be read, why others could not)."""
     found: dict[str, Notebook] = {}
-    unread: dict[str, str] = {}
+    unread: dict[str, UnreadFile] = {}
     for path in given:
         if path.lower().endswith(SUFFIX):
             try:
                 found[path] = notebook(contents[path]) if path in contents else read_notebook(path)
             except InputFault as fault:
-                unread[path] = fault.message
+                unread[path] = unread_for(fault)
     return found, unread
+
+
+def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
+    """The fault where it stands in the file; that of a notebook has its lines elsewhere than its code."""
+    if code is None or fault.line is None:
+        return fault
+    at = code.places[min(fault.line, len(code.places)) - 1].file_line if code.places else None
+    return UnreadFile(why=fault.why, line=at)
 
 
 def _pointed(layers: Iterable[SourceLayer], programs: Iterable[Program]) -> Iterator[str]:

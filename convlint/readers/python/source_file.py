@@ -71,7 +71,7 @@ def read_bytes(path: str) -> bytes:
     with open_regular(path) as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise InputFault(f"more than {LARGEST >> 20} MiB of Python")
+        raise InputFault(f"larger than {LARGEST >> 20} MiB, the limit for Python")
     return content
 
 
@@ -82,10 +82,10 @@ def parsed(path: str, content: bytes) -> SourceFile:
             warnings.simplefilter("ignore")  # of invalid escapes, which are the author's affair
             tree = ast.parse(content)
     except SyntaxError as error:
-        line = f" at line {error.lineno}" if error.lineno else ""
-        raise InputFault(f"no Python 3: {error.msg}{line}") from None
+        column = error.offset if error.lineno and error.offset and error.offset > 0 else None
+        raise InputFault(f"syntax error: {error.msg}", line=error.lineno or None, column=column) from None
     except ValueError as error:  # a null byte
-        raise InputFault(f"no Python 3: {error}") from None
+        raise InputFault(f"syntax error: {error}") from None
     except (RecursionError, MemoryError):
         raise InputFault("nests deeper than Python itself would read") from None
     file = SourceFile(path, content, tree)

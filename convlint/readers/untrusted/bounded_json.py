@@ -18,6 +18,14 @@ _GONE = object()
 _WIDE_ESCAPE = re.compile(r"\\u(?!00)")
 
 
+class NoJson(InputFault):
+    """Text that is no JSON; `error` says where."""
+
+    def __init__(self, message: str, error: json.JSONDecodeError) -> None:
+        self.error = error
+        super().__init__(message)
+
+
 def parse(content: bytes, what: str) -> Node:
     """The value that UTF-8 JSON `content` holds; `what` names it in errors. Raises InputFault."""
     if len(content) > MOST_BYTES:
@@ -35,6 +43,8 @@ def parse(content: bytes, what: str) -> Node:
         return Node(json.loads(text, object_pairs_hook=_object, parse_constant=_no_number), what)
     except RecursionError:
         raise InputFault(f"{what} nests too deep") from None
+    except json.JSONDecodeError as error:
+        raise NoJson(f"{what} is not valid JSON: {str(error)[:200]}", error) from None
     except ValueError as error:  # integers of thousands of digits too
         raise InputFault(f"{what} is not valid JSON: {str(error)[:200]}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from source_records import checked, literal, only, record, said
 
 from convlint.model.source import SourceLayer
@@ -52,7 +53,7 @@ def test_one_literal_is_one_finding_of_all_layers_that_get_a_number_by_it() -> N
         record("Net.d", 103, K=62, R=1, S=1),
     )
     assert said(found) == [
-        ("CL102", 7, "K=44 of Net.a, C=44 of Net.b, K=134 of Net.b: no multiple of 8 (fp16, bf16)"),
+        ("CL102", 7, "K=44 of Net.a, C=44 and K=134 of Net.b: no multiple of 8 (fp16, bf16)"),
         ("CL102", 30, "C=62 of Net.c: no multiple of 8 (fp16, bf16)"),
     ]
     assert found.findings[0].layers == ("Net.a", "Net.b")
@@ -83,17 +84,48 @@ def test_without_a_literal_the_construction_is_pointed_at() -> None:
         ),
         (
             [{"certainty": "with defaults"}, {"certainty": "with defaults"}],
-            "K=62 of Net.0, K=62 of Net.1: no multiple of 8 (fp16, bf16), by default",
+            "K=62 of Net.0, K=62 of Net.1: no multiple of 8 (fp16, bf16), with its defaults",
         ),
         (
             [{"certainty": "with defaults", "condition": "a"}],
-            "K=62 of Net.0: no multiple of 8 (fp16, bf16), by default, only if a",
+            "K=62 of Net.0: no multiple of 8 (fp16, bf16), with its defaults, only if a",
         ),
     ],
 )
 def test_what_is_surest_is_said(records: list[dict[str, Any]], message: str) -> None:
     given = [record(f"Net.{n}", 100 + n, K=62, K_of=(literal(62, 7),), **each) for n, each in enumerate(records)]
     assert said(checked(*given, reading(62))) == [("CL102", 7, message)]
+
+
+def test_the_default_that_all_of_them_have_is_named() -> None:
+    """The two numbers come from one literal, and from other defaults each."""
+    half, one = (
+        replace(literal(value, line, name), default=True)
+        for line, value, name in ((7, 0.3, "scale"), (8, 124, "width"))
+    )
+    given = [
+        record("Net.0", 100, K=62, K_of=(half, one), certainty="with defaults", root="net.py:Net"),
+        record("Net.1", 101, K=126, K_of=(half,), certainty="with defaults", root="net.py:Net"),
+    ]
+    ((_, _, message),) = said(checked(*given, reading(62), reading(126)))
+    assert message.endswith(", with scale=0.3, the default at net.py:7 and width=124, the default at net.py:8")
+
+
+def test_the_map_is_named_where_it_is_the_same_for_all() -> None:
+    of = {"K_of": (literal(62, 7),), "K": 62}
+    small = {"H": 14, "W": 28}
+    ((_, _, message),) = said(checked(record("Net.0", 100, **of, **small), reading(62)))
+    assert message.startswith("K=62 of Net.0 at 14x28: ")
+    ((_, _, message),) = said(
+        checked(record("Net.0", 100, **of, **small), record("Net.1", 101, **of, **small), reading(62))
+    )
+    assert message.startswith("K=62 of Net.0, K=62 of Net.1, at 14x28: ")
+    ((_, _, message),) = said(checked(record("Net.0", 100, **of, **small), record("Net.1", 101, **of), reading(62)))
+    assert message.startswith("K=62 of Net.0, K=62 of Net.1: ")
+    ((_, _, message),) = said(checked(biased(**small)))
+    assert message.endswith("reads this layer, at 14x28")
+    ((_, _, message),) = said(checked(biased(**small), biased(H=7, W=7)))
+    assert message.endswith("reads this layer")
 
 
 @pytest.mark.parametrize(

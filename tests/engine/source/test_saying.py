@@ -60,7 +60,7 @@ def test_texts_name_the_layers_that_are_left() -> None:
 def test_numbers_of_one_layer_stand_together() -> None:
     members = [Member("a", "net.py", "K", number) for number in (9, 3, 5, 11, 7)]
     (finding,) = findings(replace(draft(), members=(*members, Member("a", "net.py", "C", 3))))
-    assert finding.message == "K=3/5/7/9/... of a, C=3 of a!"
+    assert finding.message == "K=3/5/7/9/... and C=3 of a!"
     (finding,) = findings(replace(draft(), members=tuple(members[:2])))
     assert finding.message == "K=3/9 of a!"
 

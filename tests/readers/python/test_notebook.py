@@ -87,10 +87,11 @@ def test_other_languages_hold_no_python(language: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is not valid JSON"),
-        (b"[]", "must be an object"),
-        (b"{}", "is not of format 4"),
-        (b'{"nbformat": 3, "worksheets": []}', "is not of format 4"),
+        (b"", "no valid JSON: Expecting value; save it again with Jupyter"),
+        (b"[]", "JSON, but no notebook: it has no nbformat; save it again with Jupyter"),
+        (b"{}", "JSON, but no notebook: it has no nbformat; save it again with Jupyter"),
+        (b'{"nbformat": 3, "worksheets": []}', "a notebook of format 3, which is not read: `jupyter nbconvert"),
+        (b'{"nbformat": 5}', "a notebook of format 5, which is newer than convlint"),
         (b'{"nbformat": 4}', "has no cells"),
         (b'{"nbformat": 4, "cells": {}}', "must be a list"),
         (b'{"nbformat": 4, "cells": [1]}', "must be an object"),
@@ -98,7 +99,7 @@ def test_other_languages_hold_no_python(language: str) -> None:
         (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [[]]}]}', "must be text"),
         (
             b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": "def f(:"}]}',
-            "no cell of the notebook is Python 3",
+            "no code cell of the notebook is Python 3",
         ),
         (b"[" * 100_000, "nests too deep"),
         (b"\xff\xfe", "not UTF-8"),

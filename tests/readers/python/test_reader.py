@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from readme_examples import ROOT
 
+from convlint.model.source import UnreadFile
 from convlint.readers import ReadOptions
 from convlint.readers.python.reader import joined, read, read_source
 
@@ -45,8 +46,8 @@ def test_what_cannot_be_read_has_its_reason() -> None:
     found = read_source(["bad.py", "bad.ipynb", "good.py"])
     assert found.files == ("good.py",)
     assert list(found.unread_files) == ["bad.py", "bad.ipynb"]
-    assert "no Python 3" in found.unread_files["bad.py"]
-    assert "not of format 4" in found.unread_files["bad.ipynb"]
+    assert found.unread_files["bad.py"] == UnreadFile(why="syntax error: invalid syntax", line=1, column=7)
+    assert found.unread_files["bad.ipynb"].why.startswith("JSON, but no notebook: it has no nbformat; save it again")
     assert not found.whole
 
 

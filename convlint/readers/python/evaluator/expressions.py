@@ -137,10 +137,18 @@ def function_defaults(compiler: Compiler, arguments: ast.arguments):  # type: ig
     """What evaluates the defaults of parameters; a literal there is bound to the parameter's name."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
-    plain = [compiler.expression(value, arg.arg) for arg, value in pairs]
+    plain = [_default(compiler, value, arg.arg) for arg, value in pairs]
     keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    named = [(arg.arg, compiler.expression(value, arg.arg)) for arg, value in keyword_only if value is not None]
+    named = [(arg.arg, _default(compiler, value, arg.arg)) for arg, value in keyword_only if value is not None]
     return lambda scope: ([make(scope) for make in plain], {key: make(scope) for key, make in named})
+
+
+def _default(compiler: Compiler, node: ast.expr, name: str) -> Eval:
+    """The default of a parameter; a number that stands there itself is known as that."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        value = literal(compiler.file, node, node.value, name, default=True)
+        return lambda _: value
+    return compiler.expression(node, name)
 
 
 def display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str) -> Eval:

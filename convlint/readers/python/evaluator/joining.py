@@ -68,6 +68,11 @@ def _joined(first: Value, second: Value, lost: Lost, depth: int) -> Value | None
         case Partial(), Partial():
             if same(first, second):
                 return first
+        case Instance(), Instance():
+            either = getattr(first.extra, "either", None)
+            extra = either(second.extra) if either is not None and not (first.attributes or second.attributes) else None
+            if extra is not None and isinstance(first.cls, Name) and isinstance(second.cls, Name):
+                return Instance(first.cls, extra)
     return None
 
 
@@ -120,6 +125,8 @@ def contents(thing: Changing, first: Content, second: Content, lost: Lost) -> Co
     if isinstance(thing, Instance):
         extra = first[2] if first[2] is not None else second[2]
         whole = first[1] and second[1] and _equal(first[2], second[2])
+        if isinstance(thing.cls, Name) and first[0].keys() != second[0].keys():
+            return _parts(first[0], second[0]), False, extra
         return _attributes(thing, first[0], second[0], lost), whole, extra
     if isinstance(thing, (Class, Scope)):
         return (variables(first[0], second[0], lost),)
@@ -147,6 +154,27 @@ def _attributes(
         inherited = _of_class(thing, name)
         if inherited is not None:
             both[name] = joined(both[name], inherited, lost)
+    return both
+
+
+def _parts(first: dict[str, Value], second: dict[str, Value]) -> dict[str, Value]:
+    """What a framework's object holds that got other parts on one path than on the other; order tells what each is.
+
+    An unknown part stands wherever nobody knows which others lie there.
+    """
+    open_ = unknown("branch")
+    both: dict[str, Value] = {}
+    for name, value in first.items():
+        if second.get(name) is not value or len(both) != list(second).index(name):
+            break
+        both[name] = value
+    for side in (first, second, {}):
+        rest = [(name, value) for name, value in side.items() if both.get(name) is not value]
+        for name, value in (("?", open_), *rest):
+            key = name
+            while key in both:
+                key += "?"
+            both[key] = value
     return both
 
 

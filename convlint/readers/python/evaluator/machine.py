@@ -13,7 +13,8 @@ How a library uses it
   `Tensor.data` are shared between copies, unless they have a method `copied(copy)` that gives a new one, in which
   `copy` gives the copy of a Value. Before the library changes an Instance, Items or Table that it did not just make, it
   calls `machine.touch(value)`: paths that nobody can choose between are each run from the same state. An `extra` is
-  replaced, never changed in its place: `machine.touch(instance); instance.extra = new`.
+  replaced, never changed in its place: `machine.touch(instance); instance.extra = new`. Where paths meet that each
+  made an object of a framework's, `extra.either(other)` says what is true of both, or None.
 - What depends on more than a call's arguments, such as a count over the whole run, is no business of a call; a library
   that cannot help it calls `machine.journals.spoil()`, and nothing that runs now is remembered.
 """

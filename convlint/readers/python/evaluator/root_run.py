@@ -9,6 +9,7 @@ from msgspec import Struct
 from convlint.readers.python.evaluator import uncalled
 from convlint.readers.python.evaluator.exhausted import Exhausted
 from convlint.readers.python.evaluator.limits import STEPS_OF_ANY_ROOT, STEPS_OF_FILE, STEPS_OF_NOTHING, STEPS_OF_ROOT
+from convlint.readers.python.evaluator.scope import Scope
 from convlint.readers.python.evaluator.values import Class, Function, Value, unknown
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class RootRun(Struct, frozen=True):
-    """What evaluating a root gave."""
+    """What evaluating a root gave, and functions in it that nobody is seen to call."""
 
     value: Value
     recorded: list[Recorded]
+    besides: list[Value]
 
 
 def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
@@ -29,17 +31,24 @@ def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
     left = machine.left_of_file.setdefault(path, STEPS_OF_FILE)
     if left <= 0:
         machine.steps = -1
-        return RootRun(unknown("limit"), [])
+        return RootRun(unknown("limit"), [], [])
     machine.steps = start = min(STEPS_OF_ROOT, left, machine.left_of_run)
     machine.floor = max(start - STEPS_OF_NOTHING, 0)
     machine.root = f"{path}:{root.name}"
     machine.recorded, machine.height, machine.remembered = [], 0, 0
     journal = machine.journals.begin()
+    frames: list[Scope] = []
+    besides: list[Value] = []
     try:
-        value = uncalled.called(machine, root, defaults)
+        value = uncalled.called(machine, root, defaults, frames)
         machine.library.escapes(machine, value)
     except (Exhausted, RecursionError):
         value = unknown("limit")
+    try:
+        for each in uncalled.handed_out(machine, frames, defaults):
+            besides.append(each)
+    except (Exhausted, RecursionError):
+        machine.steps = -1
     reset(machine, journal)
     machine.floor = 0
     taken = max(start - machine.steps - machine.remembered, STEPS_OF_ANY_ROOT)
@@ -47,7 +56,7 @@ def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
     machine.left_of_run -= taken
     recorded, machine.recorded = machine.recorded, []
     machine.root = ""
-    return RootRun(value, recorded)
+    return RootRun(value, recorded, besides)
 
 
 def reset(machine: Machine, journal: object) -> None:

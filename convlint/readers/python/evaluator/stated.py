@@ -12,11 +12,11 @@ from convlint.readers.python.source_file import SourceFile
 LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
-def literal(file: SourceFile, node: ast.expr, value: Plain, name: str) -> Const:
-    """The constant that stands at `node`, bound to `name` there."""
+def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, default: bool = False) -> Const:
+    """The constant that stands at `node`, bound to `name` there; or the `default` of a parameter of that name."""
     if isinstance(value, bytes) or (isinstance(value, str) and len(value) > LONGEST_TEXT):
         return Const(value)
-    stated = Stated(at=file.locate(node), value=value, name=name, quiet=file.is_quiet)
+    stated = Stated(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
     return Const(value, frozenset((stated,)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import calls
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 
-def called(machine: Machine, root: Function | Class, defaults: bool) -> Value:
-    """A function or class that nobody is seen to call."""
+def called(machine: Machine, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
+    """A function or class that nobody is seen to call; `frames` gets the variables of what was entered for it."""
     if isinstance(root, Function):
-        return _with_unknown(machine, root, defaults)
+        return _with_unknown(machine, root, defaults, frames)
     classes = machine.classes
     instance = Instance(root)
     init, certain = classes.find(root, "__init__")
@@ -24,7 +25,7 @@ def called(machine: Machine, root: Function | Class, defaults: bool) -> Value:
     if classes.is_enum(root):
         return unknown("call")
     if isinstance(init, Function):
-        _with_unknown(machine, bound(init, instance), defaults)
+        _with_unknown(machine, bound(init, instance), defaults, frames)
     elif root.fields is not None:
         return classes.create(root, [], {}, node, root.file, defaults)
     else:
@@ -32,9 +33,20 @@ def called(machine: Machine, root: Function | Class, defaults: bool) -> Value:
     return instance
 
 
-def _with_unknown(machine: Machine, function: Function, defaults: bool) -> Value:
+def handed_out(machine: Machine, frames: list[Scope], defaults: bool) -> Iterator[Value]:
+    """What functions give that these define for others to call, as a constructor of subnets is."""
+    for frame in frames:
+        for value in list(frame.variables.values()):
+            if isinstance(value, Function) and value.scope is frame and value.node not in machine.active:
+                found = _with_unknown(machine, value, defaults, [])
+                machine.lost(found)
+                yield found
+
+
+def _with_unknown(machine: Machine, function: Function, defaults: bool, frames: list[Scope]) -> Value:
     code = machine.code(function)
     scope = Scope(machine, function.file, function.scope, function)
+    frames.append(scope)
     calls.bind_unknown(scope.variables, code, function, defaults)
     return calls.enter(machine, scope, code, code.height)
 

@@ -26,7 +26,7 @@ from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical
 from convlint.readers.python.nn.layers import Layer
 from convlint.readers.python.nn.module_methods import module_method
 from convlint.readers.python.nn.origins import base_of, construction, forward_of, signature_of
-from convlint.readers.python.nn.recording import Constructed, Convolution, Place, Recording
+from convlint.readers.python.nn.recording import Constructed, Convolution, Held, Place, Recording
 from convlint.readers.python.nn.transparent import transparent
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class Frameworks:
 
     def set_attribute(self, machine: Machine, instance: Instance, name: str, value: Value) -> None:
         """`instance.name = value` took place."""
+        if isinstance(value, Instance) and isinstance(value.extra, Convolution):
+            machine.record(Held(value.extra))
         meaning = self._meaning(machine, instance)
         if isinstance(meaning, Convolution):
             name = meaning.signature.parameter(name)

@@ -85,11 +85,15 @@ def _created_like(given: Arguments, _: Conditions) -> Value:
 _OPERATIONS = _table()
 _SAME_NAMES = frozenset(_SAME.split())
 _QUESTION_NAMES = frozenset(_QUESTIONS.split())
+# Whoever asks what a network costs on a GPU has one.
+_WITH_A_GPU = frozenset({"torch.cuda.is_available", "paddle.is_compiled_with_cuda"})
 _FUNCTIONS = ("torch", "torch.nn.functional", "torch.Tensor", "torch.functional", "paddle", "paddle.nn.functional")
 
 
 def function(name: str, given: Arguments, conditions: Conditions) -> Value | None:
     """What a framework's function gives, by its full name; None where it reads no tensor that is known."""
+    if name in _WITH_A_GPU:
+        return Const(True)
     prefix, _, short = name.rpartition(".")
     if prefix not in _FUNCTIONS:
         if name.startswith(("keras.", "tensorflow.")):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from convlint.model.source import Certainty
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.values import Value
 from convlint.readers.python.nn.flow import Flow
 from convlint.readers.python.nn.following import SILENT, Following, Opinion, joined, neighbours
+from convlint.readers.python.nn.lines import lines
 from convlint.readers.python.nn.recording import Constructed, Convolution, Escaped, Recording
 from convlint.readers.python.nn.tree import Tree
 
@@ -51,7 +50,7 @@ class Gathering:
         self.seen: dict[int, Seen] = {}
 
     def add(
-        self, recorded: Iterable[Recorded], recording: Recording, result: list[Value], *, certainty: Certainty,
+        self, recorded: list[Recorded], recording: Recording, result: list[Value], *, certainty: Certainty,
         root: str, whole: bool,
     ) -> None:  # fmt: skip
         """What evaluating a root has recorded, what ran in its forward passes, and what it gave."""
@@ -70,7 +69,8 @@ class Gathering:
                 if known is None or (known[1] and not condition):
                     layers[id(thing.layer)] = thing.layer, condition
         tree = Tree(result)
-        following = Following(recording, neighbours(tree.owners), escaped, whole=whole)
+        near = {**lines(recorded, tree.layers), **neighbours(tree.owners)}
+        following = Following(recording, near, escaped, whole=whole)
         judges = bool(tree.owners) and tree.whole and whole
         for layer, condition in layers.values():
             ran = bool(recording.uses_of(layer))

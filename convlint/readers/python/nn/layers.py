@@ -19,6 +19,11 @@ class Layer(Struct, frozen=True, eq=False):
     name: str  # in full
     arguments: Arguments = Arguments((), {})
 
+    def either(self, other: object) -> Layer | None:
+        """What it is where nobody knows which of the two; None where they are not of one kind."""
+        alike = isinstance(other, Layer) and other.kind == self.kind and self.kind in ("norm", "pointwise")
+        return Layer(self.kind, self.name) if alike else None
+
 
 _APPLIED: dict[Kind, Operation] = {
     "pointwise": operations.pointwise,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Name, Table, Unknown, Value
 from convlint.readers.python.nn.kinds import CONTAINERS
 from convlint.readers.python.nn.layers import Layer
-from convlint.readers.python.nn.recording import Convolution
+from convlint.readers.python.nn.recording import Convolution, Held, Lined
 from convlint.readers.python.nn.reshaping import bounds_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,34 @@ def is_container(value: Value) -> bool:
 def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
     """A module becomes a child of another, by a name."""
     machine.touch(owner)
+    if isinstance(value, Instance) and isinstance(value.extra, Convolution):
+        machine.record(Held(value.extra))
+    if is_line(owner):
+        if name in owner.attributes:
+            _rearranged(machine, owner)
+        else:
+            last = next(reversed(owner.attributes.values()), None)
+            _lined(machine, last, value)
     owner.attributes[name] = value
+
+
+def is_line(owner: Instance) -> bool:
+    """Whether it is a framework's own Sequential, which runs what it holds one after the other."""
+    return isinstance(owner.cls, Name) and isinstance(owner.extra, Layer) and owner.extra.kind == "sequential"
+
+
+def _lined(machine: Machine, value: Value | None, after: Value) -> None:
+    layer = value.extra if isinstance(value, Instance) else None
+    meaning = after.extra if isinstance(after, Instance) else None
+    if isinstance(layer, Convolution) and isinstance(meaning, Layer):
+        machine.record(Lined(layer, meaning.kind == "norm"))
+
+
+def _rearranged(machine: Machine, owner: Instance) -> None:
+    """What stands behind what is another matter now."""
+    for value in owner.attributes.values():
+        if isinstance(value, Instance) and isinstance(value.extra, Convolution):
+            machine.record(Lined(value.extra, None))
 
 
 def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) -> None:
@@ -110,6 +137,7 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
 def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Value:
     """A container loses or gets a module at a place: `del`, pop, insert, clear."""
     machine.touch(owner)
+    _rearranged(machine, owner)
     held = children(owner)
     key = args[0] if args else Const(-1)
     at = key.value if isinstance(key, Const) else None

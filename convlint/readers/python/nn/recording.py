@@ -53,6 +53,19 @@ class Escaped(NamedTuple):
     layer: Convolution
 
 
+class Held(NamedTuple):
+    """A record: the convolution became an attribute of something, or a part of a container."""
+
+    layer: Convolution
+
+
+class Lined(NamedTuple):
+    """A record: what a Sequential got directly behind the convolution: a norm, or None where nobody knows."""
+
+    layer: Convolution
+    norm: bool | None
+
+
 class Use(NamedTuple):
     """A run of a convolution; `run` numbers the forward pass that it is a part of, and the instance in it."""
 

@@ -76,7 +76,7 @@ def _run(
                 recorded += passed
                 whole = whole and machine.steps >= 0
         gathering.add(
-            recorded, library.recording, [run.value], certainty="with defaults" if defaults else "stated",
+            recorded, library.recording, [run.value, *run.besides], certainty="with defaults" if defaults else "stated",
             root=f"{root.file.path}:{root.name}", whole=whole,
         )  # fmt: skip
     library.recording = Recording()

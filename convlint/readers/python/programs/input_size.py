@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from convlint.model.location import Location
+from convlint.readers.python.programs.batches import scaled
 from convlint.readers.python.programs.datasets import DataSets
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import Unit, statements
@@ -40,6 +41,8 @@ class InputSizes:
         if varying and len(varying) == len(found):
             return False, tuple(each.settled for each in varying if each.settled is not None)
         if not found or any(each.size != "fixed" for each in found) or any(each.has(_DOUBT) for each in reached):
+            return None, ()
+        if any(map(scaled, reached)):
             return None, ()
         if any(each.has(_COLLATES) for each in reached) and not all(each.settled for each in found):
             return None, ()

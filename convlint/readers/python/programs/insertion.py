@@ -37,13 +37,14 @@ def _front(node: ast.stmt, unit: Unit) -> Location:
 
 
 def _main(guard: ast.If, unit: Unit) -> Function | None:
-    """The function that the guard ends in, if it is of this file."""
-    calls = [
-        node.value.func.id
-        for node in guard.body
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
-    ]
-    return next((unit.functions[name] for name in reversed(calls) if name in unit.functions), None)
+    """The function of this file that the guard calls, where that and its arguments are all that stands there."""
+    *before, last = guard.body
+    if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):
+        return None
+    call = last.value if isinstance(last, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    return unit.functions.get(call.func.id)
 
 
 def _first(body: list[ast.stmt]) -> ast.stmt | None:

@@ -224,6 +224,12 @@ def test_under_a_test_that_nobody_decides_a_layer_has_it_as_condition(tmp_path: 
     assert (found.condition, found.replaced) == ("deep", False)
 
 
+def test_a_network_is_judged_on_a_gpu(tmp_path: Path) -> None:
+    on_gpu = "if torch.cuda.is_available():\n    self.a = nn.Conv2d(3, 8, 3)\nelse:\n    self.b = nn.Conv2d(3, 9, 3)"
+    found = one(read(tmp_path, module(on_gpu)))
+    assert (found.layer.K, found.condition) == (8, "")
+
+
 def test_a_class_of_the_source_that_is_a_convolution(tmp_path: Path) -> None:
     text = (
         "class Same(nn.Conv2d):\n    def __init__(self, i, o, k):\n        super().__init__(i, o, k, bias=False)\n"

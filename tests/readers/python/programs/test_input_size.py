@@ -106,6 +106,23 @@ def test_what_the_data_show(tmp_path: Path, data: str, fixed: bool | None, words
     assert all(at.path == "train.py" for _, at in found.evidence)
 
 
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("image = F.interpolate(image, size=(side, side))", None),
+        ("image = F.interpolate(image.cuda(), scale_factor=side / 32)", None),
+        ("image = torchvision.transforms.functional.resize(image, [side, side])", None),
+        ("image = F.interpolate(image, size=(64, 64))", True),
+        ("label = F.interpolate(label, size=image.shape[2:])", True),  # what the model gives is held against it
+        ("out = F.interpolate(model(image), size=label.shape[2:])", True),
+    ],
+)
+def test_what_becomes_of_a_batch_before_the_model_reads_it(tmp_path: Path, line: str, fixed: bool | None) -> None:
+    loop = LOOP.replace("    model(image)", f"    {line}\n    model(image)")
+    found = program(tmp_path, HEAD + "side = random.choice([24, 32])\ndata = datasets.CIFAR10('d')\n" + loop)
+    assert found.fixed_input_size is fixed
+
+
 def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
     helper = (
         HEAD + "def cifar():\n    return datasets.CIFAR10('d')\ndef folder():\n    return datasets.ImageFolder('d')\n"

@@ -7,6 +7,7 @@ from training_scripts import LOOP, program, programs
 
 BEFORE = LOOP.count("\n")  # lines in front of what is added to it
 GUARD = '\nif __name__ == "__main__":\n    train()\n'
+TESTED = 'def test():\n    pass\n\nif __name__ == "__main__":\n'
 
 
 class TestConflict:
@@ -266,6 +267,10 @@ class TestInsertion:
                 "torch",
             ),
             (LOOP.replace("args=None):", 'args=None):\n    """Trains."""') + GUARD, 8, "torch"),
+            # a call behind the one that trains, or one of two, is not where it begins
+            (LOOP + TESTED + "    for _ in range(3):\n        train()\n    test()\n", 20, "torch"),
+            (LOOP + TESTED + "    train()\n    test()\n", 20, "torch"),
+            (LOOP + '\nif __name__ == "__main__":\n    args = 1\n    train(args)\n', 7, "torch"),
             (
                 LOOP + "def spawned():\n    torch.multiprocessing.spawn(train)\n" + GUARD.replace("train", "spawned"),
                 6,
