@@ -90,7 +90,7 @@ class Modules:
     def _resolved(self, value: Deferred) -> Value:
         key = value.path, value.name
         if key in self._chain or len(self._chain) >= LONGEST_CHAIN:
-            return unknown("call")
+            return self._below(value.path, value.name)  # all that a package has before its own body ends
         self._chain.append(key)
         try:
             return self.member(value.path, value.name)
@@ -129,6 +129,10 @@ class Modules:
         found = self.variable(scope, name)
         if found is not None:
             return found
+        return self._below(path, name)
+
+    def _below(self, path: str, name: str) -> Value:
+        """The module of that name in a package."""
         if os.path.basename(path) == "__init__.py":
             below = self.machine.project.resolve(name, path, 1)
             if below is not None:

@@ -213,6 +213,7 @@ class Frameworks:
         if name == "training":
             return Const(True)
         if name in ("_modules", "_sub_layers"):
+            modules.rearranged(machine, receiver)  # as it may be by what gets them
             held: dict[Plain, Value] = {}
             held.update(modules.children(receiver).items())
             return Table(held, complete=receiver.complete)

@@ -32,7 +32,7 @@ def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
         machine.record(Held(value.extra))
     if is_line(owner):
         if name in owner.attributes:
-            _rearranged(machine, owner)
+            rearranged(machine, owner)
         else:
             last = next(reversed(owner.attributes.values()), None)
             _lined(machine, last, value)
@@ -51,7 +51,7 @@ def _lined(machine: Machine, value: Value | None, after: Value) -> None:
         machine.record(Lined(layer, meaning.kind == "norm"))
 
 
-def _rearranged(machine: Machine, owner: Instance) -> None:
+def rearranged(machine: Machine, owner: Instance) -> None:
     """What stands behind what is another matter now."""
     for value in owner.attributes.values():
         if isinstance(value, Instance) and isinstance(value.extra, Convolution):
@@ -137,7 +137,7 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
 def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Value:
     """A container loses or gets a module at a place: `del`, pop, insert, clear."""
     machine.touch(owner)
-    _rearranged(machine, owner)
+    rearranged(machine, owner)
     held = children(owner)
     key = args[0] if args else Const(-1)
     at = key.value if isinstance(key, Const) else None

@@ -13,6 +13,16 @@ IMPORTS = [
     ({"p/__init__.py": "", "p/b.py": "v = 3", "m.py": "import p.b\nx = p.b.v"}, 3),
     ({"p/__init__.py": "from . import b", "p/b.py": "v = 3", "m.py": "from p import b as c\nx = c.v"}, 3),
     ({"p/__init__.py": "", "p/b.py": "v = 3", "p/c.py": "from .b import v\n", "m.py": "from p.c import v as x"}, 3),
+    (
+        {
+            "p/__init__.py": "from .a import *\nfrom .c import *",
+            "p/a.py": "from p import b",
+            "p/c.py": "from p import b",
+            "p/b.py": "v = 3",
+            "m.py": "from p import b\nx = b.v",
+        },
+        3,
+    ),
     ({"m.py": "from a import f\nw = 4\nx = f()", "a.py": "from m import w\ndef f(): return w"}, 4),
     ({"m.py": "from a import x", "a.py": "from b import x", "b.py": "from a import x"}, "?call"),
     ({"m.py": "from a import *", "a.py": "from b import *", "b.py": "from a import *\nx = 2"}, 2),

@@ -37,6 +37,10 @@ BLOCK = "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))"
         # changed after it was made
         ((BLOCK, "net[1] = nn.Identity()", "return wrapped(net)"), [None]),
         ((BLOCK, "net.insert(1, nn.ReLU())", "return wrapped(net)"), [None]),
+        ((BLOCK, "net._modules['1'] = nn.Identity()", "return wrapped(net)"), [None]),
+        ((BLOCK, "if n:", "    del net[1]", "return wrapped(net)"), [None]),
+        ((BLOCK, "if n:", "    net = nn.Sequential(*[each for each in net if not isinstance(each, nn.BatchNorm2d)])",
+          "return wrapped(net)"), [None]),
         ((BLOCK, "net.append(nn.ReLU())", "return wrapped(net)"), [True]),
         # the convolution is read elsewhere too, or may be
         (("conv = nn.Conv2d(3, 8, 3)", "net = nn.Sequential(conv, nn.BatchNorm2d(8))", "known.conv = conv",
@@ -47,6 +51,7 @@ BLOCK = "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))"
           "    return wrapped(net)", "return wrapped(2)"), [None]),
         (("conv = nn.Conv2d(3, 8, 3)", "if n:", "    return wrapped(nn.Sequential(conv, nn.BatchNorm2d(8)))",
           "return wrapped(nn.Sequential(conv, nn.ReLU()))"), [None]),
+        ((BLOCK, "known.first = net[0]", "return wrapped(net)"), [None]),
     ],
 )  # fmt: skip
 def test_a_sequential_that_goes_where_nobody_looks(
