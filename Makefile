@@ -9,7 +9,7 @@ demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
 
 test: $(VENV)/tested
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/tested
 	$(BIN)/ruff check .

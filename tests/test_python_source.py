@@ -236,11 +236,9 @@ def test_imports_that_go_round_in_circles() -> None:
 def test_references_and_their_hint_mean_what_they_did() -> None:
     files(model_py=QUIET_NET)
     ran = convlint("check", "model.py:Net")
-    assert (ran.code, "a module\n    is named as it is imported: model\n" in ran.out) == (3, True)
+    assert (ran.code, "a module is named as it is imported: model " in " ".join(ran.out.split())) == (3, True)
     assert convlint("estimate", "model.py").code == 3
-    assert (
-        "`convlint check` alone reads it" in convlint("estimate", "model.py").err + convlint("estimate", "model.py").out
-    )
+    assert "`convlint check` alone reads it" in " ".join(convlint("estimate", "model.py").out.split())
 
 
 @pytest.mark.parametrize("jobs", [2, 3])

@@ -32,12 +32,14 @@ class Project:
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
+        self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
             real = _real(path)
             if real in self._by_real:
                 continue
             self._by_real[real] = path
             self._by_tail.setdefault(_tail(path), []).append(path)
+            self._parts.update(real.removesuffix(".py").split(os.sep))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class Project:
         `level` counts the dots of a relative import. An absolute name is looked for beside the importer, as a script
         has it, then from each folder above it up to the root and in their `src`, then by a suffix that is unique.
         """
-        if level == 0 and module.split(".")[0] in FRAMEWORKS:
+        if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
         key = f"{level}:{module}", os.path.dirname(importer)
         if key not in self._resolved:
@@ -102,11 +104,11 @@ class Project:
         return self._unique(parts)
 
     def _at(self, folder: str, parts: list[str]) -> str | None:
-        base = os.path.join(folder, *parts)
+        base = os.path.join(_real(folder), *parts)
         candidates = [os.path.join(base, "__init__.py")]
         if parts:
             candidates.insert(0, base + ".py")
-        return next((self._by_real[real] for real in map(_real, candidates) if real in self._by_real), None)
+        return next((self._by_real[real] for real in candidates if real in self._by_real), None)
 
     def _unique(self, parts: list[str]) -> str | None:
         """The one file whose path ends like that; a single name is too common to go by."""

@@ -35,6 +35,11 @@ class SourceFile:
         return self.text.split("\n")
 
     @cached_property
+    def content_lines(self) -> list[bytes]:
+        """The lines as the parser counts their columns, in bytes."""
+        return self.content.splitlines()
+
+    @cached_property
     def is_quiet(self) -> bool:
         """Whether it is a test, documentation or other people's code: nothing is said about those."""
         return is_quiet(self.path)

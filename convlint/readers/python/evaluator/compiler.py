@@ -88,7 +88,7 @@ class Compiler:
 
     def text(self, node: ast.expr) -> str:
         """What the source says at the node, on one line, cut where it is long."""
-        lines = self.file.content.splitlines()[node.lineno - 1 : node.end_lineno]
+        lines = self.file.content_lines[node.lineno - 1 : node.end_lineno]
         if not lines:
             return ""
         lines[-1] = lines[-1][: node.end_col_offset]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from convlint.readers.python.nn import keras_names, other_names
@@ -89,6 +90,7 @@ _KINDS: dict[Kind, str] = {
 _BY_SHORT: dict[str, Kind] = {word.lower(): kind for kind, words in _KINDS.items() for word in words.split()}
 
 
+@lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """A framework's name without the modules that it happens to lie in: torch.nn.modules.conv.Conv2d."""
     parts = name.split(".")
@@ -97,6 +99,7 @@ def canonical(name: str) -> str:
     return keras_names.canonical(name) or other_names.canonical(name) or name
 
 
+@lru_cache(maxsize=4096)
 def kind_of(name: str) -> Kind | None:
     """What a framework's class is, by its canonical name; None for none that is a layer, or a convolution."""
     prefix, _, short = name.rpartition(".")

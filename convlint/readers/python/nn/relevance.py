@@ -5,19 +5,25 @@ Words and not names: strings count, so that what is reached through a registry o
 
 from __future__ import annotations
 
-import ast
+import os
 import re
+from collections.abc import Iterator
 
 from convlint.readers.python.evaluator.values import Class, Function
+from convlint.readers.python.nn.words import words_by_name
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
-_WORD = re.compile(rb"[A-Za-z_]\w*")
-# Whatever a layer of convolutions may be called, but not: convert, convention, convergence, converse, convey
-_CONV = re.compile(rb"(?i)conv(?!ers|ert|erg|ent|ey|ince)")
-_LARGEST = 400  # parts of a repository that are looked at for one root; beyond, it is run
+# In the name of every framework's layer of convolutions, and in no word of prose or geometry. With a small c they are
+# functions, which construct none, and names of the source, which are followed to what they stand for.
+_CONV = re.compile(rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV")
+# What may take anything from a module, by a text
+_BY_TEXT = frozenset({b"getattr", b"__dict__", b"vars", b"globals", b"eval", b"exec", b"attrgetter", b"import_module"})
+_LARGEST = 2_000  # parts of a repository that are looked at for one root; beyond, it is run
+_MOST_READ = 50  # modules that the words of one part read; beyond, anything of them counts
 
-Part = tuple[str, str]  # path, and a name at the top of that file
+Part = tuple[str, str]  # path, and a name at the top of that file; no name: anything of it
+_SOME = "."  # for the name: what is read of the module is said by the words around it
 
 
 class Relevance:
@@ -27,6 +33,8 @@ class Relevance:
         self._project, self._imports = project, Imports(project)
         self._words: dict[str, dict[str, frozenset[bytes]]] = {}  # of each name at the top of a file, by path
         self._bound: dict[str, dict[bytes, list[Part]]] = {}  # what the imports of a file bind, by path
+        self._says: dict[Part, bool] = {}
+        self._following: dict[Part, list[Part]] = {}  # what the words of a part stand for
         self._leads: dict[Part, bool] = {}
 
     def may_construct(self, root: Function | Class) -> bool:
@@ -39,11 +47,11 @@ class Relevance:
             known = {first}
             leads = False
             for part in seen:
-                leads = self._leads.get(part) or self._says(part) or len(seen) > _LARGEST
+                leads = self._leads.get(part) or self._names_one(part) or len(seen) > _LARGEST
                 if leads:
                     break
                 if part not in self._leads:
-                    following = [each for each in self._named(part) if each not in known]
+                    following = [each for each in self._after(part) if each not in known]
                     known.update(following)
                     seen += following
             if leads:
@@ -52,34 +60,61 @@ class Relevance:
                 self._leads.update(dict.fromkeys(seen, False))
         return self._leads[first]
 
-    def _says(self, part: Part) -> bool:
-        path, name = part
-        if name:
-            return any(map(_CONV.search, self._top(path).get(name, ())))
-        return _CONV.search(self._project.content(path) or b"") is not None  # a module, and anything of it
+    def _names_one(self, part: Part) -> bool:
+        if part not in self._says:
+            self._says[part] = any(map(_CONV.search, self._of(part)))
+        return self._says[part]
 
-    def _named(self, part: Part) -> list[Part]:
+    def _of(self, part: Part) -> frozenset[bytes]:
+        path, name = part
+        top = self._top(path)
+        return top.get(name, frozenset()) if name else frozenset().union(*top.values())
+
+    def _after(self, part: Part) -> list[Part]:
+        if part not in self._following:
+            self._following[part] = list(dict.fromkeys(self._named(part)))
+        return self._following[part]
+
+    def _named(self, part: Part) -> Iterator[Part]:
         """What the words of a part stand for in its file."""
         path, name = part
-        top, bound = self._top(path), self._bound_in(path)
-        words = top.get(name, frozenset()) if name else frozenset().union(*top.values())
-        found = [(path, text) for word in words if (text := word.decode("utf-8", "replace")) in top and text != name]
+        top, bound, words = self._top(path), self._bound_in(path), self._of(part)
+        read: set[str] = set()
         for word in words:
-            found += bound.get(word, ())
-        return found
+            text = word.decode("utf-8", "replace")
+            if text in top and text != name:
+                yield path, text
+            for other in bound.get(word, ()):
+                yield from self._read_of(other, words, read)
+
+    def _read_of(self, part: Part, words: frozenset[bytes], read: set[str]) -> Iterator[Part]:
+        """The part, or of a module what the words around its name may read; `read` are the modules that were."""
+        path, name = part
+        if name != _SOME:
+            yield part
+            return
+        if path in read:
+            return
+        read.add(path)
+        if not _BY_TEXT.isdisjoint(words) or len(read) > _MOST_READ:
+            yield path, ""
+            return
+        top, bound = self._top(path), self._bound_in(path)
+        package = os.path.basename(path) == "__init__.py"
+        for word in words:
+            text = word.decode("utf-8", "replace")
+            if text in top:
+                yield path, text
+            for other in bound.get(word, ()):
+                yield from self._read_of(other, words, read)
+            beneath = self._imports.resolve(text, path, 1) if package and self._imports.may_be_own(text) else None
+            if beneath is not None and beneath != path:
+                yield from self._read_of((beneath, _SOME), words, read)
 
     def _top(self, path: str) -> dict[str, frozenset[bytes]]:
         if path not in self._words:
-            found: dict[str, frozenset[bytes]] = {}
             file = self._project.file(path)
-            lines = [] if file is None else file.content.split(b"\n")
-            for node in () if file is None else file.tree.body:
-                words = None
-                for name in _defines(node):
-                    if words is None:
-                        words = frozenset(_WORD.findall(b"\n".join(lines[node.lineno - 1 : node.end_lineno])))
-                    found[name] = found.get(name, frozenset()) | words
-            self._words[path] = found
+            self._words[path] = {} if file is None else words_by_name(file)
         return self._words[path]
 
     def _bound_in(self, path: str) -> dict[bytes, list[Part]]:
@@ -94,25 +129,19 @@ class Relevance:
                     for name in self._top(module):
                         found.setdefault(name.encode(), []).append((module, name))
                     continue
-                word = each.name.encode()
+                parts = found.setdefault(each.name.encode(), [])
                 inner = f"{each.module}.{each.attr}" if each.module else each.attr
                 beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
                 if beneath is not None:
-                    found.setdefault(word, []).append((beneath, ""))
-                if module is not None:
-                    passed = self._bound_in(module).get(each.attr.encode(), [])
-                    target = each.attr if each.attr in self._top(module) else ""
-                    found.setdefault(word, []).extend(passed if passed and not target else [(module, target)])
+                    parts.append((beneath, _SOME))
+                if module is None:
+                    continue
+                if not each.attr:
+                    parts.append((module, _SOME))
+                elif each.attr in self._top(module):
+                    parts.append((module, each.attr))
+                elif passed := self._bound_in(module).get(each.attr.encode()):
+                    parts += passed
+                elif beneath is None:
+                    parts.append((module, ""))
         return self._bound[path]
-
-
-def _defines(node: ast.stmt) -> list[str]:
-    """The names that a statement at the top of a file gives a meaning."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-    if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-        return [name for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt) for name in _defines(inner)]
-    return []

@@ -59,6 +59,10 @@ class Imports:
             self._resolved[key] = self.project.resolve(module, importer, level)
         return self._resolved[key]
 
+    def may_be_own(self, name: str) -> bool:
+        """Whether a file or folder of the repository has that name."""
+        return name in self._own
+
     def closure(self, path: str) -> Closure:
         """What a program that starts with `path` consists of."""
         if path not in self._closures:
