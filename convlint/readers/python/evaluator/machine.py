@@ -44,6 +44,7 @@ from convlint.readers.python.evaluator.journal import Changing, Journals
 from convlint.readers.python.evaluator.library import Call, Library
 from convlint.readers.python.evaluator.limits import (
     MOST_RECORDED,
+    STEPS_OF_NOTHING,
     STEPS_OF_RUN,
 )
 from convlint.readers.python.evaluator.memory import Memory, Recorded
@@ -95,7 +96,7 @@ class Machine:
         self.active: dict[ast.AST, int] = {}  # functions that run
         self.left_of_run = STEPS_OF_RUN
         self.left_of_file: dict[str, int] = {}
-        self.floor = 0  # of the steps, until the root has recorded something
+        self.floor = 0  # of the steps, until something is recorded or found
         self._codes: dict[ast.AST, Code] = {}
 
     # Running
@@ -128,6 +129,11 @@ class Machine:
                 self.floor = 0
             if self.steps < self.floor:
                 raise Exhausted
+
+    def found(self) -> None:
+        """Something was met that the run is for: it may go on as far from here."""
+        if self.floor:
+            self.floor = max(self.steps - STEPS_OF_NOTHING, 0)
 
     def code(self, function: Function) -> Code:
         """The function made ready to run."""

@@ -28,7 +28,7 @@ class RootRun(Struct, frozen=True):
 def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
     """Call it with parameters that nobody knows, or at their defaults."""
     path = root.file.path
-    left = machine.left_of_file.setdefault(path, STEPS_OF_FILE)
+    left = machine.left_of_file.get(path, STEPS_OF_FILE)
     if left <= 0:
         machine.steps = -1
         return RootRun(unknown("limit"), [], [])
@@ -51,12 +51,16 @@ def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
         machine.steps = -1
     reset(machine, journal)
     machine.floor = 0
-    taken = max(start - machine.steps - machine.remembered, STEPS_OF_ANY_ROOT)
-    machine.left_of_file[path] = left - taken
-    machine.left_of_run -= taken
+    charge(machine, path, max(start - machine.steps - machine.remembered, STEPS_OF_ANY_ROOT))
     recorded, machine.recorded = machine.recorded, []
     machine.root = ""
     return RootRun(value, recorded, besides)
+
+
+def charge(machine: Machine, path: str, taken: int) -> None:
+    """The file and the whole run have so many steps less."""
+    machine.left_of_file[path] = machine.left_of_file.get(path, STEPS_OF_FILE) - taken
+    machine.left_of_run -= taken
 
 
 def reset(machine: Machine, journal: object) -> None:

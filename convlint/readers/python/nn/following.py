@@ -45,9 +45,12 @@ class Following:
         return SILENT if found is True and not self._whole else found
 
     def head(self, layer: Convolution) -> bool | None:
-        """Whether what it writes is handed out without another layer on the way; None where it never ran."""
+        """Whether what it writes is handed out without another layer on the way; None where nobody saw."""
         uses = self._recording.uses_of(layer)
-        return all(self._is_end(use.writes) for use in uses) if uses else None
+        if not uses:
+            return None
+        ends = all(self._is_end(use.writes) for use in uses)
+        return ends if ends or self._whole else None
 
     def reads_input(self, layer: Convolution) -> bool | None:
         """Whether every run of it reads the network's input; None where it never ran."""

@@ -145,6 +145,7 @@ class Frameworks:
         """A module of the source runs its own forward; what a kind of convolution computes by itself is one."""
         if not isinstance(meaning, Convolution):
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
+        machine.found()
         before = len(self.recording.uses_of(meaning))
         self.recording.resized.add(id(meaning))
         found = machine.call(forward, call.args, call.keywords, call.node, call.file)
@@ -160,6 +161,7 @@ class Frameworks:
         conditions = tuple(machine.conditions)
         first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
         if isinstance(meaning, Convolution):
+            machine.found()
             read = operations.flow_of(first)
             if read.shape is None and read.raw:
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read

@@ -80,7 +80,8 @@ class Gathering:
             seen = self._seen(layer, certainty, condition, root)
             kept = ran or held or not judges or bool(condition) or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
-            self._take(seen, following, recording, layer, context=len(recording.uses) if ran else -1)
+            context = len(recording.uses) if ran and whole else 0 if ran else -1
+            self._take(seen, following, recording, layer, context=context)
 
     def _seen(self, layer: Convolution, certainty: Certainty, condition: str, root: str) -> Seen:
         seen = self.seen.get(id(layer))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE
+from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
-from convlint.readers.python.evaluator.root_run import reset
+from convlint.readers.python.evaluator.root_run import charge, reset
 from convlint.readers.python.evaluator.values import Class, Const, Function, Instance, Items, Tensor, Value
 from convlint.readers.python.nn.arguments import collect
 from convlint.readers.python.nn.flow import SOMETHING, Flow, Reader, Shape
@@ -99,12 +99,16 @@ def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape
     inputs: list[Value] = [Tensor(Flow(shape if index == 0 else None, raw=True))
                            for index in range(_inputs(machine, network))]  # fmt: skip
     journal = machine.journals.begin()
-    machine.recorded = []
+    machine.recorded, machine.remembered = [], 0
+    start, cut = machine.steps, False
+    machine.floor = max(start - STEPS_OF_NOTHING, 0)
     try:
         value = machine.call(network, inputs, {}, machine.no_call(file.tree), file)
         _hand_out(value)
     except (Exhausted, RecursionError):
-        machine.steps = -1
+        cut = True
+    charge(machine, file.path, start - machine.steps - machine.remembered)
+    machine.steps, machine.floor = -1 if cut else machine.steps, 0
     reset(machine, journal)
     recorded, machine.recorded = machine.recorded, []
     return recorded
