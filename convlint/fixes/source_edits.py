@@ -58,6 +58,7 @@ class _Editor:
             span = record.layer.spans.get("layer")
             if span is not None:
                 self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
+        self._bias_uses = reading.bias_uses
         self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
@@ -71,7 +72,12 @@ class _Editor:
             made = "there is no call, or more than one" if call is None else _without_bias(*source, call, at.path)
         except InputFault as fault:
             made = fault.message
-        return _refused(fix, at, made) if isinstance(made, str) else _with(fix, at.path, made, source[0].raw)
+        if isinstance(made, str):
+            return _refused(fix, at, made)
+        if self._bias_uses:
+            use = next((each for each in self._bias_uses if each.path == at.path), self._bias_uses[0])
+            return _refused(fix, use, "this uses a bias that would be None")
+        return _with(fix, at.path, made, source[0].raw)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """With the line that switches the tuning on, where the program shows a place for it."""

@@ -132,6 +132,9 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # no file of the repository was left out that could say more
+    # the first place in each file of the repository that fails for convolutions without a bias; looked for where some
+    # convolution has one for nothing
+    bias_uses: tuple[Location, ...] = ()
 
 
 class PlacedLayer(Struct, frozen=True, kw_only=True):
