@@ -93,6 +93,24 @@ def test_a_bias_that_nothing_needs_goes(line: str) -> None:
     assert "is not fixed" not in ran.err
 
 
+def test_a_bias_of_what_another_file_constructs_itself_is_its_own_affair() -> None:
+    other = NET.replace("self.n(", "self.n(self.h(x) + ").replace("{line}", "self.h = nn.Conv2d(64, 128, 1)\n{line}")
+    other = other.replace("{line}", "        self.h.bias.data.zero_()")
+    written(net=NET.format(line="pass"), other=other)
+    ran = fixed()
+    assert Path("net.py").read_text() == EDITED.format(line="pass")
+    assert Path("other.py").read_text() == other
+    assert "net.py: " not in ran.err
+
+
+def test_an_attribute_that_a_subclass_elsewhere_constructs_is_not() -> None:
+    sub = NET.replace("nn.Module", "Base").replace("\n\n\n", "\nfrom base import Base\n\n\n").format(line="pass")
+    base = NET.replace("class Net", "class Base").format(line="") + "\n    def init(self): self.c.bias.data.zero_()\n"
+    written(base=base, net=sub)
+    assert "net.py: CL506 is not fixed: base.py:14: this uses a bias that would be None" in fixed().err
+    assert Path("net.py").read_text() == sub
+
+
 def test_what_is_left_is_said_with_its_place_and_why() -> None:
     calls = NET.format(line="pass").replace("padding=1)", "padding=1, **kw)").replace("(self):", "(self, kw={}):")
     written(net=NET.format(line="pass"), other=calls)
@@ -129,12 +147,17 @@ FROZEN = [
 def test_a_bias_before_a_norm_that_is_frozen_is_not_cancelled(method: str) -> None:
     written(net=NET.format(line="pass") + "\n" + method)
     assert "CL506" not in checked().out
+
+
+@pytest.mark.parametrize("method", FROZEN[:-1])
+def test_nor_is_one_whose_norm_a_base_of_the_repository_freezes(method: str) -> None:
     written(net=NET.format(line="pass").replace("nn.Module", "Base").replace("nn\n", "nn\nfrom base import Base\n", 1))
     written(base=f"from torch import nn\n\n\nclass Base(nn.Module):\n{method}")
     assert "CL506" not in checked().out
 
 
 def test_a_training_loop_that_evaluates_freezes_nothing() -> None:
-    loop = "\n\ndef train(net):\n    net.train()\n    net.eval()\n\n\nclass T:\n    def train(self):\n        self.m.eval()\n"
+    loop = "\n\ndef train(net):\n    net.train()\n    net.eval()\n\n\n"
+    loop += "class T:\n    def train(self):\n        self.m.eval()\n"
     written(net=NET.format(line="pass") + loop)
     assert "CL506" in checked().out

@@ -7,6 +7,7 @@ parsed again, and is refused where the file would differ in anything else.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -74,10 +75,19 @@ class _Editor:
             made = fault.message
         if isinstance(made, str):
             return _refused(fix, at, made)
-        if self._bias_uses:
-            use = next((each for each in self._bias_uses if each.path == at.path), self._bias_uses[0])
+        use = self._bias_use(at.path, source[0].text)
+        if use is not None:
             return _refused(fix, use, "this uses a bias that would be None")
         return _with(fix, at.path, made, source[0].raw)
+
+    def _bias_use(self, path: str, text: str) -> Location | None:
+        """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
+        places = [
+            use.at
+            for use in self._bias_uses
+            if use.at.path == path or not use.attribute or re.search(rf"\.{use.attribute}\b *[:=,)]", text)
+        ]
+        return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """With the line that switches the tuning on, where the program shows a place for it."""

@@ -1,6 +1,6 @@
 """Where code uses a bias in a way that fails for a convolution without one: `conv.bias.data.zero_()`.
 
-In doubt it does. Of a class's own `self.bias` nothing is said: what the framework itself constructs is no instance of it.
+In doubt it does. Of a class's own `self.bias` nothing is said: layers of the framework itself are no instances of it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from convlint.model.location import Location
-from convlint.readers.python.nn.bias_guards import KINDS, key_of, names_other_kind, where_false, where_true
+from convlint.model.source import BiasUse
+from convlint.readers.python.nn.attributes_made import attributes_made, last_name
+from convlint.readers.python.nn.bias_guards import KINDS, key_of, where_false, where_true
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
 
 # of functions that take no bias as well: of frameworks, and what classes of theirs call
 _TAKE_NONE = re.compile(r"_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool")
+_NORM = re.compile(r"(^|_)(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
 _Block = Sequence[ast.stmt]
 
 
 def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
     """The expressions that would fail where the bias is None, in their order."""
-    uses = _Uses(_others(file.tree))
+    uses = _Uses(attributes_made(file.tree).others)
     try:
         uses.block(file.tree.body, frozenset())
     except RecursionError:
@@ -29,26 +31,20 @@ def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
     return tuple(sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset)))
 
 
-def _others(tree: ast.Module) -> frozenset[str]:
-    """The attributes of `self` that every line of the file which sets them makes a norm, a linear layer or its like."""
-    kinds: dict[str, bool] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            other = isinstance(node.value, ast.Call) and names_other_kind(_last_name(node.value.func))
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Attribute):
-                    kinds[target.attr] = other and kinds.get(target.attr, True)
-    return frozenset(name for name, other in kinds.items() if other)
-
-
-def first_uses(project: Project) -> tuple[Location, ...]:
-    """The first of each file of the repository, those of the files to report on first."""
-    found = []
+def first_uses(project: Project) -> tuple[BiasUse, ...]:
+    """Those of the repository, the first of each attribute in each file; of the files to report on first."""
+    found: dict[tuple[str, str], BiasUse] = {}
     for path in project.holding(b".bias"):
         file = project.file(path)
-        if file is not None and (uses := bias_uses(file)):
-            found.append(file.locate(uses[0]))
-    return tuple(found)
+        uses = () if file is None else bias_uses(file)
+        made = attributes_made(file.tree) if file is not None and uses else None
+        for node in uses:
+            assert file is not None  # it has uses
+            holder = node.value if isinstance(node, ast.Attribute) else None
+            name = holder.attr if isinstance(holder, ast.Attribute) and _is_self(holder.value) else ""
+            name = name if made is not None and name in made.here else ""
+            found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
+    return tuple(found.values())
 
 
 def _is_bias(node: ast.AST) -> bool:
@@ -129,7 +125,7 @@ class _Uses:
                 for each in (left, *others):
                     self._expression(each, there, tested=_with_none(node))
             case ast.Call(func=function, args=arguments, keywords=keywords):
-                takes = bool(_TAKE_NONE.fullmatch(_last_name(function)))
+                takes = bool(_TAKE_NONE.fullmatch(last_name(function)))
                 self._expression(function, there, tested=False)
                 for each in (*arguments, *(keyword.value for keyword in keywords)):
                     self._expression(each, there, tested=takes)
@@ -156,18 +152,19 @@ class _Uses:
         own = self._is_own(node.value) or (
             isinstance(node.value, ast.Attribute) and node.value.attr in self._others and self._is_own(node.value.value)
         )
-        return not own and KINDS not in there and key_of(node.value) not in there
+        return not own and not _says_norm(node.value) and KINDS not in there and key_of(node.value) not in there
 
     def _is_own(self, holder: ast.expr) -> bool:
-        return self._classes > 0 and isinstance(holder, ast.Name) and holder.id == "self"
+        return self._classes > 0 and _is_self(holder)
 
 
 def _with_none(node: ast.Compare) -> bool:
     return len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
 
 
-def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+def _says_norm(holder: ast.expr) -> bool:
+    """Whether what has a bias has the name of a norm: `bn1`, `branch.bn`, `layer_norm`."""
+    return bool(_NORM.search(last_name(holder)))
 
 
 def _leaves(body: _Block) -> bool:
@@ -176,3 +173,7 @@ def _leaves(body: _Block) -> bool:
 
 def _raises(body: _Block) -> bool:
     return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"

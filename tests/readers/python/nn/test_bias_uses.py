@@ -80,6 +80,8 @@ def test_what_fails_without_a_bias(code: str) -> None:
         "isinstance(m.bias, Tensor)",
         "class A(nn.Module):\n def f(self): self.bias.data.zero_()",
         "class A:\n def f(self): self.n = nn.BatchNorm2d(8); self.n.bias.data.zero_()",
+        "beta = branch.bn.bias",
+        "beta = layer_norm1.bias",
         "m.bias = None",
         "m.bias_attr",
         "del m.bias",
