@@ -103,6 +103,21 @@ def test_a_bias_of_what_another_file_constructs_itself_is_its_own_affair() -> No
     assert "net.py: " not in ran.err
 
 
+@pytest.mark.parametrize(
+    ("code", "stays"),
+    [
+        ("def fuse(w):\n    f = nn.Conv2d(64, 64, 1).requires_grad_(False)\n    f.bias.copy_(w)\n", False),
+        ("def fuse(w, f=None):\n    f = nn.Conv2d(64, 64, 1)\n    f.bias.copy_(w)\n", True),
+        ("def fuse(w, net):\n    f = nn.Conv2d(64, 64, 1)\n    f = net.c\n    f.bias.copy_(w)\n", True),
+        ("def fuse(fs):\n    for f in fs:\n        f.bias.zero_()\n", True),
+        ("def fuse(c):\n    f = nn.Identity(c)[0]\n    f.bias.zero_()\n", True),
+    ],
+)
+def test_so_is_that_of_a_variable(code: str, stays: bool) -> None:
+    written(net=NET.format(line="pass"), fuse=f"from torch import nn\n\n\n{code}")
+    assert ("net.py: CL506 is not fixed: fuse.py" in fixed().err) is stays
+
+
 def test_an_attribute_that_a_subclass_elsewhere_constructs_is_not() -> None:
     sub = NET.replace("nn.Module", "Base").replace("\n\n\n", "\nfrom base import Base\n\n\n").format(line="pass")
     base = NET.replace("class Net", "class Base").format(line="") + "\n    def init(self): self.c.bias.data.zero_()\n"

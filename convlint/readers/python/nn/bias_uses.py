@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from convlint.model.source import BiasUse
-from convlint.readers.python.nn.attributes_made import attributes_made, last_name
+from convlint.readers.python.nn.attributes_made import Made, attributes_made, last_name
 from convlint.readers.python.nn.bias_guards import KINDS, key_of, where_false, where_true
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
@@ -37,14 +37,24 @@ def first_uses(project: Project) -> tuple[BiasUse, ...]:
     for path in project.holding(b".bias"):
         file = project.file(path)
         uses = () if file is None else bias_uses(file)
-        made = attributes_made(file.tree) if file is not None and uses else None
+        if file is None or not uses:
+            continue
+        made = attributes_made(file.tree)
         for node in uses:
-            assert file is not None  # it has uses
-            holder = node.value if isinstance(node, ast.Attribute) else None
-            name = holder.attr if isinstance(holder, ast.Attribute) and _is_self(holder.value) else ""
-            name = name if made is not None and name in made.here else ""
+            name = _made_here(node, made)
             found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
     return tuple(found.values())
+
+
+def _made_here(use: ast.expr, made: Made) -> str:
+    """The name of what has the bias, where the file itself constructs whatever that is; else empty."""
+    match use:
+        case ast.Attribute(value=ast.Attribute(value=holder, attr=name)) if _is_self(holder) and name in made.here:
+            return name
+        case ast.Attribute(value=ast.Name(id=name)) if name in made.variables:
+            return name
+        case _:
+            return ""
 
 
 def _is_bias(node: ast.AST) -> bool:
