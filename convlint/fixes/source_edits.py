@@ -7,6 +7,7 @@ parsed again, and is refused where the file would differ in anything else.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -58,6 +59,7 @@ class _Editor:
             span = record.layer.spans.get("layer")
             if span is not None:
                 self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
+        self._bias_uses = reading.bias_uses
         self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
@@ -71,7 +73,21 @@ class _Editor:
             made = "there is no call, or more than one" if call is None else _without_bias(*source, call, at.path)
         except InputFault as fault:
             made = fault.message
-        return _refused(fix, at, made) if isinstance(made, str) else _with(fix, at.path, made, source[0].raw)
+        if isinstance(made, str):
+            return _refused(fix, at, made)
+        use = self._bias_use(at.path, source[0].text)
+        if use is not None:
+            return _refused(fix, use, "this uses a bias that would be None")
+        return _with(fix, at.path, made, source[0].raw)
+
+    def _bias_use(self, path: str, text: str) -> Location | None:
+        """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
+        places = [
+            use.at
+            for use in self._bias_uses
+            if use.at.path == path or not use.attribute or re.search(rf"\.{use.attribute}\b *[:=,)]", text)
+        ]
+        return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """With the line that switches the tuning on, where the program shows a place for it."""

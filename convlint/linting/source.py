@@ -151,7 +151,10 @@ def placed(result: NetworkResult, cells: Cells) -> NetworkResult:
     notebooks = _Cells(cells)
 
     def moved(finding: Finding) -> Finding:
-        return replace(finding, location=notebooks.placed(finding.location), message=notebooks.said(finding.message))
+        fix = finding.fix and replace(finding.fix, no_edit=notebooks.said(finding.fix.no_edit))
+        return replace(
+            finding, location=notebooks.placed(finding.location), message=notebooks.said(finding.message), fix=fix
+        )
 
     unread = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.unread)
     layers = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.layers)

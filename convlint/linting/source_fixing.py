@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,9 +28,11 @@ from convlint.readers.inputs import Input
 from convlint.readers.python.reader import joined
 from convlint.readers.python.source_file import LARGEST
 from convlint.report import Finding
+from convlint.reporters.words import plural
 from convlint.rulebook.book import Rulebook
 
 Contents = Mapping[str, bytes]
+_MOST_NOTES = 40
 _MOST_ALONE = 50  # files that are mended one by one where they cannot be mended together
 
 
@@ -54,12 +57,9 @@ def mended_source(
     kept = mending.kept(wanted)
     if not kept and len(wanted) > 1:
         kept = mending.kept_of_each(_by_file(wanted))
-    notes = tuple(
-        f"{finding.location.path}: {finding.rule.code} is not fixed: the code would not read as before"
-        for finding in wanted
-        if finding not in kept
-    )
     unmended = placed(counted_source(result, fixing), reading.cells)
+    left = [(each, "the code would not read as before") for each in wanted if each not in kept]
+    notes = notes_on((*left, *_without_edits(unmended.findings, allowed)))
     if not kept:
         return Outcome(unmended, [], Fixed(notes=notes))
     after = mending.texts(kept)
@@ -70,6 +70,27 @@ def mended_source(
     mended = counted_source(mending.judged(after), fixing)
     fixed = Fixed(files=files, count=len(kept), notes=notes, unmended=unmended)
     return Outcome(placed(mended, reading.cells), [], fixed)
+
+
+def _without_edits(findings: Iterable[Finding], allowed: Sequence[str]) -> Iterator[tuple[Finding, str]]:
+    """Those that might be mended as far as their fix goes, with the reason why no edit was found."""
+    for finding in findings:
+        fix = finding.fix
+        if fix is not None and not fix.code_edits and fix.no_edit and "unsafe" in allowed:
+            yield finding, fix.no_edit
+
+
+def notes_on(left: Iterable[tuple[Finding, str]]) -> tuple[str, ...]:
+    """What is said of findings that stay, with the reasons: once for all of a file that have the same."""
+    groups = Counter((finding.location.path, finding.rule.code, why) for finding, why in left)
+    said = [
+        f"{path}: {code}{f' at {count} places' if count > 1 else ''} is not fixed: {why}"
+        for (path, code, why), count in groups.items()
+    ]
+    if len(said) <= _MOST_NOTES:
+        return tuple(said)
+    more = sum(list(groups.values())[_MOST_NOTES:])
+    return (*said[:_MOST_NOTES], f"{plural(more, 'more finding')} of Python source left as they are")
 
 
 class _Mending:

@@ -114,6 +114,16 @@ class Program(Struct, frozen=True, kw_only=True):
     torch_name: str = ""  # what `torch` is called there
 
 
+class BiasUse(Struct, frozen=True, kw_only=True):
+    """A place that fails for a convolution without a bias.
+
+    `attribute` is what it is of, where only the same file constructs what that is; empty: of what nobody knows.
+    """
+
+    at: Location
+    attribute: str = ""
+
+
 class SourceReading(Struct, frozen=True, kw_only=True):
     """Everything that was read in the Python files of one repository.
 
@@ -132,6 +142,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # no file of the repository was left out that could say more
+    bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for where a convolution has a bias for nothing
 
 
 class PlacedLayer(Struct, frozen=True, kw_only=True):

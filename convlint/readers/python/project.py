@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from convlint.errors import InputFault
 from convlint.model.source import UnreadFile
@@ -57,6 +58,16 @@ class Project:
                 self.unread[path] = unread_for(fault)
                 return None
         return self._contents[path]
+
+    def holding(self, word: bytes) -> Iterator[str]:
+        """The files of the repository that hold these bytes; what is read for that alone is not kept."""
+        for path in self.paths:
+            content = self._contents.get(path)
+            if content is None and path not in self.unread:
+                with suppress(InputFault):
+                    content = read_bytes(path)
+            if content is not None and word in content:
+                yield path
 
     def file(self, path: str) -> SourceFile | None:
         """The parsed file at `path`; None where it cannot be read, and `unread` says why."""

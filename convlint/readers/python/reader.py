@@ -39,6 +39,7 @@ def read_source(
     `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
     trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
     """
+    from convlint.readers.python.nn.bias_uses import first_uses
     from convlint.readers.python.nn.reading import read_layers
     from convlint.readers.python.programs.reading import read_programs
 
@@ -72,6 +73,7 @@ def read_source(
             if path in own
         },
         whole=not project.unread and all(path in project.given or is_quiet(path) for path in project.paths),
+        bias_uses=first_uses(project) if any(map(_has_bias_for_nothing, read.layers)) else (),
     )
 
 
@@ -97,7 +99,12 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
+        bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
     )
+
+
+def _has_bias_for_nothing(each: SourceLayer) -> bool:
+    return bool(each.layer.bias and (each.layer.norm_follows or each.silent))
 
 
 def _known_places(layers: Iterable[SourceLayer], files: frozenset[str]) -> set[_Start]:

@@ -6,11 +6,14 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from convlint.model.source import SourceLayer, Unread
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Unknown
 from convlint.readers.python.nn.convolutions import argument
 from convlint.readers.python.nn.frameworks import Frameworks
+from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.gathering import Gathering, Seen
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.merging import merged
@@ -62,11 +65,14 @@ def _report(project: Project, given: list[str], seen: Iterable[Seen]) -> LayersR
     reported = wanted.union(project.given)
     layers: list[SourceLayer] = []
     named: dict[str, dict[int, str]] = {}
+    frozen = FrozenNorms(project)
     for (path, *_), group in sorted(at.items()):
         file, node = group[0].layer.place
         if path not in named:
             named[path] = names(file)
         found = merged(group, named[path].get(id(node), ""))
+        if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
+            found = [_before_frozen(layer) for layer in found]
         layers += [layer for layer in found if path in reported or _states(layer, reported)]
     places = _places(project, given, at)
     known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
@@ -74,6 +80,11 @@ def _report(project: Project, given: list[str], seen: Iterable[Seen]) -> LayersR
         tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
         tuple(_unread(project, places, known, at)),
     )  # fmt: skip
+
+
+def _before_frozen(layer: SourceLayer) -> SourceLayer:
+    """The layer, of whose norm nobody knows what it subtracts."""
+    return replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False)
 
 
 def _states(layer: SourceLayer, paths: set[str]) -> bool:

@@ -1,0 +1,101 @@
+"""Which code fails for a convolution without a bias: what uses it, and does not ask first."""
+
+from __future__ import annotations
+
+import pytest
+
+from convlint.readers.python.nn.bias_uses import bias_uses
+from convlint.readers.python.source_file import parsed
+
+
+def lines(code: str) -> list[int]:
+    return [node.lineno for node in bias_uses(parsed("net.py", code.encode()))]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "self.c.bias.data.fill_(0.01)",
+        "nn.init.constant_(net.c.bias, 0)",
+        "for m in net.modules():\n if isinstance(m, nn.Conv2d): m.bias.data.zero_()",
+        "def weights_init(m):\n if isinstance(m, nn.Conv2d): nn.init.zeros_(m.bias)",
+        "SGD([{'params': [a.c.bias]}])",
+        "b = c.bias",
+        "if hasattr(m, 'bias'): m.bias.data.zero_()",
+        "if isinstance(m, (nn.Linear, nn.Conv2d)): m.bias.data.zero_()",
+        "if isinstance(m, nn.Linear) or a: m.bias.data.zero_()",
+        "if isinstance(m, nn.Linear): n.bias.data.zero_()",
+        "if m.bias is None: m.bias.data.zero_()",
+        "if m.bias is not None: n.bias.data.zero_()",
+        "if m.bias is not None: pass\nelse: m.bias.data.zero_()",
+        "if m.bias is not None or a: m.bias.data.zero_()",
+        "if m.bias is not None: pass\nm.bias.data.zero_()",
+        "x = m.bias.data if m.weight is not None else 0",
+        "assert m.bias is not None",
+        "if m.bias is None: raise ValueError",
+        "if name.find('Conv') != -1: m.bias.data.fill_(0)",
+        "if name.find('BatchNorm') != -1: pass\nelse: m.bias.data.fill_(0)",
+        "x = [m.bias.data for m in ms]",
+        "f = lambda m: m.bias.data.zero_()",
+        "m.bias.requires_grad = False",
+        "if m.bias is not None:\n def f(m): m.bias.data.zero_()",
+        "class A:\n def f(self): self.c.bias.data.zero_()",
+        "class A:\n def f(self): self.n.bias.x\n def g(self): self.n = nn.Linear(1, 1); self.n = nn.Conv2d(1, 1, 1)",
+        "class A:\n def f(self, o): self.n = nn.Linear(1, 1); o.n.bias.x",
+        "def f(self): self.bias.data.zero_()",
+        "m.bias += 1\nx = m.bias + 1",
+    ],
+)
+def test_what_fails_without_a_bias(code: str) -> None:
+    assert len(lines(code)) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if m.bias is not None: m.bias.data.zero_()",
+        "if m.bias != None: m.bias.data.zero_()",
+        "if isinstance(m, nn.Conv2d) and m.bias is not None: m.bias.data.zero_()",
+        "if isinstance(m, nn.Conv2d):\n if m.bias is not None:\n  nn.init.zeros_(m.bias)",
+        "m.bias is not None and m.bias.data.zero_()",
+        "m.bias is None or m.bias.data.zero_()",
+        "b = m.bias if m.bias is not None else zeros",
+        "b = zeros if m.bias is None else m.bias",
+        "if m.bias: m.bias.data.zero_()",
+        "if not m.bias: pass\nelse: m.bias.data.zero_()",
+        "def f(m):\n if m.bias is None: return\n m.bias.data.zero_()",
+        "for m in ms:\n if not isinstance(m, C) or m.bias is None: continue\n m.bias.data.zero_()",
+        "x = [m.bias.data for m in ms if m.bias is not None]",
+        "c = Conv(3, 8, bias=m.bias is not None)",
+        "if hasattr(m, 'bias') and m.bias is not None: m.bias.data.zero_()",
+        "if getattr(m, 'bias', None) is not None: m.bias.data.zero_()",
+        "hasattr(m, 'bias')",
+        "if isinstance(m, nn.BatchNorm2d): m.bias.data.zero_()",
+        "if isinstance(m, C): pass\nelif isinstance(m, (nn.BatchNorm2d, nn.GroupNorm)): nn.init.zeros_(m.bias)",
+        "if isinstance(m, nn.Linear) or isinstance(m, nn.LayerNorm): m.bias.data.zero_()",
+        "if type(m) == nn.Linear: m.bias.data.zero_()",
+        "if name.find('BatchNorm2d') != -1: nn.init.constant_(m.bias.data, 0)",
+        "if 'Norm' in name: m.bias.data.zero_()",
+        "y = F.conv2d(x, m.weight, m.bias)",
+        "isinstance(m.bias, Tensor)",
+        "class A(nn.Module):\n def f(self): self.bias.data.zero_()",
+        "class A:\n def f(self): self.n = nn.BatchNorm2d(8); self.n.bias.data.zero_()",
+        "beta = branch.bn.bias",
+        "beta = layer_norm1.bias",
+        "m.bias = None",
+        "m.bias_attr",
+        "del m.bias",
+    ],
+)
+def test_what_does_not(code: str) -> None:
+    assert lines(code) == []
+
+
+def test_each_is_named_by_its_line() -> None:
+    assert lines("a.bias.x\nif b.bias is not None:\n    b.bias.x\nwith c.bias.x:\n    d.bias.x\n") == [1, 4, 5]
+
+
+def test_code_that_nests_deeply_is_taken_for_a_use() -> None:
+    assert lines("x = " + "-" * 600 + "m.bias") == [1]
+    chain = "if m.bias is not None: pass\n" + "".join(f"elif a == {n}: pass\n" for n in range(900)) + "else: m.bias.x\n"
+    assert lines(chain) != []

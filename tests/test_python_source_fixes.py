@@ -1,0 +1,186 @@
+"""`--fix` on Python that is only read: what it leaves alone, so that the code still runs, and what it says of that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Ran, convlint
+
+from convlint.linting import source_inputs
+
+NET = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Conv2d(64, 128, 3, padding=1)
+        self.n = nn.BatchNorm2d(128)
+        {line}
+
+    def forward(self, x):
+        return self.n(self.c(x))
+"""
+EDITED = NET.replace("padding=1)", "padding=1, bias=False)")
+INIT = "def weights_init(m):\n    if isinstance(m, nn.Conv2d):\n        m.bias.data.zero_()\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source_inputs._root.cache_clear()
+
+
+def written(**texts: str) -> None:
+    for name, text in texts.items():
+        Path(f"{name}.py").write_text(text)
+
+
+def fixed(*given: str) -> Ran:
+    return convlint("check", *(given or (".",)), "--select", "CL506", "--fix", "--unsafe-fixes")
+
+
+def checked() -> Ran:
+    return convlint("check", ".", "--select", "CL506")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.c.bias.data.fill_(0.01)",
+        "nn.init.constant_(self.c.bias, 0)",
+        "for m in self.modules():\n            if isinstance(m, nn.Conv2d): m.bias.data.zero_()",
+    ],
+)
+def test_a_bias_that_the_code_uses_stays(line: str) -> None:
+    written(net=NET.format(line=line))
+    ran = fixed()
+    assert Path("net.py").read_text() == NET.format(line=line)
+    at = 9 + line.count("\n")
+    why = f"net.py:{at}: this uses a bias that would be None"
+    assert "use bias=False" in ran.out
+    assert why in ran.out
+    assert ran.err.splitlines()[0].endswith(f"net.py: CL506 is not fixed: {why}")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        f"from torch import nn\nfrom net import Net\n{INIT}\na = Net()\na.apply(weights_init)\n",
+        "from torch.optim import SGD\nfrom net import Net\na = Net()\nSGD([{'params': [a.c.bias]}])\n",
+    ],
+)
+@pytest.mark.parametrize("given", [(".",), ("net.py",)])
+def test_a_bias_that_another_file_uses_stays(other: str, given: tuple[str, ...]) -> None:
+    written(net=NET.format(line="pass"), train=other)
+    Path("pyproject.toml").touch()
+    ran = fixed(*given)
+    assert Path("net.py").read_text() == NET.format(line="pass")
+    assert "net.py: CL506 is not fixed: train.py:" in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["pass", "nn.init.zeros_(self.n.bias)", "for m in self.modules():\n            if isinstance(m, nn.Conv2d) and "
+     "m.bias is not None: m.bias.data.zero_()"],
+)  # fmt: skip
+def test_a_bias_that_nothing_needs_goes(line: str) -> None:
+    written(net=NET.format(line=line))
+    ran = fixed()
+    assert Path("net.py").read_text() == EDITED.format(line=line)
+    assert "is not fixed" not in ran.err
+
+
+def test_a_bias_of_what_another_file_constructs_itself_is_its_own_affair() -> None:
+    other = NET.replace("self.n(", "self.n(self.h(x) + ").replace("{line}", "self.h = nn.Conv2d(64, 128, 1)\n{line}")
+    other = other.replace("{line}", "        self.h.bias.data.zero_()")
+    written(net=NET.format(line="pass"), other=other)
+    ran = fixed()
+    assert Path("net.py").read_text() == EDITED.format(line="pass")
+    assert Path("other.py").read_text() == other
+    assert "net.py: " not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("code", "stays"),
+    [
+        ("def fuse(w):\n    f = nn.Conv2d(64, 64, 1).requires_grad_(False)\n    f.bias.copy_(w)\n", False),
+        ("def fuse(w, f=None):\n    f = nn.Conv2d(64, 64, 1)\n    f.bias.copy_(w)\n", True),
+        ("def fuse(w, net):\n    f = nn.Conv2d(64, 64, 1)\n    f = net.c\n    f.bias.copy_(w)\n", True),
+        ("def fuse(fs):\n    for f in fs:\n        f.bias.zero_()\n", True),
+        ("def fuse(c):\n    f = nn.Identity(c)[0]\n    f.bias.zero_()\n", True),
+    ],
+)
+def test_so_is_that_of_a_variable(code: str, stays: bool) -> None:
+    written(net=NET.format(line="pass"), fuse=f"from torch import nn\n\n\n{code}")
+    assert ("net.py: CL506 is not fixed: fuse.py" in fixed().err) is stays
+
+
+def test_an_attribute_that_a_subclass_elsewhere_constructs_is_not() -> None:
+    sub = NET.replace("nn.Module", "Base").replace("\n\n\n", "\nfrom base import Base\n\n\n").format(line="pass")
+    base = NET.replace("class Net", "class Base").format(line="") + "\n    def init(self): self.c.bias.data.zero_()\n"
+    written(base=base, net=sub)
+    assert "net.py: CL506 is not fixed: base.py:14: this uses a bias that would be None" in fixed().err
+    assert Path("net.py").read_text() == sub
+
+
+def test_a_use_in_a_notebook_is_named_by_its_cell() -> None:
+    cells = [{"cell_type": "code", "source": code} for code in ("from net import Net", "n = Net()\nn.c.bias.zero_()")]
+    Path("train.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    written(net=NET.format(line="pass"))
+    assert "net.py: CL506 is not fixed: train.ipynb:cell 2:2: this uses a bias that would be None" in fixed().err
+
+
+def test_what_is_left_is_said_with_its_place_and_why() -> None:
+    calls = NET.format(line="pass").replace("padding=1)", "padding=1, **kw)").replace("(self):", "(self, kw={}):")
+    written(net=NET.format(line="pass"), other=calls)
+    ran = fixed()
+    assert "fixed 1 finding in 1 file" in ran.err
+    assert "other.py: CL506 is not fixed: other.py:7: bias may come with its **arguments" in ran.err
+    assert Path("net.py").read_text() == EDITED.format(line="pass")
+
+
+def test_findings_that_are_left_for_one_reason_are_counted() -> None:
+    two = NET.format(line="pass") + NET.format(line="self.c.bias.data.zero_()").split("\n\n\n")[1].replace("Net", "B")
+    written(net=two)
+    ran = fixed()
+    assert "net.py: CL506 at 2 places is not fixed: net.py:18: this uses a bias that would be None" in ran.err
+
+
+def test_what_is_not_asked_for_is_not_said_to_be_left() -> None:
+    written(net=NET.format(line="self.c.bias.data.zero_()"))
+    ran = convlint("check", ".", "--select", "CL506", "--fix")
+    assert "is not fixed" not in ran.err
+
+
+FROZEN = [
+    "    def train(self, mode=True):\n        super().train(mode)\n        self.n.eval()\n",
+    "    def train(self, mode=True):\n        nn.Module.train(self, mode)\n        for m in self.modules():\n"
+    "            if isinstance(m, nn.BatchNorm2d):\n                m.eval()\n",
+    "    def freeze(self):\n        for m in self.modules():\n            if isinstance(m, nn.BatchNorm2d):\n"
+    "                m.eval()\n",
+    "    def freeze(self):\n        self.n.eval()\n",
+]
+
+
+@pytest.mark.parametrize("method", FROZEN)
+def test_a_bias_before_a_norm_that_is_frozen_is_not_cancelled(method: str) -> None:
+    written(net=NET.format(line="pass") + "\n" + method)
+    assert "CL506" not in checked().out
+
+
+@pytest.mark.parametrize("method", FROZEN[:-1])
+def test_nor_is_one_whose_norm_a_base_of_the_repository_freezes(method: str) -> None:
+    written(net=NET.format(line="pass").replace("nn.Module", "Base").replace("nn\n", "nn\nfrom base import Base\n", 1))
+    written(base=f"from torch import nn\n\n\nclass Base(nn.Module):\n{method}")
+    assert "CL506" not in checked().out
+
+
+def test_a_training_loop_that_evaluates_freezes_nothing() -> None:
+    loop = "\n\ndef train(net):\n    net.train()\n    net.eval()\n\n\n"
+    loop += "class T:\n    def train(self):\n        self.m.eval()\n"
+    written(net=NET.format(line="pass") + loop)
+    assert "CL506" in checked().out
