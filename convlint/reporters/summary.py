@@ -6,7 +6,7 @@ from collections import Counter
 
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
-from convlint.reporters.covered import unread_files
+from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
@@ -169,8 +169,7 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         texts.append(
             f"not read: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
         )
-    if files := unread_files(report):
-        texts.append(files)
+    texts += unread_parts(report)
     lines = []
     for text in texts:
         first, *rest = wrap(_shown(text, glyphs), width - 4)
