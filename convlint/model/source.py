@@ -54,7 +54,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 class Unread(Struct, frozen=True, kw_only=True):
     """A place at which a convolution is constructed whose C or K nobody could read, and why.
 
-    `why` is one of: config, parameter, caller, branch, call, limit.
+    `why` is one of: config, parameter, caller, branch, untaken, call, limit.
     """
 
     at: Location

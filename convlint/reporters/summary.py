@@ -19,6 +19,7 @@ _REASONS = {
     "parameter": "with parameters that nobody gives",
     "caller": "whose callers are not known",
     "branch": "under conditions that nobody knows",
+    "untaken": "in branches that no call takes",
     "call": "behind calls that cannot be followed",
     "limit": "beyond what is read of one file",
 }
