@@ -160,7 +160,7 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
 
 
 def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
-    """How many convolutions in Python could not be read, by reason; and which files."""
+    """Of how many convolutions in Python C or K is unknown, by reason; and what was not read at all."""
     source, texts = report.source, []
     if source is None:
         return []
@@ -168,7 +168,7 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         reasons = Counter(place.why for place in source.unread)
         parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
         texts.append(
-            f"not read: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
+            f"C or K unknown: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
         )
     texts += unread_parts(report)
     lines = []
