@@ -69,7 +69,7 @@ def test_what_is_said_of_a_layout(name: str) -> None:
 def test_what_is_not_read_is_said_with_the_reason() -> None:
     shutil.copytree(LAYOUTS / "config_driven", ".", dirs_exist_ok=True)
     out = " ".join(convlint("check", ".").out.split())
-    assert "not read: 2 of 2 convolutions in Python: 1 built from config" in out
+    assert "C or K unknown: 2 of 2 convolutions in Python: 1 built from config" in out
 
 
 @pytest.mark.parametrize("name", ["src_layout", "package_entry"])
