@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from functools import cached_property
+from typing import TypeGuard
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
@@ -91,3 +92,12 @@ def parsed(path: str, content: bytes) -> SourceFile:
     file = SourceFile(path, content, tree)
     _ = file.text  # the parser passes over bytes in comments that are no text; what points into the file needs it
     return file
+
+
+def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
+    """Whether this is `if __name__ == "__main__":`, below which stands what a script does."""
+    if not isinstance(node, ast.If):
+        return False
+    words = {each.id if isinstance(each, ast.Name) else each.value if isinstance(each, ast.Constant) else None
+             for each in ast.walk(node.test)}  # fmt: skip
+    return {"__name__", "__main__"} <= words

@@ -130,7 +130,7 @@ def test_the_map_is_named_where_it_is_the_same_for_all() -> None:
 
 @pytest.mark.parametrize(
     ("K", "advice"),
-    [(62, "the next good widths are 56 and 64"), (1154, "are 1152 and 1160"), (6, "the next good width is 8;")],
+    [(62, "the good widths next to 62 are 56 and 64"), (1154, "are 1152 and 1160"), (6, "next to 6 is 8;")],
 )
 def test_the_next_good_widths(K: int, advice: str) -> None:
     fix = only(checked(record(K=K, K_of=(literal(K, 7),)), reading(K))).fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,12 @@ from convlint.readers.python.evaluator import calls
 from convlint.readers.python.evaluator.class_order import bound
 from convlint.readers.python.evaluator.scope import Scope
 from convlint.readers.python.evaluator.values import Class, Function, Instance, Value, unknown
+from convlint.readers.python.source_file import is_guard
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
+
+_NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
 def called(machine: Machine, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
@@ -52,10 +56,19 @@ def _with_unknown(machine: Machine, function: Function, defaults: bool, frames: 
 
 
 def defined(machine: Machine, path: str) -> list[Function | Class]:
-    """The functions and classes that a file defines at its top, by the order of their lines."""
+    """The functions and classes that a file defines at its top, by the order of their lines, and what a script does."""
     scope = machine.modules.scope(path)
     if scope is None:
         return []
     found = {id(value.node): value for value in scope.variables.values()
              if isinstance(value, (Function, Class)) and value.file.path == path}  # fmt: skip
+    for node in scope.file.tree.body:
+        if is_guard(node):
+            found[id(node)] = Function(_as_function(node), scope.file, scope, "__main__")
     return sorted(found.values(), key=lambda each: each.node.lineno)
+
+
+def _as_function(guard: ast.If) -> ast.FunctionDef:
+    """What stands below the guard of a script, which no import runs."""
+    return ast.FunctionDef("__main__", _NO_ARGUMENTS, guard.body, [], lineno=guard.lineno, col_offset=guard.col_offset,
+                           end_lineno=guard.end_lineno, end_col_offset=guard.end_col_offset)  # fmt: skip

@@ -35,7 +35,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         return
     held = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
     layers = {id(each.extra): each.extra for value in held for _, each in everything(value)
-              if isinstance(each.extra, Convolution) and each.extra.place.file.path == path}  # fmt: skip
+              if isinstance(each.extra, Convolution)}  # fmt: skip
     if not layers:
         return
     library.recording = Recording()

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, is_guard
 
 WORD = re.compile(rb"[A-Za-z_]\w*")
 # Up to a quotation mark, as what stands before one may be a text; a line that is nothing else may hold some
@@ -57,5 +57,6 @@ def _defines(node: ast.stmt) -> list[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
     if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-        return [name for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt) for name in _defines(inner)]
+        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+        return [*(["__main__"] if is_guard(node) else []), *(name for each in inner for name in _defines(each))]
     return []

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.unit import Unit, statements
+from convlint.readers.python.source_file import is_guard
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
 _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
@@ -27,7 +28,7 @@ def beginning(unit: Unit) -> ast.stmt | None:
     """The statement that a program begins with: its guard, or the first one of the module that trains."""
     first: ast.stmt | None = None
     for node in unit.file.tree.body:
-        if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) and "__name__" in ast.unparse(node.test):
+        if is_guard(node):
             return node
     loops = {name for name, node in unit.functions.items() if _holds_loop(node)}
     for node in statements(unit.file.tree.body):

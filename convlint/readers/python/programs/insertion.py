@@ -6,6 +6,7 @@ import ast
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.unit import Function, Unit
+from convlint.readers.python.source_file import is_guard
 
 _STARTERS = (b"spawn", b"Process(", b"launch")
 
@@ -19,7 +20,7 @@ def insertion(unit: Unit, beginning: ast.stmt) -> tuple[Location | None, str]:
     body = unit.file.tree.body
     torch = _torch(body)
     apart = any(each in unit.file.content for each in _STARTERS)
-    if isinstance(beginning, ast.If) and "__main__" in ast.unparse(beginning.test) and not apart:
+    if is_guard(beginning) and not apart:
         function = _main(beginning, unit)
         first = _first(function.body) if function is not None else beginning.body[0]
         shadowed = function is not None and _binds(function, torch)

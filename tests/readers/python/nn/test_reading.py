@@ -308,3 +308,27 @@ def test_nothing_is_said_of_tests(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["def a(:\n", "x = " + "(" * 500 + ")" * 500, "class A(A): pass\n", "\0"])
 def test_what_cannot_be_read_is_no_error(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text).layers == ()
+
+
+SIZED = module(
+    "for n in ([20] if size == 'tiny' else [30]):\n    self.a = nn.Conv2d(3, n, 3)", parameters=", size='base'"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "widths"),
+    [
+        ("net = Net(size='tiny')\n", {20, 30}),
+        ("if __name__ == '__main__':\n    net = Net(size='tiny')\n", {20, 30}),
+        ("if '__main__' == __name__:\n    net = Net(size='tiny')\n    net.cuda()\n", {20, 30}),
+        ("if __name__ == '__main__':\n    args = parse()\n    net = Net(args.size)\n", {30}),
+        ("import net\n", {30}),
+    ],
+)
+def test_a_script_makes_a_network_of_another_file(tmp_path: Path, script: str, widths: set[int]) -> None:
+    (tmp_path / "net.py").write_text(HEAD + SIZED)
+    (tmp_path / "run.py").write_text("import torch\nfrom net import Net\n" + script)
+    paths = [str(tmp_path / "net.py"), str(tmp_path / "run.py")]
+    found = read_layers(Project(str(tmp_path), paths), paths)
+    assert {each.layer.K for each in found.layers if each.layer.K} == widths
+    assert found.constructions == found.known == 1
