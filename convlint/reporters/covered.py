@@ -18,7 +18,7 @@ _FILES = 3  # named where many could not be read
 def coverage(report: Report) -> str:
     """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`.
 
-    Of Python it says `76 convolutions (C and K known for 49) in 132 Python files`, behind the layers where there are both.
+    Of Python it says `76 convolutions (C and K known for 49) in 132 Python files`, behind layers where there are any.
     """
     counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]
     if infos := report.count("info"):
