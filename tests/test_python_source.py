@@ -126,6 +126,26 @@ def test_a_notebook_that_cannot_be_read_has_advice(content: str) -> None:
     )
 
 
+def test_a_cell_that_cannot_be_read_is_named() -> None:
+    cells = [QUIET_NET, "%pip install x\nfor x in range(3:\n    pass\n", "%%bash\nls |"]
+    document = {"nbformat": 4, "cells": [{"cell_type": "code", "source": each} for each in cells]}
+    Path("net.ipynb").write_text(json.dumps(document, indent=1))
+    ran = convlint("check", ".")
+    assert ran.code == 0
+    assert "  not read: 1 cell: net.ipynb:cell 2:2:" in ran.out
+    assert last(ran).startswith("1 convolution in 1 Python file: 0 errors, 0 warnings; 1 cell not read")
+    assert "; 1 cell not read." in convlint("check", ".", "-o", "markdown").out
+    for output in ("concise", "github"):
+        assert "not read: 1 cell: net.ipynb:cell 2:2:" in convlint("check", ".", "-o", output).out
+    (unread,) = json.loads(convlint("check", ".", "-o", "json").out)["source"]["unread_cells"]
+    assert (unread["path"], unread["cell"], unread["cell_line"]) == ("net.ipynb", 2, 2)
+    assert unread["why"].startswith("syntax error: ")
+    ran = convlint("check", "net.ipynb", "-o", "concise")
+    assert ran.code == 3
+    assert f"net.ipynb:{unread['line']}: error: cell 2, line 2: syntax error: " in ran.out
+    assert last(ran) == "1 convolution in 1 Python file: 0 errors, 0 warnings; 1 input incomplete"
+
+
 @pytest.mark.parametrize("options", [("-o", "concise"), ("-o", "github"), ("-q",)])
 def test_files_that_could_not_be_read_are_named_briefly(options: tuple[str, ...]) -> None:
     files(**{f"broken{n}_py": BROKEN for n in range(5)}, net_py=QUIET_NET)
@@ -319,7 +339,7 @@ def test_every_format_points_at_file_and_line() -> None:
         "certainty": "stated", "condition": None,
     }  # fmt: skip
     assert document["source"] == {
-        "files": 1, "programs": 1, "constructions": 1, "known": 1, "unread": [], "unread_files": [],
+        "files": 1, "programs": 1, "constructions": 1, "known": 1, "unread": [], "unread_files": [], "unread_cells": [],
     }  # fmt: skip
     assert (document["summary"]["files"], document["layers"], document["totals"]) == (1, [], [])
 

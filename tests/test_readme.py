@@ -44,3 +44,12 @@ def test_the_limits_of_python_source_are_those_that_hold():
     for text in (f"{limits.STEPS_OF_ROOT:,} steps", f"{limits.STEPS_OF_FILE:,} that are really taken",
                  f"{limits.STEPS_OF_RUN // 10**6} million a run", f"{limits.ROUNDS} rounds"):  # fmt: skip
         assert text in steps
+
+
+def test_the_rules_on_python_source_are_those_that_are_named():
+    from convlint.rulebook.book import load_rulebook
+
+    named, warnings = re.search(r"\*\*What is judged\*\*: (.*?) alone,.*?Warnings are (.*?);", TEXT, re.DOTALL).groups()
+    rules = load_rulebook().of_source
+    assert re.findall(r"CL\d+", named) == [rule.info.code for rule in rules]
+    assert re.findall(r"CL\d+", warnings) == [rule.info.code for rule in rules if rule.cases[-1].severity != "info"]

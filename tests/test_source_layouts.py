@@ -28,9 +28,9 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         "2 convolutions in 1 Python file",
     ),
     "lightning": ([], "1 convolution and 1 program in 2 Python files"),  # the trainer sets what runs it
-    "config_driven": ([], "0 of 2 convolutions in 2 Python files"),
+    "config_driven": ([], "2 convolutions (C and K known for none) in 2 Python files"),
     "seed_helpers": (["train.py:8:5 CL503"], "1 convolution and 1 program in 2 Python files"),
-    "argparse_flags": ([], "0 of 1 convolution and 1 program in 1 Python file"),  # a flag decides
+    "argparse_flags": ([], "1 convolution (C and K known for none) and 1 program in 1 Python file"),  # a flag decides
     "distributed": ([], "0 convolutions and 1 program in 1 Python file"),  # it has switched tuning on
     "gan": (
         ["dcgan.py:6:48 CL102", "dcgan.py:36:13 CL506", "dcgan.py:52:5 CL501"],
@@ -69,7 +69,7 @@ def test_what_is_said_of_a_layout(name: str) -> None:
 def test_what_is_not_read_is_said_with_the_reason() -> None:
     shutil.copytree(LAYOUTS / "config_driven", ".", dirs_exist_ok=True)
     out = " ".join(convlint("check", ".").out.split())
-    assert "not read: 2 of 2 convolutions in Python: 1 built from config" in out
+    assert "C or K unknown: 2 of 2 convolutions in Python: 1 built from config" in out
 
 
 @pytest.mark.parametrize("name", ["src_layout", "package_entry"])

@@ -97,6 +97,7 @@ def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
         programs=sum(part.programs for part in parts),
         unread=tuple(place for part in parts for place in part.unread),
         unread_files={path: why for part in parts for path, why in part.unread_files.items()},
+        unread_cells=tuple(cell for part in parts for cell in part.unread_cells),
     )
 
 

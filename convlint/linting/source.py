@@ -77,6 +77,7 @@ def judged_source(
             programs=len({each.path for each in reading.programs if each.closure and each.path in reading.files}),
             unread=reading.unread,
             unread_files=reading.unread_files,
+            unread_cells=reading.unread_cells,
         ),
         code_lines=reading.lines,
     )
@@ -91,12 +92,18 @@ def _said(reading: SourceReading) -> Iterator[PlacedLayer]:
 
 
 def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
-    """What is wrong with files that were named; with others, the report's summary says it."""
-    return [
+    """What is wrong with files that were named, and with cells in them; with others, the report's summary says it."""
+    errors = [
         InputError(path=path, message=each.why, line=each.line, column=each.column)
         for path, each in reading.unread_files.items()
         if path in source.named
     ]
+    for cell in reading.unread_cells:
+        if cell.at.path in source.named and cell.at.cell is not None:
+            number, line, _ = cell.at.cell
+            message = f"cell {number}, line {line}: {cell.why}; the other cells were read"
+            errors.append(InputError(path=cell.at.path, message=message, line=cell.at.line))
+    return errors
 
 
 def _content(contents: Mapping[str, bytes], path: str) -> bytes | None:

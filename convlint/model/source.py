@@ -54,7 +54,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 class Unread(Struct, frozen=True, kw_only=True):
     """A place at which a convolution is constructed whose C or K nobody could read, and why.
 
-    `why` is one of: config, parameter, caller, branch, call, limit.
+    `why` is one of: config, parameter, caller, branch, untaken, call, limit.
     """
 
     at: Location
@@ -67,6 +67,13 @@ class UnreadFile(Struct, frozen=True, kw_only=True):
     why: str
     line: int | None = None
     column: int | None = None
+
+
+class UnreadCell(Struct, frozen=True, kw_only=True):
+    """A code cell of a notebook that could not be read though others could, where that shows, and why."""
+
+    at: Location  # with its `cell`
+    why: str
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -138,6 +145,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     known: int = 0
     unread: tuple[Unread, ...] = ()
     unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
+    unread_cells: tuple[UnreadCell, ...] = ()
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that something points into
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
@@ -166,3 +174,4 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     programs: int = 0
     unread: tuple[Unread, ...] = ()
     unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
+    unread_cells: tuple[UnreadCell, ...] = ()

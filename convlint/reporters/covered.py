@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from convlint.files.safe import clean
-from convlint.model.source import SourceReport
+from convlint.model.source import SourceReport, UnreadCell
 from convlint.report import Report, Skipped
-from convlint.reporters.words import partly_read, place, plural
+from convlint.reporters.words import partly_read, place, place_of, plural
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((
@@ -18,7 +18,7 @@ _FILES = 3  # named where many could not be read
 def coverage(report: Report) -> str:
     """The last line: `53 layers in 1 file on a100: 3 errors, 12 warnings; 2 layers skipped`.
 
-    Of Python it says `49 of 76 convolutions in 132 Python files`, also behind the layers where there are both.
+    Of Python it says `76 convolutions (C and K known for 49) in 132 Python files`, behind layers where there are any.
     """
     counts = [plural(report.count("error"), "error"), plural(report.count("warning"), "warning")]
     if infos := report.count("info"):
@@ -39,15 +39,41 @@ def coverage(report: Report) -> str:
     unread_files = () if report.source is None else report.source.unread_files.keys() - wrong
     if unread_files:
         line += f"; {plural(len(unread_files), 'Python file')} not read"
+    if cells := _cells(report):
+        line += f"; {plural(len(cells), 'cell')} not read"
     return line
 
 
 def ending(report: Report) -> list[str]:
-    """The last line, and before it which Python files could not be read, where that is so."""
-    return [*filter(None, [unread_files(report)]), coverage(report)]
+    """The last line, and before it which Python files and cells could not be read, where that is so."""
+    return [*unread_parts(report), coverage(report)]
 
 
-def unread_files(report: Report) -> str:
+def unread_parts(report: Report) -> list[str]:
+    """Which Python files, and which cells of notebooks, could not be read: a line for each kind that there is."""
+    return [*filter(None, (_unread_files(report), _unread_cells(report)))]
+
+
+def _cells(report: Report) -> list[UnreadCell]:
+    """The cells that could not be read, but for those that are errors."""
+    said = {error.path for error in report.errors}
+    return [] if report.source is None else [each for each in report.source.unread_cells if each.at.path not in said]
+
+
+def _unread_cells(report: Report) -> str:
+    """`not read: 1 cell: train.ipynb:cell 2:1:17 (syntax error: ...)`."""
+    cells = _cells(report)
+    if not cells:
+        return ""
+    places = [f"{place_of(each.at)} ({clean(each.why)})" for each in cells]
+    return f"not read: {plural(len(cells), 'cell')}: {_first(places)}"
+
+
+def _first(places: list[str]) -> str:
+    return "; ".join(places[:_FILES]) + (f"; and {len(places) - _FILES} more" if len(places) > _FILES else "")
+
+
+def _unread_files(report: Report) -> str:
     """`not read: 5 of 8 Python files: old.py:2:1 (syntax error: ...); ...`, but for those that are errors."""
     source = report.source
     if source is None:
@@ -60,13 +86,13 @@ def unread_files(report: Report) -> str:
     ]
     if not files:
         return ""
-    more = f"; and {len(files) - _FILES} more" if len(files) > _FILES else ""
-    return f"not read: {len(files)} of {plural(source.given, 'Python file')}: {'; '.join(files[:_FILES])}{more}"
+    return f"not read: {len(files)} of {plural(source.given, 'Python file')}: {_first(files)}"
 
 
 def _covered(source: SourceReport) -> str:
-    known = f"{source.known} of " if source.known < source.constructions else ""
-    found = f"{known}{plural(source.constructions, 'convolution')}"
+    found = plural(source.constructions, "convolution")
+    if source.known < source.constructions:
+        found += f" (C and K known for {source.known or 'none'})"
     if source.programs:
         found += f" and {plural(source.programs, 'program')}"
     return f"{found} in {plural(len(source.files), 'Python file')}"

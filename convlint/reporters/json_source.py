@@ -22,6 +22,7 @@ def source_object(source: SourceReport) -> dict[str, Any]:
             {"path": clean_path(path), "line": each.line, "column": each.column, "why": clean(each.why)}
             for path, each in source.unread_files.items()
         ],
+        "unread_cells": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread_cells],
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.covered import coverage, unread_files
+from convlint.reporters.covered import coverage, unread_parts
 from convlint.reporters.words import (
     advice,
     behind,
@@ -46,8 +46,8 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
     unicode = style is None or style.unicode
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
-    if files := unread_files(report):
-        head += ["", prose(files)]
+    for line in unread_parts(report):
+        head += ["", prose(line)]
     for line in _verdicts(report):
         head += ["", line]
     total = len(report.errors) + len(report.findings)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
-from convlint.reporters.covered import unread_files
+from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
@@ -19,6 +19,7 @@ _REASONS = {
     "parameter": "with parameters that nobody gives",
     "caller": "whose callers are not known",
     "branch": "under conditions that nobody knows",
+    "untaken": "in branches that no call takes",
     "call": "behind calls that cannot be followed",
     "limit": "beyond what is read of one file",
 }
@@ -159,7 +160,7 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
 
 
 def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
-    """How many convolutions in Python could not be read, by reason; and which files."""
+    """Of how many convolutions in Python C or K is unknown, by reason; and what was not read at all."""
     source, texts = report.source, []
     if source is None:
         return []
@@ -167,10 +168,9 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         reasons = Counter(place.why for place in source.unread)
         parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
         texts.append(
-            f"not read: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
+            f"C or K unknown: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
         )
-    if files := unread_files(report):
-        texts.append(files)
+    texts += unread_parts(report)
     lines = []
     for text in texts:
         first, *rest = wrap(_shown(text, glyphs), width - 4)

@@ -42,7 +42,8 @@ def plural(count: int, noun: str) -> str:
 def partly_read(report: Report) -> frozenset[str]:
     """The inputs of which layers were read, whatever else is wrong with them."""
     reached = (network.path for network in report.networks if network.parameters)
-    return frozenset((*(entry.layer.path for entry in report.layers), *reached))
+    cells = () if report.source is None else (each.at.path for each in report.source.unread_cells)
+    return frozenset((*(entry.layer.path for entry in report.layers), *reached, *cells))
 
 
 def totals(report: Report) -> tuple[Total, ...]:

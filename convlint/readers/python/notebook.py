@@ -1,18 +1,15 @@
 """The code of a notebook as one module, and where each of its lines stands: in a cell, and in the file.
 
-Cells are read in order, as they are run from top to bottom. What IPython adds to Python is blanked, so that lines stay.
+Cells are read in order, as they are run from top to bottom. One that does not parse leaves the others readable.
 """
 
 from __future__ import annotations
-
-import ast
-import re
-import warnings
 
 from msgspec import Struct
 
 from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
+from convlint.readers.python.cell_code import as_python
 from convlint.readers.python.json_lines import source_lines
 from convlint.readers.untrusted.bounded_json import MOST_BYTES, NoJson, parse
 from convlint.readers.untrusted.json_tree import Node
@@ -22,9 +19,6 @@ _FORMAT = 4
 _INSTEAD = "save it again with Jupyter, or leave it out by `exclude` in the config"
 MOST_CELLS = 10_000
 _BOM = b"\xef\xbb\xbf"
-_PYTHON_MAGICS = ("time", "timeit", "capture", "prun")  # the rest of their cell is Python
-_MAGIC = re.compile(r"^([ \t]*)(?:%{1,2}[A-Za-z_].*|[!?].*|\w[\w.]*\?\??[ \t]*)$")
-_ASSIGNED = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$")
 
 
 class Place(Struct, frozen=True):
@@ -35,11 +29,20 @@ class Place(Struct, frozen=True):
     file_line: int
 
 
+class Broken(Struct, frozen=True):
+    """A code cell that is no Python: why, and where that shows."""
+
+    why: str
+    at: Place
+    column: int | None = None
+
+
 class Notebook(Struct, frozen=True):
-    """The code of a notebook, and the place of each of its lines."""
+    """The code of a notebook, the place of each of its lines, and the cells that are not in it as they do not parse."""
 
     code: bytes
     places: tuple[Place, ...]
+    broken: tuple[Broken, ...] = ()
 
 
 def read_notebook(path: str) -> Notebook:
@@ -59,18 +62,22 @@ def notebook(content: bytes) -> Notebook:
     file_lines = source_lines(content)
     lines: list[str] = []
     places: list[Place] = []
-    broken = 0
+    broken: list[Broken] = []
     for number, cell in cells:
         written = _lines(cell.at("source"))
-        code = _as_python(written)
-        broken += code is None
-        lines += code if code is not None else [""] * len(written)
         own = file_lines.get(number - 1, [])
-        for line in range(1, len(written) + 1):
-            places.append(Place(number, line, own[min(line, len(own)) - 1] if own else 1))
-    if broken and broken == len(cells):
-        raise InputFault("no code cell of the notebook is Python 3")
-    return Notebook("\n".join(lines).encode("utf-8", "replace"), tuple(places))
+        here = [Place(number, line, own[min(line, len(own)) - 1] if own else 1) for line in range(1, len(written) + 1)]
+        places += here
+        try:
+            lines += as_python(written)
+        except InputFault as fault:
+            lines += [""] * len(written)
+            broken.append(Broken(fault.message, here[(fault.line or 1) - 1], fault.column))
+    if broken and len(broken) == len(cells):
+        first = broken[0]
+        where = f"cell {first.at.cell}, line {first.at.line}: {first.why}"
+        raise InputFault(f"no code cell of the notebook is Python 3: {where}", line=first.at.file_line)
+    return Notebook("\n".join(lines).encode("utf-8", "replace"), tuple(places), tuple(broken))
 
 
 def _tree(content: bytes) -> Node:
@@ -111,26 +118,3 @@ def _lines(source: Node) -> list[str]:
     """A cell's lines; its source is text, or a list of the lines with their ends."""
     text = "".join(part.text(MOST_BYTES) for part in source.elements()) if source.is_list else source.text(MOST_BYTES)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _as_python(lines: list[str]) -> list[str] | None:
-    """The lines without what is not Python; None where that cannot be told apart."""
-    first = next((line for line in lines if line.strip()), "")
-    if first.startswith("%%"):
-        if first[2:].split(" ")[0] not in _PYTHON_MAGICS:
-            return [""] * len(lines)
-        lines = ["" if line is first else line for line in lines]
-    if _parses(lines):
-        return lines
-    lines = [_ASSIGNED.sub(r"\1None", _MAGIC.sub(r"\1pass", line)) for line in lines]
-    return lines if _parses(lines) else None
-
-
-def _parses(lines: list[str]) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("\n".join(lines).encode("utf-8", "replace"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from convlint.errors import InputFault
 from convlint.model.location import Location
-from convlint.model.source import Program, SourceLayer, SourceReading, UnreadFile
+from convlint.model.source import Program, SourceLayer, SourceReading, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
@@ -66,13 +66,18 @@ def read_source(
         known=read.known,
         unread=read.unread,
         unread_files={path: faults[path] for path in asked if path in faults},
+        unread_cells=tuple(
+            cell for path, each in notebooks.items() if path in own for cell in _unread_cells(path, each)
+        ),
         lines=_lines(project, pointed),
         cells={
             path: tuple((place.cell, place.line, place.file_line) for place in each.places)
             for path, each in notebooks.items()
             if path in own
         },
-        whole=not project.unread and all(path in project.given or is_quiet(path) for path in project.paths),
+        whole=not project.unread
+        and not any(each.broken for each in notebooks.values())
+        and all(path in project.given or is_quiet(path) for path in project.paths),
         bias_uses=first_uses(project) if any(map(_has_bias_for_nothing, read.layers)) else (),
     )
 
@@ -96,6 +101,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         known=len(known),
         unread=tuple(unread.values()),
         unread_files={path: why for part in parts for path, why in part.unread_files.items()},
+        unread_cells=tuple(each for part in parts for each in part.unread_cells),
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
@@ -136,6 +142,12 @@ def _notebooks(
             except InputFault as fault:
                 unread[path] = unread_for(fault)
     return found, unread
+
+
+def _unread_cells(path: str, code: Notebook) -> Iterator[UnreadCell]:
+    for each in code.broken:
+        cell = each.at.cell, each.at.line, each.column
+        yield UnreadCell(at=Location(path=path, line=each.at.file_line, cell=cell), why=each.why)
 
 
 def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:

@@ -40,6 +40,10 @@ def _read(*cells: dict[str, Any], **more: Any) -> Notebook:
         (["!ls", "a = (7", "     % b)"], ["pass", "a = (7", "     % b)"]),
         (['"""', "%no magic", '"""'], ['"""', "%no magic", '"""']),
         (["await f()"], ["await f()"]),
+        (["!pip install \\", "    torch", "a = 1"], ["pass", "", "a = 1"]),
+        (["pip install -q torch", "a = 1"], ["pass", "a = 1"]),
+        (["cd ../src", "matplotlib inline"], ["pass", "pass"]),
+        (["ls = 3", "cat (1)"], ["ls = 3", "cat (1)"]),
     ],
 )
 def test_what_ipython_adds_is_blanked(lines: list[str], code: list[str]) -> None:
@@ -71,7 +75,13 @@ def test_a_notebook_on_one_line() -> None:
 
 
 def test_a_cell_that_is_no_python_leaves_the_others() -> None:
-    assert _read(_cell("a = 1"), _cell("def f(:", "x"), _cell("b = 2")).code == b"a = 1\n\n\nb = 2"
+    cells = [_cell("a = 1"), _cell("x = 1", "def f(:"), _cell("%ls", "print 1"), _cell("b = 2"), _cell("%%R", "f(:")]
+    found = _read(*cells)
+    assert found.code == b"a = 1\n\n\n\n\nb = 2\n\n"
+    assert [(each.at.cell, each.at.line, each.column) for each in found.broken] == [(2, 2, 7), (3, 2, 1)]
+    assert found.broken[0].why == "syntax error: invalid syntax"
+    text = _text(*cells).decode().split("\n")
+    assert [text[each.at.file_line - 1].strip() for each in found.broken] == ['"def f(:"', '"print 1"']
 
 
 def test_a_byte_order_mark() -> None:
@@ -99,7 +109,7 @@ def test_other_languages_hold_no_python(language: str) -> None:
         (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [[]]}]}', "must be text"),
         (
             b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": "def f(:"}]}',
-            "no code cell of the notebook is Python 3",
+            "no code cell of the notebook is Python 3: cell 1, line 1: syntax error: invalid syntax",
         ),
         (b"[" * 100_000, "nests too deep"),
         (b"\xff\xfe", "not UTF-8"),

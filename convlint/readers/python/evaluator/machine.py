@@ -35,6 +35,7 @@ from convlint.readers.python.evaluator import (
     uncalled,
     unwritten,
 )
+from convlint.readers.python.evaluator.choosing import Choices
 from convlint.readers.python.evaluator.classes import Classes
 from convlint.readers.python.evaluator.compiler import Code
 from convlint.readers.python.evaluator.dispatch import Dispatch
@@ -85,6 +86,7 @@ class Machine:
         self.modules = Modules(self, BUILTINS)
         self.classes, self.items = Classes(self), ItemAccess(self)
         self.memory, self.dispatch = Memory(self), Dispatch(self)
+        self.choices = Choices()
         self.conditions: list[str] = []  # the undecided tests around what runs now
         self.stack: list[Site] = []  # the calls that led there
         self.recorded: list[Recorded] = []

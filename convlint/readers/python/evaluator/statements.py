@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from convlint.readers.python.evaluator.compiler import Compiler, Store, nothing
-from convlint.readers.python.evaluator.paths import BREAKS, CONTINUES, GOES_ON, RAISES, RETURNS, Run, fork
+from convlint.readers.python.evaluator.paths import BREAKS, CONTINUES, GOES_ON, RAISES, RETURNS, Run
 from convlint.readers.python.evaluator.scope import Scope
 from convlint.readers.python.evaluator.values import NONE, Items, Value, unknown
 
@@ -198,20 +198,6 @@ def asserted(compiler: Compiler, node: ast.Assert) -> Run:
 
     def run(scope: Scope) -> int:
         return RAISES if scope.machine.truth(test(scope)) is False else GOES_ON
-
-    return run
-
-
-def chosen(compiler: Compiler, node: ast.If) -> Run:
-    """`if test: ... else: ...`."""
-    test, text = compiler.expression(node.test), compiler.text(node.test)
-    body, other = compiler.block(node.body), compiler.block(node.orelse)
-
-    def run(scope: Scope) -> int:
-        truth = scope.machine.truth(test(scope))
-        if truth is None:
-            return fork(scope, body, other, text, f"not ({text})")
-        return body(scope) if truth else other(scope)
 
     return run
 

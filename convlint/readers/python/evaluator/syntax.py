@@ -7,6 +7,7 @@ import ast
 from convlint.readers.python.evaluator import (
     blocks,
     call_expressions,
+    choosing,
     comprehensions,
     definitions,
     expressions,
@@ -58,7 +59,7 @@ TABLES = Tables(
         ast.Break: statements.broken,
         ast.Continue: statements.continued,
         ast.Assert: statements.asserted,
-        ast.If: statements.chosen,
+        ast.If: choosing.chosen,
         ast.Delete: statements.deleted,
         ast.With: blocks.within,
         ast.AsyncWith: blocks.within,

@@ -171,7 +171,7 @@ class Frameworks:
                 self.escapes(machine, Items("list", list(given.args)))
                 return Unknown("call")
             value: Value = first or Tensor(Flow())
-            args = list(given.args)
+            args = keras.begun(instance, given.args)
             for child in modules.children(instance).values():
                 value = machine.call(child, args or [value], {}, call.node, call.file)
                 args = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from convlint.readers.python.evaluator.library import Call
-from convlint.readers.python.evaluator.values import Const, Items, Tensor, Value
+from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value
 from convlint.readers.python.nn import operations
 from convlint.readers.python.nn.arguments import Arguments, collect, is_true, numbers
 from convlint.readers.python.nn.flow import SOMETHING, Flow, Reader, Shape, Space, integer, unknown_sizes
@@ -94,10 +94,40 @@ def _input(given: Arguments) -> Value:
     return Tensor(found)
 
 
+def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
+    """What the first layer of a Sequential reads: where nobody knows its size, what the Input in front of it states."""
+    args = list(given)
+    stated = next(iter(owner.attributes.values()), None)
+    if args and isinstance(stated, Tensor) and stated.data.shape is not None:
+        args[0] = _sized(args[0], stated.data)
+    return args
+
+
+def _sized(value: Value, stated: Flow) -> Value:
+    read = operations.flow_of(value)
+    if read.shape is not None or not read.raw:
+        return value
+    found = Flow(stated.shape, raw=True)
+    found.last = True
+    return Tensor(found)
+
+
+def _of_input_layer(value: Value, own: Arguments) -> Value:
+    whole = own.get(9, "batch_shape", "batch_input_shape")
+    shape = own.get(0, "input_shape", "shape")
+    if isinstance(whole, Items) and whole.complete:
+        shape = Items("tuple", whole.items[1:])
+    sizes = shape.items if isinstance(shape, Items) and shape.complete else []
+    stated = stated_input(shape, len(sizes) - 1) if len(sizes) > 1 else None
+    return value if stated is None else _sized(value, stated)
+
+
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """What a layer of that name writes."""
     short = name.rpartition(".")[2]
     first = _first(given)
+    if short == "InputLayer":
+        return _of_input_layer(first, own)
     if short == "Concatenate":
         return _side_by_side(first, own.get(0, "axis"), conditions)
     if short.lower() in _MERGED:

@@ -41,7 +41,6 @@ def convolutions() -> dict[str, Signature]:
 _KINDS: dict[Kind, str] = {
     "module": "Model Layer",
     "sequential": "Sequential",
-    "identity": "InputLayer",
     "pointwise": """
         Activation ReLU LeakyReLU PReLU ELU ThresholdedReLU Softmax Dropout SpatialDropout1D SpatialDropout2D
         SpatialDropout3D GaussianNoise GaussianDropout AlphaDropout ActivityRegularization Rescaling
@@ -49,6 +48,7 @@ _KINDS: dict[Kind, str] = {
     "norm": "BatchNormalization SyncBatchNormalization",
     "other norm": "LayerNormalization GroupNormalization UnitNormalization",
     "keras": """
+        InputLayer
         MaxPooling1D MaxPooling2D MaxPooling3D AveragePooling1D AveragePooling2D AveragePooling3D
         MaxPool1D MaxPool2D MaxPool3D AvgPool1D AvgPool2D AvgPool3D
         GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from convlint.model.source import SourceLayer, Unread
+from convlint.readers.python.evaluator.choosing import Choices
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Unknown
 from convlint.readers.python.nn.convolutions import argument
@@ -52,10 +53,10 @@ def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[in
             if not relevance.may_construct(root):
                 continue
             run_twice(machine, library, root, gathering, shape)
-    return _report(project, given, gathering.seen.values())
+    return _report(project, given, gathering.seen.values(), machine.choices)
 
 
-def _report(project: Project, given: list[str], seen: Iterable[Seen]) -> LayersRead:
+def _report(project: Project, given: list[str], seen: Iterable[Seen], choices: Choices) -> LayersRead:
     at: dict[Key, list[Seen]] = {}
     wanted = set(given)
     for each in seen:
@@ -78,7 +79,7 @@ def _report(project: Project, given: list[str], seen: Iterable[Seen]) -> LayersR
     known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
     return LayersRead(
         tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
-        tuple(_unread(project, places, known, at)),
+        tuple(_unread(project, places, known, at, choices)),
     )  # fmt: skip
 
 
@@ -119,12 +120,14 @@ def _start(key: Key, project: Project, node: ast.Call) -> tuple[str, int | None,
 
 def _unread(
     project: Project, places: dict[Key, ast.Call], known: set[tuple[str, int | None, int | None]],
-    at: dict[Key, list[Seen]],
+    at: dict[Key, list[Seen]], choices: Choices,
 ) -> Iterable[Unread]:  # fmt: skip
     for key, node in places.items():
         file = project.file(key[0])
         if file is not None and _start(key, project, node) not in known:
-            yield Unread(at=file.locate(node), why=_why(at.get(key, [])))
+            yield Unread(
+                at=file.locate(node), why="untaken" if choices.untaken(key[0], key[1]) else _why(at.get(key, []))
+            )
 
 
 def _why(seen: list[Seen]) -> str:

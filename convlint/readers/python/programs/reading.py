@@ -21,6 +21,7 @@ from convlint.readers.python.programs.outcome import Events
 from convlint.readers.python.programs.reach import Reach
 from convlint.readers.python.programs.relevance import SETS, Relevant
 from convlint.readers.python.programs.segments import Segment, parts
+from convlint.readers.python.programs.skipped import Skipped
 from convlint.readers.python.programs.unit import Unit, Units
 from convlint.readers.python.programs.walk import Walk
 from convlint.readers.python.project import Project
@@ -195,12 +196,13 @@ class _Reader:
     def _besides(self, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
         """Settings in functions that the program may reach and that were not come by on the way."""
         seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
+        skipped = Skipped(reached, self._walk.passed, self.imports)
         return tuple(
             Event(name, None, at)
             for segment in reached
             if segment.has(SETS)
             for name, at in self._in(segment)
-            if (at.path, at.line, at.column) not in seen
+            if (at.path, at.line, at.column) not in seen and not skipped.never(segment, at)
         )
 
     def _in(self, segment: Segment) -> list[tuple[str, Location]]:

@@ -12,6 +12,7 @@ from convlint.readers.python.programs.conditions import Condition, Conditions, t
 from convlint.readers.python.programs.constants import given, known, literal
 from convlint.readers.python.programs.events import Event, once
 from convlint.readers.python.programs.relevance import Relevant
+from convlint.readers.python.programs.skipped import Passed
 from convlint.readers.python.programs.targets import Scope, Target, functions_given, runs_at_once, target
 from convlint.readers.python.programs.unit import Function, Unit, Units, bindings
 
@@ -38,6 +39,7 @@ class Walk:
         self._modules: dict[str, tuple[Event, ...]] = {}
         self._locals: dict[int, frozenset[str]] = {}
         self._known: dict[object, tuple[Event, ...]] = {}
+        self.passed = Passed()
 
     def events(self, entry: str) -> tuple[Event, ...]:
         """What a program sets, in the order of a run as far as it is known."""
@@ -161,6 +163,7 @@ class Walk:
         found = self._calls(node.test, scope, around)
         decided = known(node.test, scope.names)
         if decided is not None:
+            self.passed.branch(node.orelse if decided[0] else node.body, node.test, scope.unit)
             events, past = self._block(node.body if decided[0] else node.orelse, scope, around)
             return found + events, past
         sides = [tested(node.test, truth, scope.unit, scope.owner) for truth in (True, False)]
@@ -234,6 +237,7 @@ class Walk:
             ]
             one = target(call.func, scope)
             if one is not None and one.function is not None:
+                self.passed.call(call.func, scope.unit)
                 found += [each.under(around) for each in self._function(one, call, scope)]
             at_once = runs_at_once(call, scope.unit)
             apart = () if at_once else (Condition("elsewhere", f"{scope.unit.path}:{call.lineno}:{call.col_offset}"),)

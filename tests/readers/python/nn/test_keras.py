@@ -124,6 +124,38 @@ def test_a_first_layer_may_state_its_input(tmp_path: Path) -> None:
     assert [(each.layer.C, each.layer.K) for each in found] == [(1, 6), (6, 9)]
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        "keras.Input(shape=(28, 28, 1))",
+        "keras.Input((28, 28, 1), name='i')",
+        "layers.InputLayer(input_shape=(28, 28, 1))",
+        "layers.InputLayer((28, 28, 1))",
+        "layers.InputLayer(shape=(28, 28, 1))",
+        "layers.InputLayer(batch_shape=(None, 28, 28, 1))",
+    ],
+)
+def test_a_sequential_may_begin_with_its_input(tmp_path: Path, first: str) -> None:
+    text = f"def make():\n    return keras.Sequential([{first}, layers.Conv2D(6, 3), layers.Conv2D(9, 3)])\n"
+    assert [(each.layer.C, each.layer.K, each.layer.H) for each in read(tmp_path, text)] == [(1, 6, 28), (6, 9, 26)]
+    text = (
+        f"def make():\n    m = keras.Sequential()\n    m.add({first})\n    m.add(layers.Conv2D(6, 3))\n    return m\n"
+    )
+    assert [(each.layer.C, each.layer.K) for each in read(tmp_path, text)] == [(1, 6)]
+
+
+@pytest.mark.parametrize("first", ["keras.Input(shape=n)", "layers.InputLayer(n)", "keras.Input((28, 28, n))"])
+def test_an_input_of_unknown_size_states_no_channels(tmp_path: Path, first: str) -> None:
+    text = f"def make(n):\n    return keras.Sequential([{first}, layers.Conv2D(6, 3)])\n"
+    assert [(each.layer.C, each.layer.K) for each in read(tmp_path, text)] == [(None, 6)]
+
+
+def test_a_sequential_in_a_model_reads_what_it_is_given(tmp_path: Path) -> None:
+    text = body("x = layers.Conv2D(8, 3)(i)", "m = keras.Sequential([keras.Input((9, 9, 8)), layers.Conv2D(6, 3)])",
+                "return m(x)")  # fmt: skip
+    assert [(each.layer.C, each.layer.K, each.layer.H) for each in read(tmp_path, text)] == [(3, 8, 224), (8, 6, 222)]
+
+
 def test_models_of_the_source_run_their_call(tmp_path: Path) -> None:
     text = "class Net(keras.Model):\n    def __init__(self):\n        super().__init__()\n"
     text += "        self.one = layers.Conv2D(6, 3)\n        self.norm = layers.BatchNormalization()\n"

@@ -279,6 +279,28 @@ def test_places_are_counted_and_those_without_channels_explained(tmp_path: Path)
     assert [(each.at.line, each.why) for each in found.unread] == [(7, "parameter")]
 
 
+UP = (
+    "class Up(nn.Module):\n    def __init__(self, cin, up=True, deep=False):\n        super().__init__()\n"
+    "        if up:\n            self.a = nn.Conv2d(64, 64, 3)\n"
+    "        elif not up:\n            self.a = nn.Conv2d(cin, 64, 3)\n"
+    "        if deep:\n            self.head = nn.Conv2d(cin, self.n, 1)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("calls", "whys"),
+    [
+        ("", ["untaken", "untaken"]),
+        ("net = Up(32)\n", ["untaken", "untaken"]),
+        ("net = Up(32, deep=True)\n", ["untaken", "parameter"]),
+        ("def make(config):\n    return Up(32, up=config.up, deep=len(config))\n", ["parameter"]),
+        ("net = Up(32, False)\n", ["untaken"]),
+    ],
+)
+def test_branches_that_no_call_takes_are_said_to_be_that(tmp_path: Path, calls: str, whys: list[str]) -> None:
+    assert [each.why for each in read(tmp_path, UP + calls).unread] == whys
+
+
 def test_nothing_is_said_of_tests(tmp_path: Path) -> None:
     found = read(tmp_path, "def a():\n    return nn.Conv2d(3, 9, 3)\n", name="tests/test_a.py")
     assert found == LayersRead((), 0, 0, ())

@@ -83,6 +83,63 @@ class TestConflict:
     def test_silent(self, tmp_path: Path, body: str) -> None:
         assert program(tmp_path, LOOP + body + GUARD).conflict is None
 
+    HELPER = (
+        "def set_seed(n, d=False):\n    if d:\n        torch.backends.cudnn.deterministic = True\n"
+        "        torch.backends.cudnn.benchmark = False\n"
+    )
+    BOTH = "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n"
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            HELPER + "set_seed(0)\n" + BOTH,
+            HELPER + "def main(n):\n    set_seed(n)\nmain(3)\n" + BOTH,
+            HELPER + "set_seed(0, args.d)\n" + BOTH,
+            HELPER + "class T:\n    def go(self):\n        set_seed(1, d=False)\nT().go()\n" + BOTH,
+            "seed = 0\nif seed:\n    torch.backends.cudnn.benchmark = False\n" + BOTH,
+            "SLOW = False\ndef prepare():\n    if SLOW:\n        torch.backends.cudnn.benchmark = False\n"
+            "prepare()\n" + BOTH,
+        ],
+    )
+    def test_found_behind_a_branch_that_is_never_taken(self, tmp_path: Path, body: str) -> None:
+        conflict = program(tmp_path, LOOP + body + GUARD).conflict
+        assert conflict is not None
+        assert conflict[1].at.line == BEFORE + body.count("\n")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            HELPER + "set_seed(0)\n" + BOTH + "set_seed(0, True)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "set_seed(0, args.d)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "def go(x, d):\n    set_seed(0, d)\nargs.run(x.go)\n",
+            HELPER + "def go(d):\n    set_seed(0, d)\ngo(False)\n" + BOTH + "getattr(args.module, 'go')(True)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "args.callbacks = [set_seed]\n",
+            HELPER + "set_seed(0)\n" + BOTH + "args.run('tools.set_seed', True)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "args.tools.set_seed(0, True)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "again = set_seed\nagain(0, True)\n",
+            HELPER + "set_seed(0)\n" + BOTH + "exec(open('late.py').read())\n",
+            "class T:\n    def seed(self, d=False):\n        if d:\n"
+            "            torch.backends.cudnn.benchmark = False\nT().seed()\n" + BOTH + "args.t.seed(d=True)\n",
+        ],
+    )
+    def test_silent_where_another_call_may_take_the_branch(self, tmp_path: Path, body: str) -> None:
+        assert program(tmp_path, LOOP + body + GUARD).conflict is None
+
+    @pytest.mark.parametrize("late", ["import tools as t\nt.SLOW = True\n", "from tools import seed as s\ns(True)\n"])
+    def test_silent_where_another_file_may_take_the_branch(self, tmp_path: Path, late: str) -> None:
+        tools = (
+            "import torch\nSLOW = False\ndef seed(d=False):\n    if d or SLOW:\n"
+            "        torch.backends.cudnn.benchmark = False\n"
+        )
+        calls = "from tools import seed\nseed()\n" + self.BOTH
+        with_late = (
+            calls + "class C:\n    def __init__(self):\n" + "".join(f"        {line}\n" for line in late.splitlines())
+        )
+        files = {"tools.py": tools, "train.py": LOOP + calls + GUARD}
+        assert program(tmp_path, files).conflict is not None
+        files["train.py"] = LOOP + with_late + "        seed()\n" + "args.run(C)\n" + GUARD
+        assert program(tmp_path, files).conflict is None
+
     def test_two_entries_are_not_merged(self, tmp_path: Path) -> None:
         found = programs(
             tmp_path,
