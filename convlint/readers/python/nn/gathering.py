@@ -44,14 +44,17 @@ class Seen:
 
 
 class Gathering:
-    """Everything that was seen, by the identity of the convolution."""
+    """Everything that was seen, by the identity of the convolution and the file of the root.
+
+    Not by the identity alone: that of an equal call is shared by the roots of all files that one process reads.
+    """
 
     def __init__(self) -> None:
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[tuple[int, str], Seen] = {}
 
     def add(
         self, recorded: list[Recorded], recording: Recording, result: list[Value], *, certainty: Certainty,
-        root: str, whole: bool,
+        path: str, root: str, whole: bool,
     ) -> None:  # fmt: skip
         """What evaluating a root has recorded, what ran in its forward passes, and what it gave."""
         layers: dict[int, tuple[Convolution, str]] = {}
@@ -77,16 +80,16 @@ class Gathering:
             held = id(layer) in tree.layers
             if id(layer) in superseded and not ran and not held:
                 continue
-            seen = self._seen(layer, certainty, condition, root)
+            seen = self._seen(layer, path, certainty, condition, root)
             kept = ran or held or not judges or bool(condition) or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
             context = len(recording.uses) if ran and whole else 0 if ran else -1
             self._take(seen, following, recording, layer, context=context)
 
-    def _seen(self, layer: Convolution, certainty: Certainty, condition: str, root: str) -> Seen:
-        seen = self.seen.get(id(layer))
+    def _seen(self, layer: Convolution, path: str, certainty: Certainty, condition: str, root: str) -> Seen:
+        seen = self.seen.get((id(layer), path))
         if seen is None:
-            seen = self.seen[id(layer)] = Seen(layer, certainty, condition, root)
+            seen = self.seen[id(layer), path] = Seen(layer, certainty, condition, root)
         elif (certainty != "stated", bool(condition)) < seen.rank:
             seen.certainty, seen.condition, seen.root = certainty, condition, root
         return seen

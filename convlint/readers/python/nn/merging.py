@@ -52,7 +52,14 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
             tuple(layer.stated.items()),
         )  # fmt: skip
         same.setdefault(key, []).append(layer)
-    return _without_less([_one(group) for group in same.values()])
+    return sorted(_without_less([_one(group) for group in same.values()]), key=_order)
+
+
+def _order(layer: SourceLayer) -> tuple[Any, ...]:
+    """Stated ones first, then by values, whichever root and whichever process saw it; what is not known last."""
+    values = [getattr(layer.layer, field) for field in _COMPARED]
+    return (layer.certainty != "stated", [(value is None, value or 0) for value in values], layer.condition,
+            layer.made_by)  # fmt: skip
 
 
 def _layer(seen: Seen, name: str, opinion: Opinion) -> SourceLayer:

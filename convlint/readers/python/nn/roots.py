@@ -47,7 +47,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
             library.recording.run += 1
             recorded += _forward(machine, scope.file, network, shape)
     kept: list[Value] = [*held]
-    gathering.add(recorded, library.recording, kept, certainty="stated", root=path, whole=machine.steps >= 0)
+    gathering.add(recorded, library.recording, kept, certainty="stated", path=path, root=path, whole=machine.steps >= 0)
     library.recording = Recording()
 
 
@@ -77,7 +77,7 @@ def _run(
                 whole = whole and machine.steps >= 0
         gathering.add(
             recorded, library.recording, [run.value, *run.besides], certainty="with defaults" if defaults else "stated",
-            root=f"{root.file.path}:{root.name}", whole=whole,
+            path=root.file.path, root=f"{root.file.path}:{root.name}", whole=whole,
         )  # fmt: skip
     library.recording = Recording()
     return bool(recorded) and whole and all(_is_whole(each) for each in recorded)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from convlint.model.source import SourceLayer
+from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import LayersRead, read_layers
 from convlint.readers.python.project import Project
 
@@ -310,3 +311,25 @@ def test_a_script_makes_a_network_of_another_file(tmp_path: Path, script: str, w
     found = read_layers(Project(str(tmp_path), paths), paths)
     assert {each.layer.K for each in found.layers if each.layer.K} == widths
     assert found.constructions == found.known == 1
+
+
+def test_layers_are_the_same_however_the_files_are_divided(tmp_path: Path) -> None:
+    texts = {
+        "net.py": HEAD + module("self.a = nn.Conv2d(3, n, 3)\nself.b = nn.Conv2d(n, 8, 3)",
+                                "return self.b(self.a(x))", parameters=", n=20"),
+        "a.py": HEAD + "from net import Net\ndef make(x):\n    if x:\n        return Net(40)\n    return Net(20)\n",
+        "b.py": HEAD + "from net import Net\ndef make(n=20):\n    net = Net(n)\n    net(torch.rand(1, 3, 32, 32))\n"
+        "def more():\n    Net(40)(torch.rand(1, 3, 16, 16))\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in texts]
+
+    def read_in(*parts: list[str]) -> list[tuple[Any, ...]]:
+        found = [each for part in parts for each in read_layers(Project(str(tmp_path), paths), part).layers]
+        return [(each.layer.name, each.layer.C, each.layer.K, each.layer.H, each.certainty, each.condition)
+                for each in merged_again(found)]  # fmt: skip
+
+    whole = read_in(paths)
+    assert len({each[3] for each in whole}) > 1
+    assert whole == read_in(*([path] for path in paths)) == read_in(paths[1:], paths[:1]) == read_in(paths[::-1])
