@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from convlint.model.source import BiasUse
 from convlint.readers.python.nn.attributes_made import Made, attributes_made, last_name
@@ -23,7 +25,7 @@ _Block = Sequence[ast.stmt]
 
 def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
     """The expressions that would fail where the bias is None, in their order."""
-    uses = _Uses(attributes_made(file.tree).others)
+    uses = _Uses(file)
     try:
         uses.block(file.tree.body, frozenset())
     except RecursionError:
@@ -64,19 +66,30 @@ def _is_bias(node: ast.AST) -> bool:
 class _Uses:
     """Goes through code with the keys of the biases that are known to be there, or to be no convolution's."""
 
-    def __init__(self, others: frozenset[str]) -> None:
+    def __init__(self, file: SourceFile) -> None:
         self.found: list[ast.expr] = []
-        self._others = others
+        self._lines = [number for number, line in enumerate(file.content_lines, 1) if b".bias" in line]
+        self._tree = file.tree
         self._classes = 0
 
     def block(self, statements: _Block, there: frozenset[str]) -> None:
         """Statements one after the other: what ends the block where a bias is None speaks for those behind it."""
         for statement in statements:
-            self._statement(statement, there)
+            if self._says_bias(statement):
+                self._statement(statement, there)
             if isinstance(statement, ast.If) and _leaves(statement.body):
                 there |= where_false(statement.test)
             elif isinstance(statement, ast.Assert):
                 there |= where_true(statement.test)
+
+    def _says_bias(self, statement: ast.stmt) -> bool:
+        start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+        first = bisect_left(self._lines, start)
+        return first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno)
+
+    @cached_property
+    def _others(self) -> frozenset[str]:
+        return attributes_made(self._tree).others
 
     def _statement(self, statement: ast.stmt, there: frozenset[str]) -> None:
         match statement:
@@ -160,7 +173,7 @@ class _Uses:
         if not _is_bias(node) or not isinstance(node, ast.Attribute):
             return False
         own = self._is_own(node.value) or (
-            isinstance(node.value, ast.Attribute) and node.value.attr in self._others and self._is_own(node.value.value)
+            isinstance(node.value, ast.Attribute) and self._is_own(node.value.value) and node.value.attr in self._others
         )
         return not own and not _says_norm(node.value) and KINDS not in there and key_of(node.value) not in there
 
