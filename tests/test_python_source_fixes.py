@@ -53,6 +53,8 @@ def checked() -> Ran:
         "self.c.bias.data.fill_(0.01)",
         "nn.init.constant_(self.c.bias, 0)",
         "for m in self.modules():\n            if isinstance(m, nn.Conv2d): m.bias.data.zero_()",
+        "getattr(self.c, 'bias').data.zero_()",
+        "w, b = self.c.parameters()",
     ],
 )
 def test_a_bias_that_the_code_uses_stays(line: str) -> None:

@@ -39,8 +39,8 @@ def read_source(
     `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
     trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
     """
-    from convlint.readers.python.nn.bias_uses import first_uses
     from convlint.readers.python.nn.reading import read_layers
+    from convlint.readers.python.nn.repository_bias_uses import first_uses
     from convlint.readers.python.programs.reading import read_programs
 
     notebooks, unread = _notebooks(given, contents or {})

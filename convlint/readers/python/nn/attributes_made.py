@@ -44,6 +44,24 @@ def attributes_made(tree: ast.Module) -> Made:
     return Made(*(frozenset(name for name, holds in each.items() if holds) for each in (here, others, variables)))
 
 
+def norms_in_doubt(tree: ast.Module) -> frozenset[str]:
+    """The names of norms that a file may give to something else: to variables of loops, and what it takes from there.
+
+    An attribute, which many lines construct in ways of their own, is in doubt where it is set to what says conv.
+    """
+    found: set[str] = set()
+    for target, value in _set(tree):
+        text = "" if value is None else ast.dump(value).lower()
+        match target:
+            case ast.Name(id=name) if "conv" in text or not ("norm" in text or "bn" in text):
+                found.add(name)
+            case ast.Attribute(attr=name) if "conv" in text:
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
 def _constructing(value: ast.expr | None) -> ast.expr | None:
     """What a call is of, such as nn.Conv2d; `.to(...)` and the like behind it give the layer itself."""
     while isinstance(value, ast.Call):

@@ -11,10 +11,17 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from convlint.model.source import BiasUse
-from convlint.readers.python.nn.attributes_made import Made, attributes_made, last_name
-from convlint.readers.python.nn.bias_guards import KINDS, key_of, where_false, where_true
-from convlint.readers.python.project import Project
+from convlint.readers.python.nn.attributes_made import attributes_made, last_name, norms_in_doubt
+from convlint.readers.python.nn.bias_guards import Facts, Guards, cannot_fail, class_named, names_in, without
+from convlint.readers.python.nn.bias_words import (
+    WORDS,
+    asks_for_word,
+    is_word,
+    names_constants,
+    takes_word,
+    unpacks_parameters,
+    without_words,
+)
 from convlint.readers.python.source_file import SourceFile
 
 # of functions that take no bias as well: of frameworks, and what classes of theirs call
@@ -29,38 +36,23 @@ def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
     try:
         uses.block(file.tree.body, frozenset())
     except RecursionError:
-        return tuple(node for node in ast.walk(file.tree) if _is_bias(node) and isinstance(node, ast.expr))
+        return tuple(node for node in ast.walk(file.tree) if isinstance(node, ast.expr) and _is_bias(node))
     return tuple(sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset)))
 
 
-def first_uses(project: Project) -> tuple[BiasUse, ...]:
-    """Those of the repository, the first of each attribute in each file; of the files to report on first."""
-    found: dict[tuple[str, str], BiasUse] = {}
-    for path in project.holding(b".bias"):
-        file = project.file(path)
-        uses = () if file is None else bias_uses(file)
-        if file is None or not uses:
-            continue
-        made = attributes_made(file.tree)
-        for node in uses:
-            name = _made_here(node, made)
-            found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
-    return tuple(found.values())
-
-
-def _made_here(use: ast.expr, made: Made) -> str:
-    """The name of what has the bias, where the file itself constructs whatever that is; else empty."""
-    match use:
-        case ast.Attribute(value=ast.Attribute(value=holder, attr=name)) if _is_self(holder) and name in made.here:
-            return name
-        case ast.Attribute(value=ast.Name(id=name)) if name in made.variables:
-            return name
-        case _:
-            return ""
-
-
 def _is_bias(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "bias" and isinstance(node.ctx, ast.Load)
+    return _holder(node) is not None or is_word(node)
+
+
+def _holder(node: ast.AST) -> ast.expr | None:
+    """What has the bias that code takes: of `m.bias` and `getattr(m, "bias")` m."""
+    match node:
+        case ast.Attribute(value=holder, attr="bias", ctx=ast.Load()):
+            return holder
+        case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias")]):
+            return holder
+        case _:
+            return None
 
 
 class _Uses:
@@ -68,19 +60,24 @@ class _Uses:
 
     def __init__(self, file: SourceFile) -> None:
         self.found: list[ast.expr] = []
-        self._lines = [number for number, line in enumerate(file.content_lines, 1) if b".bias" in line]
+        self._lines = [
+            number for number, line in enumerate(file.content_lines, 1) if any(word in line for word in WORDS)
+        ]
         self._tree = file.tree
-        self._classes = 0
+        self._self_is_own, self._in_class = False, False
 
-    def block(self, statements: _Block, there: frozenset[str]) -> None:
+    def block(self, statements: _Block, there: Facts) -> None:
         """Statements one after the other: what ends the block where a bias is None speaks for those behind it."""
         for statement in statements:
             if self._says_bias(statement):
                 self._statement(statement, there)
             if isinstance(statement, ast.If) and _leaves(statement.body):
-                there |= where_false(statement.test)
+                there |= self._guards.where_false(statement.test)
             elif isinstance(statement, ast.Assert):
-                there |= where_true(statement.test)
+                there |= self._guards.where_true(statement.test)
+            if there:
+                there = without(there, names_in(statement, stored=True))
+            there |= class_named(statement)
 
     def _says_bias(self, statement: ast.stmt) -> bool:
         start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
@@ -88,35 +85,56 @@ class _Uses:
         return first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno)
 
     @cached_property
+    def _guards(self) -> Guards:
+        return Guards(names_in(self._tree, stored=True))
+
+    @cached_property
+    def _in_doubt(self) -> frozenset[str]:
+        return norms_in_doubt(self._tree)
+
+    @cached_property
     def _others(self) -> frozenset[str]:
         return attributes_made(self._tree).others
 
-    def _statement(self, statement: ast.stmt, there: frozenset[str]) -> None:
+    def _statement(self, statement: ast.stmt, there: Facts) -> None:
+        if there and not isinstance(statement, ast.If):  # what a loop sets at its end holds at its beginning
+            there = without(there, names_in(statement, stored=True))
+        if (unpacked := unpacks_parameters(statement)) is not None:
+            self.found.append(unpacked)
         match statement:
             case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
                 self._expression(test, there, tested=True)
-                if isinstance(statement, ast.If) and _raises(body) and where_false(test):
+                if isinstance(statement, ast.If) and _raises(body) and self._guards.where_false(test):
                     self._all_of(test, there)
-                self.block(body, there | where_true(test))
-                self.block(orelse, there | where_false(test))
+                self.block(body, there | self._guards.where_true(test))
+                self.block(orelse, there | self._guards.where_false(test))
             case ast.Assert(test=test):
                 self._expression(test, there, tested=True)
-                if where_true(test):
+                if self._guards.where_true(test):
                     self._all_of(test, there)
             case ast.ClassDef():
-                self._classes += 1
-                self._parts(statement, frozenset())
-                self._classes -= 1
+                self._inside(statement)
             case ast.FunctionDef() | ast.AsyncFunctionDef():  # it may run when all is otherwise
-                self._parts(statement, frozenset())
+                self._inside(statement)
+            case _ if names_constants(statement):
+                pass
             case _:
                 self._parts(statement, there)
 
-    def _all_of(self, test: ast.expr, there: frozenset[str]) -> None:
+    def _inside(self, scope: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """What a class or a function holds; one with a `self` of its own inside of a method may get any layer there."""
+        before = self._self_is_own, self._in_class
+        is_class = isinstance(scope, ast.ClassDef)
+        keeps = self._self_is_own and (self._in_class or "self" not in _parameters(scope))
+        self._self_is_own, self._in_class = is_class or keeps, is_class
+        self._parts(scope, frozenset())
+        self._self_is_own, self._in_class = before
+
+    def _all_of(self, test: ast.expr, there: Facts) -> None:
         """Of a test that ends the run where a bias is None, each bias that it asks for."""
         self.found += [node for node in ast.walk(test) if isinstance(node, ast.expr) and self._would_fail(node, there)]
 
-    def _parts(self, node: ast.AST, there: frozenset[str]) -> None:
+    def _parts(self, node: ast.AST, there: Facts) -> None:
         for _, value in ast.iter_fields(node):
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 self.block(value, there)
@@ -127,9 +145,12 @@ class _Uses:
                     elif isinstance(each, ast.AST):
                         self._parts(each, there)
 
-    def _expression(self, node: ast.expr, there: frozenset[str], *, tested: bool) -> None:
+    def _expression(self, node: ast.expr, there: Facts, *, tested: bool) -> None:
         """`tested`: whether None would do here, as it does in a test."""
         match node:
+            case ast.Constant():
+                if is_word(node):
+                    self.found.append(node)
             case ast.Attribute(value=value):
                 if not tested and self._would_fail(node, there):
                     self.found.append(node)
@@ -137,17 +158,23 @@ class _Uses:
             case ast.BoolOp(op=op, values=values):
                 for number, value in enumerate(values):
                     self._expression(value, there, tested=tested or number + 1 < len(values))
-                    there |= where_true(value) if isinstance(op, ast.And) else where_false(value)
+                    says = self._guards.where_true if isinstance(op, ast.And) else self._guards.where_false
+                    there |= says(value)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 self._expression(operand, there, tested=True)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self._expression(test, there, tested=True)
-                self._expression(body, there | where_true(test), tested=tested)
-                self._expression(orelse, there | where_false(test), tested=tested)
+                self._expression(body, there | self._guards.where_true(test), tested=tested)
+                self._expression(orelse, there | self._guards.where_false(test), tested=tested)
             case ast.Compare(left=left, comparators=others):
-                for each in (left, *others):
+                for each in without_words(node) if asks_for_word(node) else (left, *others):
                     self._expression(each, there, tested=_with_none(node))
+            case ast.Call(args=[_, _]) if (holder := _holder(node)) is not None:
+                if not tested and self._would_fail(node, there):
+                    self.found.append(node)
+                self._expression(holder, there, tested=False)
             case ast.Call(func=function, args=arguments, keywords=keywords):
+                arguments = [each for each in arguments if not (is_word(each) and takes_word(node))]
                 takes = bool(_TAKE_NONE.fullmatch(last_name(function)))
                 self._expression(function, there, tested=False)
                 for each in (*arguments, *(keyword.value for keyword in keywords)):
@@ -158,36 +185,47 @@ class _Uses:
                 inside = self._loops(loops, there)
                 self._expression(key, inside, tested=False)
                 self._expression(value, inside, tested=False)
+            case ast.Lambda():
+                self._parts(node, without(there, _parameters(node)))
             case _:
                 self._parts(node, there)
 
-    def _loops(self, loops: Iterable[ast.comprehension], there: frozenset[str]) -> frozenset[str]:
+    def _loops(self, loops: Iterable[ast.comprehension], there: Facts) -> Facts:
         for loop in loops:
             self._expression(loop.iter, there, tested=False)
+            there = without(there, names_in(loop.target))
             for test in loop.ifs:
                 self._expression(test, there, tested=True)
-                there |= where_true(test)
+                there |= self._guards.where_true(test)
         return there
 
-    def _would_fail(self, node: ast.AST, there: frozenset[str]) -> bool:
-        if not _is_bias(node) or not isinstance(node, ast.Attribute):
+    def _would_fail(self, node: ast.AST, there: Facts) -> bool:
+        holder = _holder(node)
+        if holder is None:
             return False
-        own = self._is_own(node.value) or (
-            isinstance(node.value, ast.Attribute) and self._is_own(node.value.value) and node.value.attr in self._others
+        own = self._is_own(holder) or (
+            isinstance(holder, ast.Attribute) and self._is_own(holder.value) and holder.attr in self._others
         )
-        return not own and not _says_norm(node.value) and KINDS not in there and key_of(node.value) not in there
+        return not own and not self._is_norm(holder) and not cannot_fail(holder, there)
 
     def _is_own(self, holder: ast.expr) -> bool:
-        return self._classes > 0 and _is_self(holder)
+        return self._self_is_own and is_self(holder)
+
+    def _is_norm(self, holder: ast.expr) -> bool:
+        """Whether what has a bias has the name of a norm, `bn1`, `branch.bn`, and nothing else gets that name."""
+        name = last_name(holder)
+        return bool(_NORM.search(name)) and name not in self._in_doubt
 
 
 def _with_none(node: ast.Compare) -> bool:
     return len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
 
 
-def _says_norm(holder: ast.expr) -> bool:
-    """Whether what has a bias has the name of a norm: `bn1`, `branch.bn`, `layer_norm`."""
-    return bool(_NORM.search(last_name(holder)))
+def _parameters(node: ast.AST) -> frozenset[str]:
+    arguments = getattr(node, "args", None)
+    return (
+        frozenset(each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)) if arguments else frozenset()
+    )
 
 
 def _leaves(body: _Block) -> bool:
@@ -198,5 +236,6 @@ def _raises(body: _Block) -> bool:
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
-def _is_self(node: ast.expr) -> bool:
+def is_self(node: ast.expr) -> bool:
+    """Whether this is the object whose method the code is in."""
     return isinstance(node, ast.Name) and node.id == "self"
