@@ -17,15 +17,16 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.python.columns import by_columns
 from convlint.fixes.python.constructors import Imports, argument
 from convlint.fixes.python.inserting import inserted
-from convlint.fixes.python.opened import Sources
+from convlint.fixes.python.opened import Opened, Sources
 from convlint.fixes.python.origins import origin
-from convlint.fixes.python.rewriting import Rewrites, rewritten
+from convlint.fixes.python.rewriting import Rewrites, rewritten_each
 from convlint.fixes.python.source import PythonSource
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.source import Program, SourceReading
 from convlint.report import Finding, Fix
 
 Read = Callable[[str], bytes | None]
+_SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
 
 
@@ -34,7 +35,8 @@ def with_source_edits(findings: Sequence[Finding], reading: SourceReading, read:
 
     `read` gives a file by the path that findings have, None where it cannot be read.
     """
-    editor = _Editor(reading, read)
+    asked = [each.location for each in findings if each.fix is not None and each.fix.set == _BIAS]
+    editor = _Editor(reading, read, asked)
     return tuple(_edited(finding, editor) for finding in findings)
 
 
@@ -50,9 +52,9 @@ def _edited(finding: Finding, editor: _Editor) -> Finding:
 
 
 class _Editor:
-    """The files that findings point into, each parsed once."""
+    """The files that findings point into, each parsed once. `asked` is where the convolutions with a bias stand."""
 
-    def __init__(self, reading: SourceReading, read: Read) -> None:
+    def __init__(self, reading: SourceReading, read: Read, asked: Iterable[Location]) -> None:
         self._sources = Sources(read)
         self._sites: dict[Location, Span] = {}
         for record in reading.layers:
@@ -60,6 +62,12 @@ class _Editor:
             if span is not None:
                 self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
         self._bias_uses = reading.bias_uses
+        self._asked: dict[str, dict[Span, None]] = {}
+        for at in asked:
+            if at in self._sites:
+                self._asked.setdefault(at.path, {})[self._sites[at]] = None
+        self._made: dict[str, dict[ast.Call, tuple[Edit, ...] | str]] = {}
+        self._uses: dict[str, Location | None] = {}
         self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
@@ -69,10 +77,7 @@ class _Editor:
         if span is None or isinstance(source, str):
             return _refused(fix, at, source if isinstance(source, str) else "the construction was not found")
         call = source[0].call_at(span)
-        try:
-            made = "there is no call, or more than one" if call is None else _without_bias(*source, call, at.path)
-        except InputFault as fault:
-            made = fault.message
+        made = "there is no call, or more than one" if call is None else self._all_made(at.path, source)[call]
         if isinstance(made, str):
             return _refused(fix, at, made)
         use = self._bias_use(at.path, source[0].text)
@@ -80,14 +85,26 @@ class _Editor:
             return _refused(fix, use, "this uses a bias that would be None")
         return _with(fix, at.path, made, source[0].raw)
 
+    def _all_made(self, path: str, source: Opened) -> dict[ast.Call, tuple[Edit, ...] | str]:
+        """The edits of all the calls of a file that were asked for, or why there are none."""
+        if path not in self._made:
+            calls = [call for call in map(source[0].call_at, self._asked[path]) if call is not None]
+            handed_on = _handed_on(source[0].tree)
+            wanted = {call: _without_bias(*source, call, path, handed_on) for call in calls}
+            able = {call: each for call, each in wanted.items() if isinstance(each, Rewrites)}
+            made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
+            self._made[path] = {
+                call: made[call] if isinstance(each, Rewrites) else each for call, each in wanted.items()
+            }
+        return self._made[path]
+
     def _bias_use(self, path: str, text: str) -> Location | None:
         """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
-        places = [
-            use.at
-            for use in self._bias_uses
-            if use.at.path == path or not use.attribute or re.search(rf"\.{use.attribute}\b *[:=,)]", text)
-        ]
-        return next((at for at in places if at.path == path), places[0] if places else None)
+        if path not in self._uses:
+            names = {"", *_SET.findall(text)} if self._bias_uses else set()
+            places = [use.at for use in self._bias_uses if use.at.path == path or use.attribute in names]
+            self._uses[path] = next((at for at in places if at.path == path), places[0] if places else None)
+        return self._uses[path]
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """With the line that switches the tuning on, where the program shows a place for it."""
@@ -110,28 +127,34 @@ class _Editor:
         return _with(fix, where.path, made, source[0].raw)
 
 
-def _without_bias(source: PythonSource, imports: Imports, call: ast.Call, path: str) -> tuple[Edit, ...] | str:
-    """The edit after which the call constructs no bias, or why there is none. Raises InputFault."""
+def _without_bias(
+    source: PythonSource, imports: Imports, call: ast.Call, path: str, handed_on: frozenset[ast.AST]
+) -> Rewrites | str:  # fmt: skip
+    """That after which the call constructs no bias, or why there is nothing."""
     parameter = imports.bias_of(call)
     if parameter is None:
         return f"which arguments `{ast.unparse(call.func)[:60]}` takes is not known"
-    if _hands_on(source.tree, call):
+    if call in handed_on:
         return "whoever calls the function gets this layer, with a norm behind it or without"
     given = argument(call, parameter.name, parameter.parameters)
     if given.unclear:
         return f"{parameter.name} {given.unclear}"
     if given.value is None:
-        return rewritten(source, Rewrites({}, {call: {parameter.name: False}}))
+        return Rewrites({}, {call: {parameter.name: False}})
     if isinstance(given.value, ast.Constant) and given.value.value in (True, None):
-        return rewritten(source, Rewrites({given.value: False}, {}))
+        return Rewrites({given.value: False}, {})
     return f"{parameter.name} comes from {origin(source, given.value, path)}"
 
 
-def _hands_on(tree: ast.Module, call: ast.Call) -> bool:
-    """Whether a function gives the layer itself to its callers, of whom others may be elsewhere."""
-    return any(isinstance(node, ast.Return) and node.value is call for node in ast.walk(tree)) or any(
-        isinstance(node, ast.Lambda) and node.body is call for node in ast.walk(tree)
-    )
+def _handed_on(tree: ast.Module) -> frozenset[ast.AST]:
+    """The layers themselves that functions give to their callers, of whom others may be elsewhere."""
+    given: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            given.add(node.body)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            given.add(node.value)
+    return frozenset(given)
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from source_records import at, checked, only, program, record
 
 from convlint.fixes.edits import Edit
+from convlint.fixes.python import rewriting
 from convlint.fixes.python.rewriting import applied_to_bytes
+from convlint.fixes.python.source import parsed
 from convlint.fixes.source_edits import with_source_edits
 from convlint.model.location import Location
-from convlint.model.source import SourceReading
+from convlint.model.source import BiasUse, SourceReading
 from convlint.report import Fix
 
 TORCH, PADDLE = "from torch import nn\n", "import paddle.nn as nn\n"
@@ -86,6 +88,54 @@ def test_a_convolution_without_a_bias(before: str, expected: str, line_break: st
 def test_other_frameworks_have_other_words_for_it(imports: str, before: str, expected: str) -> None:
     raw = (imports + before).encode()
     assert after(raw, fix_of(raw)) == (imports + expected).encode()
+
+
+def several(code: str, uses: tuple[BiasUse, ...] = ()) -> list[Fix]:
+    """The fixes of all convolutions of a file, each on a line of its own."""
+    raw = code.encode()
+    layers = []
+    for node in ast.walk(ast.parse(raw)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "nn.Conv2d":
+            one = record(bias=True, norm_follows=True)
+            span = (node.lineno, node.col_offset + 1, node.lineno, (node.end_col_offset or 0) + 1)
+            layers.append(replace(one, layer=replace(one.layer, spans={"layer": span, "bias": span})))
+    findings = [only(checked(layer)) for layer in layers]
+    reading = SourceReading(layers=tuple(layers), bias_uses=uses)
+    return [found.fix for found in with_source_edits(findings, reading, lambda _: raw) if found.fix is not None]
+
+
+def test_a_file_is_parsed_and_compared_once_however_many_edits_it_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsings: list[str] = []
+    monkeypatch.setattr(rewriting, "parsed", lambda text: parsings.append(text) or parsed(text))
+    code = TORCH + "".join(f"c{n} = nn.Conv2d(3, 8, 3)  # ä\n" for n in range(20))
+    fixes = several(code)
+    assert len(fixes) == 20
+    for number, fix in enumerate(fixes):
+        lines = code.split("\n")
+        lines[number + 1] = lines[number + 1].replace("3)", "3, bias=False)")
+        assert after(code.encode(), fix).decode() == "\n".join(lines)
+    assert len(parsings) == 1
+
+
+def test_where_no_edit_can_be_made_nothing_is_parsed_for_it() -> None:
+    assert ["bias comes from `b`" in fix.no_edit for fix in several(f"{TORCH}c = nn.Conv2d(3, 8, 3, bias=b)\n")] == [
+        True
+    ]
+
+
+def test_one_edit_that_cannot_be_made_does_not_keep_the_others_from_it() -> None:
+    code = f"{TORCH}c = nn.Conv2d(3, 8, 3)\nd = nn.Conv2d(3, 8, 3, bias=b)\ne = nn.Conv2d(k for k in (1, 3))\n"
+    first, second, third = several(code)
+    assert b"c = nn.Conv2d(3, 8, 3, bias=False)" in after(code.encode(), first)
+    assert "bias comes from `b`" in second.no_edit
+    assert "not Python" in third.no_edit
+
+
+@pytest.mark.parametrize(("attribute", "refused"), [("", True), ("c", True), ("d", False), ("cc", False), ("n", False)])
+def test_a_use_elsewhere_counts_where_the_file_sets_what_it_names(attribute: str, refused: bool) -> None:
+    use = BiasUse(at=at(3, "train.py"), attribute=attribute)
+    (fix,) = several(f"{TORCH}self.c = nn.Conv2d(3, 8, 3)\nx = self.n.d.ccc\n", (use,))
+    assert fix.no_edit == ("train.py:3: this uses a bias that would be None" if refused else "")
 
 
 @pytest.mark.parametrize(

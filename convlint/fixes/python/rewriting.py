@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convlint.errors import InputFault
@@ -27,8 +27,7 @@ class Rewrites(NamedTuple):
 
 def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
     """The edits in bytes, in order. Raises InputFault where the edited module would not be the same otherwise."""
-    edits = [Edit(*source.extent(node), repr(value)) for node, value in rewrites.literals.items()]
-    edits += [_added(source, call, given) for call, given in rewrites.keywords.items()]
+    edits = _edits(source, rewrites)
     try:
         text = applied(source.text, edits)
     except ValueError:
@@ -39,6 +38,38 @@ def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
     if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
         raise InputFault(f"its {source.encoding} cannot be edited in places")
     return in_bytes
+
+
+def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tuple[Edit, ...] | str]:
+    """The edits of each part by itself, or why there are none; the module is parsed once where all can be made."""
+    if not parts:
+        return []
+    try:
+        whole = rewritten(
+            source,
+            Rewrites(
+                {node: value for part in parts for node, value in part.literals.items()},
+                {call: given for part in parts for call, given in part.keywords.items()},
+            ),
+        )
+        places = sorted((edit, number) for number, part in enumerate(parts) for edit in _edits(source, part))
+    except InputFault as fault:
+        half = len(parts) // 2
+        if not half:
+            return [fault.message]
+        return [*rewritten_each(source, parts[:half]), *rewritten_each(source, parts[half:])]
+    found: list[tuple[Edit, ...]] = [() for _ in parts]
+    for (_, number), edit in zip(places, whole, strict=True):
+        found[number] += (edit,)
+    return [*found]
+
+
+def _edits(source: PythonSource, rewrites: Rewrites) -> list[Edit]:
+    """In characters."""
+    return [
+        *(Edit(*source.extent(node), repr(value)) for node, value in rewrites.literals.items()),
+        *(_added(source, call, given) for call, given in rewrites.keywords.items()),
+    ]
 
 
 def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
