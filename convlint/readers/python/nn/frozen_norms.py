@@ -22,6 +22,7 @@ class FrozenNorms:
     def __init__(self, project: Project) -> None:
         self._project, self._imports = project, Imports(project)
         self._known: dict[str, bool] = {}
+        self._derived_from: dict[str, frozenset[str]] = {}
 
     def in_file(self, path: str) -> bool:
         """Whether classes of the file, or their bases in the repository, may hold norms in evaluation."""
@@ -30,7 +31,7 @@ class FrozenNorms:
             here = waiting.pop()
             if self._of(here):
                 return True
-            bases = {each for each in self._bases(here) if each not in seen}
+            bases = {each for each in self._bases_of(here) if each not in seen}
             seen |= bases
             waiting += bases
         return False
@@ -40,6 +41,11 @@ class FrozenNorms:
             file = self._project.file(path) if _WORD in (self._project.content(path) or b"") else None
             self._known[path] = file is not None and freezes_norms(file.tree)
         return self._known[path]
+
+    def _bases_of(self, path: str) -> frozenset[str]:
+        if path not in self._derived_from:
+            self._derived_from[path] = frozenset(self._bases(path))
+        return self._derived_from[path]
 
     def _bases(self, path: str) -> Iterator[str]:
         """The files that define what classes of a file are derived from, as far as its imports tell."""

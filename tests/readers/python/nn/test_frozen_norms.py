@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from convlint.readers.python.nn.frozen_norms import freezes_norms
+from convlint.readers.python.nn.frozen_norms import FrozenNorms, freezes_norms
+from convlint.readers.python.project import Project
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,14 @@ def test_norms_that_are_held(code: str) -> None:
 )
 def test_norms_that_are_not(code: str) -> None:
     assert not freezes_norms(ast.parse(code))
+
+
+def test_a_file_is_gone_through_once_however_many_layers_it_constructs(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(".", ["net.py", "base.py"], {"net.py": b"from base import B\nclass A(B): pass\n", "base.py": b""})
+    norms, walked = FrozenNorms(project), []
+    walk = ast.walk
+    monkeypatch.setattr(ast, "walk", lambda node: walked.append(node) or walk(node))
+    assert not norms.in_file("net.py")
+    before = len(walked)
+    assert [norms.in_file("net.py") for _ in range(5)] == [False] * 5
+    assert len(walked) == before
