@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 
 WORDS = (b"bias", b".parameters()")  # one of them is in any line that uses a bias
-_ASK = frozenset(("hasattr", "endswith", "startswith", "find", "get", "setattr", "delattr", "register_parameter"))
+_ASK = frozenset((
+    "hasattr", "endswith", "startswith", "find", "get", "setdefault", "setattr", "register_parameter",
+    "register_buffer",
+))  # fmt: skip
 _WITH_DEFAULT = {"getattr": 3, "pop": 2}  # how many arguments there are where one of them is the default
 
 

@@ -66,6 +66,7 @@ def lines(code: str) -> list[int]:
         "self.conv._parameters['bias'].data.zero_()",
         "self.state_dict()['conv.bias'].zero_()",
         "state[f'{name}.bias'].zero_()",
+        "del state['conv.bias']",
     ],
 )
 def test_what_fails_without_a_bias(code: str) -> None:
@@ -104,6 +105,8 @@ def test_what_fails_without_a_bias(code: str) -> None:
         "b = getattr(m, 'bias', None)",
         "setattr(m, 'bias', None)",
         "self.register_parameter('bias', None)",
+        "self.register_buffer('bias', b)",
+        "kwargs.setdefault('bias', False)",
         "if 'bias' in name or name == 'bias' or name.endswith('.bias'): decay = 0",
         "b = config.get('bias', True)",
         "__constants__ = ['stride', 'bias']",
