@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.nn.frozen_norms import freezes_norms
+from convlint.readers.python.nn.frozen_norms import FrozenNorms
+from convlint.readers.python.nn.held_norms import freezes_norms
+from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import SourceFile
 
 
 @pytest.mark.parametrize(
@@ -43,3 +47,22 @@ def test_norms_that_are_held(code: str) -> None:
 )
 def test_norms_that_are_not(code: str) -> None:
     assert not freezes_norms(ast.parse(code))
+
+
+class _Counting(Project):
+    asked = 0
+
+    def file(self, path: str) -> SourceFile | None:
+        self.asked += 1
+        return super().file(path)
+
+
+def test_a_file_is_looked_through_once(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("from nets import Base\nclass Net(Base):\n pass\n")
+    project = _Counting(str(tmp_path), [str(path)])
+    frozen = FrozenNorms(project)
+    assert not frozen.in_file(str(path))
+    before = project.asked
+    assert not any(frozen.in_file(str(path)) for _ in range(100))
+    assert project.asked == before
