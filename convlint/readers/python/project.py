@@ -59,14 +59,14 @@ class Project:
                 return None
         return self._contents[path]
 
-    def holding(self, word: bytes) -> Iterator[str]:
-        """The files of the repository that hold these bytes; what is read for that alone is not kept."""
+    def holding(self, *words: bytes) -> Iterator[str]:
+        """The files of the repository that hold any of these bytes; what is read for that alone is not kept."""
         for path in self.paths:
             content = self._contents.get(path)
             if content is None and path not in self.unread:
                 with suppress(InputFault):
                     content = read_bytes(path)
-            if content is not None and word in content:
+            if content is not None and any(word in content for word in words):
                 yield path
 
     def file(self, path: str) -> SourceFile | None:

@@ -1,19 +1,23 @@
 """Which files construct layers whose norms the code holds in evaluation: a bias before those is not cancelled.
 
-In doubt they are held so: by a class of the file, or by a base of one.
+In doubt they are held so: by a class of the file, by a base of one, or by what this file imports or is imported by.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cached_property
 
-from convlint.readers.python.nn.held_norms import freezes_norms
+from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_norms
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.imports import Import
 from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import is_quiet
 
-_WORD = b".eval("
+_WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
+_TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
 _MOST_PASSED = 5  # files that hand on a class which one of them defines
 
 
@@ -25,12 +29,13 @@ class FrozenNorms:
         self._answers: dict[str, bool] = {}
         self._known: dict[str, bool] = {}
         self._based: dict[str, frozenset[str]] = {}
+        self._near: dict[str, frozenset[str]] = {}
         self._bound: dict[str, dict[str, Import]] = {}
 
     def in_file(self, path: str) -> bool:
         """Whether classes of the file, or their bases in the repository, may hold norms in evaluation."""
         if path not in self._answers:
-            self._answers[path] = self._by_bases(path)
+            self._answers[path] = self._by_bases(path) or self._by_neighbours(path)
         return self._answers[path]
 
     def _by_bases(self, path: str) -> bool:
@@ -44,9 +49,33 @@ class FrozenNorms:
             waiting += bases
         return False
 
+    def _by_neighbours(self, path: str) -> bool:
+        """Whether a file that it imports, or one that imports it, freezes the norms of any network."""
+        return any(path in self._reached(each) or each in self._reached(path) for each in self._freezing)
+
+    @cached_property
+    def _freezing(self) -> tuple[str, ...]:
+        """The files of the repository with code that freezes the norms of networks that it is given."""
+        found: list[str] = []
+        for path in self._project.holding(*_WORDS):
+            if is_quiet(path) or _TEST.search(self._project.content(path) or b"") is None:
+                continue
+            file = self._project.file(path)
+            if file is not None and freezes_tested_norms(file.tree):
+                found.append(path)
+        return tuple(found)
+
+    def _reached(self, path: str) -> frozenset[str]:
+        """The files that one imports, and those that hand on to it what they import."""
+        if path not in self._near:
+            handed = (found for name in self._names(path) for found in self._defining(name, path))
+            self._near[path] = frozenset((*self._imports.near(path), *handed))
+        return self._near[path]
+
     def _of(self, path: str) -> bool:
         if path not in self._known:
-            file = self._project.file(path) if _WORD in (self._project.content(path) or b"") else None
+            content = self._project.content(path) or b""
+            file = self._project.file(path) if any(word in content for word in _WORDS) else None
             self._known[path] = file is not None and freezes_norms(file.tree)
         return self._known[path]
 
