@@ -59,6 +59,7 @@ class Unread(Struct, frozen=True, kw_only=True):
 
     at: Location
     why: str
+    otherwise: str = ""  # why, were the branch that it stands in taken
 
 
 class UnreadFile(Struct, frozen=True, kw_only=True):
@@ -150,6 +151,9 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # no file of the repository was left out that could say more
+    # by path, first and last line: sides of conditions that some run left out, and those that some took or may take
+    left: frozenset[tuple[str, int, int]] = frozenset()
+    taken: frozenset[tuple[str, int, int]] = frozenset()
     bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for where a convolution has a bias for nothing
 
 

@@ -10,7 +10,7 @@ from convlint.errors import InputFault
 
 _PYTHON_MAGICS = ("time", "timeit", "capture", "prun")  # the rest of their cell is Python
 _MAGIC = re.compile(r"^([ \t]*)(?:%{1,2}[A-Za-z_].*|[!?].*|\w[\w.]*\?\??[ \t]*)$")
-_ASSIGNED = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[%!].*$")
+_ASSIGNED = re.compile(r"^([ \t]*\w[\w, \t]*=[ \t]*)[%!].*$")
 # Magics that people write without their sign, as IPython allows.
 _BARE = re.compile(
     r"^()(?:pip|conda|mamba|cd|ls|mkdir|rm|cp|mv|cat|env|load_ext|reload_ext|autoreload|matplotlib|pylab|run|timeit)"

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from convlint.errors import InputFault
 from convlint.model.location import Location
-from convlint.model.source import Program, SourceLayer, SourceReading, UnreadCell, UnreadFile
+from convlint.model.source import Program, SourceLayer, SourceReading, Unread, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
@@ -20,6 +22,7 @@ from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
+    from convlint.readers.python.evaluator.choosing import Side, Untaken
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
@@ -65,6 +68,8 @@ def read_source(
         constructions=read.constructions,
         known=read.known,
         unread=read.unread,
+        left=read.left,
+        taken=read.taken,
         unread_files={path: faults[path] for path in asked if path in faults},
         unread_cells=tuple(
             cell for path, each in notebooks.items() if path in own for cell in _unread_cells(path, each)
@@ -87,12 +92,21 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
 
     What one of them could not read, another may have, so that places are counted again.
     """
+    from convlint.readers.python.evaluator.choosing import Untaken
     from convlint.readers.python.nn.merging import merged_again
 
+    left: frozenset[Side] = frozenset().union(*(part.left for part in parts))
+    taken: frozenset[Side] = frozenset().union(*(part.taken for part in parts))
+    untaken = Untaken(left, taken)
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
     files = tuple(path for part in parts for path in part.files)
     known = _known_places(layers, frozenset(files))
-    unread = {_start(each.at): each for part in parts for each in part.unread if _start(each.at) not in known}
+    unread = {
+        _start(each.at): _as_reached(each, untaken)
+        for part in parts
+        for each in part.unread
+        if _start(each.at) not in known
+    }
     return SourceReading(
         files=files,
         layers=layers,
@@ -100,6 +114,8 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         constructions=len(known) + len(unread),
         known=len(known),
         unread=tuple(unread.values()),
+        left=left,
+        taken=taken,
         unread_files={path: why for part in parts for path, why in part.unread_files.items()},
         unread_cells=tuple(each for part in parts for each in part.unread_cells),
         lines={path: lines for part in parts for path, lines in part.lines.items()},
@@ -107,6 +123,12 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         whole=all(part.whole for part in parts),
         bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
     )
+
+
+def _as_reached(unread: Unread, untaken: Untaken) -> Unread:
+    """Why the place could not be read, by what all processes saw of the branches around it."""
+    reached = not untaken.holds(unread.at.path, unread.at.line or 0)
+    return replace(unread, why=(unread.otherwise or unread.why) if reached else "untaken")
 
 
 def _has_bias_for_nothing(each: SourceLayer) -> bool:

@@ -98,6 +98,16 @@ def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
     """Whether this is `if __name__ == "__main__":`, below which stands what a script does."""
     if not isinstance(node, ast.If):
         return False
-    words = {each.id if isinstance(each, ast.Name) else each.value if isinstance(each, ast.Constant) else None
-             for each in ast.walk(node.test)}  # fmt: skip
-    return {"__name__", "__main__"} <= words
+    tests = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
+    return any(
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Eq)
+        and {_word(test.left), _word(test.comparators[0])} == {"__name__", "__main__"}
+        for test in tests
+    )
+
+
+def _word(node: ast.expr) -> object:
+    """The name, or the text, that an expression is."""
+    return node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import Any
 
 import pytest
@@ -123,3 +124,10 @@ def test_what_is_no_notebook_is_refused(content: bytes, message: str) -> None:
 def test_metadata_of_any_kind() -> None:
     for metadata in (3, [], {"kernelspec": 3}, {"kernelspec": None, "language_info": {"name": []}}):
         assert _read(_cell("a"), metadata=metadata).code == b"a"
+
+
+def test_a_line_of_spaces_takes_no_time() -> None:
+    begin = process_time()
+    with pytest.raises(InputFault):
+        _read(_cell("for x in range(3:"), _cell(" " * 200_000 + "!!x =", "def ("))
+    assert process_time() - begin < 10  # a quadratic search takes a minute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from readme_examples import ROOT
 from convlint.model.source import UnreadFile
 from convlint.readers import ReadOptions
 from convlint.readers.python.reader import joined, read, read_source
+from convlint.readers.python.source_file import is_guard
 
 LAYOUTS = ROOT / "tests" / "layouts"
 
@@ -70,3 +72,27 @@ def test_alone_it_is_no_network() -> None:
     network, (error,) = read("net.py", ReadOptions())
     assert network is None
     assert "`convlint check` alone reads it" in error.message
+
+
+@pytest.mark.parametrize(
+    ("call", "why"), [("block(64, False)", "untaken"), ("block(64, False), block(x, True)", "parameter")]
+)
+def test_a_branch_is_judged_by_what_all_parts_saw_of_it(call: str, why: str) -> None:
+    Path("a.py").write_text(
+        "from torch import nn\ndef block(n, flag):\n    if flag:\n        return nn.Conv2d(n, 8, 3)\n"
+    )
+    Path("b.py").write_text(f"import torch\nfrom a import block\ndef make(x):\n    return {call}\n")
+    files = ["a.py", "b.py"]
+    for parts in ([read_source(files)], [read_source(files, part=[file]) for file in files]):
+        assert [each.why for each in joined(parts).unread] == [why]
+
+
+@pytest.mark.parametrize(
+    ("test", "guard"),
+    [
+        ('__name__ == "__main__"', True), ('"__main__" == __name__ and ready', True),
+        ('__name__ != "__main__"', False), ('not __name__ == "__main__"', False), ('__name__ == "main"', False),
+    ],
+)  # fmt: skip
+def test_the_guard_of_a_script(test: str, guard: bool) -> None:
+    assert is_guard(ast.parse(f"if {test}:\n    main()\n").body[0]) is guard

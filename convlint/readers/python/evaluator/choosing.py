@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator.paths import Run, fork
@@ -23,9 +25,22 @@ class Choices:
         self.left: set[Side] = set()
         self.taken: set[Side] = set()
 
-    def untaken(self, path: str, line: int) -> bool:
-        """Whether a line stands in a side that some run left out, and none took."""
-        return any(where == path and first <= line <= last for where, first, last in self.left - self.taken)
+
+class Untaken:
+    """The lines of sides that some run left out, and none took."""
+
+    def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
+        for path, first, last in sorted(left - taken):
+            spans = self._spans.setdefault(path, [])
+            if not spans or last > spans[-1][1]:
+                spans.append((first, last))
+
+    def holds(self, path: str, line: int) -> bool:
+        """Whether a line of a file is one of them."""
+        spans = self._spans.get(path, [])
+        at = bisect_right(spans, line, key=lambda span: span[0])
+        return at > 0 and line <= spans[at - 1][1]
 
 
 def chosen(compiler: Compiler, node: ast.If) -> Run:

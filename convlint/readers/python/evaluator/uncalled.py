@@ -63,9 +63,16 @@ def defined(machine: Machine, path: str) -> list[Function | Class]:
     found = {id(value.node): value for value in scope.variables.values()
              if isinstance(value, (Function, Class)) and value.file.path == path}  # fmt: skip
     for node in scope.file.tree.body:
-        if is_guard(node):
+        if is_guard(node) and not _is_bare_call(node.body):
             found[id(node)] = Function(_as_function(node), scope.file, scope, "__main__")
     return sorted(found.values(), key=lambda each: each.node.lineno)
+
+
+def _is_bare_call(body: list[ast.stmt]) -> bool:
+    """Whether it is `main()` alone: what that constructs is known from the function itself."""
+    only = body[0] if len(body) == 1 else None
+    call = only.value if isinstance(only, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args and not call.keywords
 
 
 def _as_function(guard: ast.If) -> ast.FunctionDef:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from convlint.model.source import SourceLayer, Unread
-from convlint.readers.python.evaluator.choosing import Choices
+from convlint.readers.python.evaluator.choosing import Choices, Side, Untaken
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Unknown
 from convlint.readers.python.nn.convolutions import argument
@@ -35,6 +35,8 @@ class LayersRead(NamedTuple):
     constructions: int
     known: int
     unread: tuple[Unread, ...]
+    left: frozenset[Side] = frozenset()  # sides of conditions that some run left out
+    taken: frozenset[Side] = frozenset()  # and those that some took, or may take
 
 
 def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None) -> LayersRead:
@@ -79,7 +81,8 @@ def _report(project: Project, given: list[str], seen: Iterable[Seen], choices: C
     known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
     return LayersRead(
         tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
-        tuple(_unread(project, places, known, at, choices)),
+        tuple(_unread(project, places, known, at, Untaken(choices.left, choices.taken))),
+        frozenset(choices.left), frozenset(choices.taken),
     )  # fmt: skip
 
 
@@ -120,14 +123,13 @@ def _start(key: Key, project: Project, node: ast.Call) -> tuple[str, int | None,
 
 def _unread(
     project: Project, places: dict[Key, ast.Call], known: set[tuple[str, int | None, int | None]],
-    at: dict[Key, list[Seen]], choices: Choices,
+    at: dict[Key, list[Seen]], untaken: Untaken,
 ) -> Iterable[Unread]:  # fmt: skip
     for key, node in places.items():
         file = project.file(key[0])
         if file is not None and _start(key, project, node) not in known:
-            yield Unread(
-                at=file.locate(node), why="untaken" if choices.untaken(key[0], key[1]) else _why(at.get(key, []))
-            )
+            why = _why(at.get(key, []))
+            yield Unread(at=file.locate(node), why="untaken" if untaken.holds(key[0], key[1]) else why, otherwise=why)
 
 
 def _why(seen: list[Seen]) -> str:

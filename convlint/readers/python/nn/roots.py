@@ -13,7 +13,7 @@ from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.gathering import Gathering
 from convlint.readers.python.nn.modules import everything, is_module
 from convlint.readers.python.nn.origins import forward_of
-from convlint.readers.python.nn.recording import Constructed, Convolution, Recording
+from convlint.readers.python.nn.recording import Constructed, Convolution, Escaped, Recording
 from convlint.readers.python.source_file import SourceFile
 
 _MOST_NETWORKS = 8  # that are run of those that one root gives
@@ -80,11 +80,12 @@ def _run(
             path=root.file.path, root=f"{root.file.path}:{root.name}", whole=whole,
         )  # fmt: skip
     library.recording = Recording()
-    return bool(recorded) and whole and all(_is_whole(each) for each in recorded)
+    told = [each for each in recorded if isinstance(each.thing, (Constructed, Escaped))]
+    return bool(told) and whole and all(_is_whole(each) for each in told)
 
 
 def _is_whole(recorded: Recorded) -> bool:
-    """Whether a convolution was surely constructed, and everything of it is known."""
+    """Whether a convolution was surely constructed, everything of it is known, and it went nowhere unseen."""
     return isinstance(recorded.thing, Constructed) and not recorded.conditions and recorded.thing.layer.whole
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from convlint.readers.python.source_file import SourceFile, is_guard
 
 WORD = re.compile(rb"[A-Za-z_]\w*")
-# Up to a quotation mark, as what stands before one may be a text; a line that is nothing else may hold some
-_COMMENT = re.compile(rb"^[ \t]*#[^\n]*|#[^\"'\n]*$", re.MULTILINE)
 
 
 def words_by_name(file: SourceFile) -> dict[str, frozenset[bytes]]:
@@ -20,11 +18,21 @@ def words_by_name(file: SourceFile) -> dict[str, frozenset[bytes]]:
     for node in file.tree.body:
         names = _defines(node)
         if names:
-            code = b"\n".join(lines[node.lineno - 1 : node.end_lineno])
-            words = frozenset(WORD.findall(_COMMENT.sub(b"", code)))
+            code = b"\n".join(map(_without_comment, lines[node.lineno - 1 : node.end_lineno]))
+            words = frozenset(WORD.findall(code))
             for name in names:
                 found[name] = found.get(name, frozenset()) | words
     return found
+
+
+def _without_comment(line: bytes) -> bytes:
+    """Up to a comment; one behind which a quotation mark stands may be within a text, and stays."""
+    if b"#" not in line:
+        return line
+    if line.lstrip().startswith(b"#"):
+        return b""
+    at = line.find(b"#", max(line.rfind(b'"'), line.rfind(b"'")) + 1)
+    return line if at < 0 else line[:at]
 
 
 def _code(file: SourceFile) -> list[bytes]:

@@ -13,7 +13,8 @@ from convlint.readers.python.programs.constants import literal
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import Function, Unit
 
-_BY_NAME = re.compile(r"[\w.:/]*?(\w+)")  # a string that a registry, or importlib, may take for a function
+_PATH = re.compile(r"[\w.:/]+")  # a string that a registry, or importlib, may take for a function
+_SEPARATOR = re.compile(r"[.:/]")
 _SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsys\.modules\b|\bimport_module\b")
 Place = tuple[str, int, int]  # path, line and column
 
@@ -109,8 +110,12 @@ class Skipped:
 def _means(node: ast.AST, wanted: Segment, unit: Unit, local: frozenset[str]) -> bool:
     """Whether a node may mean the function `wanted`: anything of its name that does not surely mean something else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        match = _BY_NAME.fullmatch(node.value)
-        return match is not None and match[1] == wanted.name
+        text = node.value
+        return (
+            text.endswith(wanted.name)
+            and _PATH.fullmatch(text) is not None
+            and _SEPARATOR.split(text)[-1] == wanted.name
+        )
     if isinstance(node, ast.Name):
         if node.id != wanted.name or node.id in local or not isinstance(node.ctx, ast.Load):
             return False

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from convlint.model.source import SourceLayer
+from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import LayersRead, read_layers
 from convlint.readers.python.project import Project
@@ -355,3 +356,21 @@ def test_layers_are_the_same_however_the_files_are_divided(tmp_path: Path) -> No
     whole = read_in(paths)
     assert len({each[3] for each in whole}) > 1
     assert whole == read_in(*([path] for path in paths)) == read_in(paths[1:], paths[:1]) == read_in(paths[::-1])
+
+
+@pytest.mark.parametrize(
+    ("body", "runs"),
+    [
+        ("self.a = nn.Conv2d(64, 44, 3, 1, 1, 1, 1, False, 'zeros')", 1),
+        ("self.a = nn.Sequential(nn.Conv2d(64, 44, 3, 1, 1, 1, 1, False, 'zeros'))", 1),
+        ("self.a = nn.Conv2d(64, n, 3)", 2),
+    ],
+)
+def test_a_root_that_states_everything_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, runs: int
+) -> None:
+    ran = []
+    run_root = Machine.run_root
+    monkeypatch.setattr(Machine, "run_root", lambda *given: ran.append(given) or run_root(*given))
+    read(tmp_path, module(body, parameters=", n=3"))
+    assert len(ran) == runs

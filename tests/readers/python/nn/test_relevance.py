@@ -85,3 +85,10 @@ def test_modules_that_all_import_one_another_are_read_once(tmp_path: Path) -> No
     found = relevant(tmp_path, {f"{name}.py": text + use for name in (*names, "main")})
     assert found == set()
     assert process_time() - start < 2
+
+
+@pytest.mark.parametrize("line", ["x = 1 " + "#" * 200_000 + '"', "x = 1 " + "# " * 100_000 + "'"])
+def test_comments_take_no_time(tmp_path: Path, line: str) -> None:
+    begin = process_time()
+    relevant(tmp_path, {"main.py": f"{HEAD}def one(n):\n    {line}\n    return nn.Conv2d(n, 8, 3)\n"})
+    assert process_time() - begin < 10  # a quadratic search takes minutes
