@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -129,9 +130,18 @@ def _without_bias(source: PythonSource, imports: Imports, call: ast.Call, path: 
 
 def _hands_on(tree: ast.Module, call: ast.Call) -> bool:
     """Whether a function gives the layer itself to its callers, of whom others may be elsewhere."""
-    return any(isinstance(node, ast.Return) and node.value is call for node in ast.walk(tree)) or any(
-        isinstance(node, ast.Lambda) and node.body is call for node in ast.walk(tree)
-    )
+    return call in _handed_on(tree)
+
+
+@lru_cache(maxsize=1)
+def _handed_on(tree: ast.Module) -> frozenset[ast.expr]:
+    """What functions of a file give: asked for each of its layers, and found in one walk."""
+    found: list[ast.expr | None] = [
+        node.body if isinstance(node, ast.Lambda) else node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Return | ast.Lambda)
+    ]
+    return frozenset(each for each in found if each is not None)
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:
