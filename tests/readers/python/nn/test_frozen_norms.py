@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.nn.frozen_norms import FrozenNorms, freezes_norms
+from convlint.readers.python.nn.frozen_norms import FrozenNorms
+from convlint.readers.python.nn.held_norms import freezes_norms
 from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import SourceFile
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,11 @@ from convlint.readers.python.project import Project
         "def f(m):\n if m.__class__.__name__.find('BatchNorm') != -1:\n  m.eval()",
         "def f(ms):\n for m in ms:\n  if isinstance(m, (nn.Dropout, nn.SyncBatchNorm)):\n   m.eval()",
         "[m.eval() for m in ms if isinstance(m, nn.BatchNorm2d)]",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.train(False)",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.train(mode=False)",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.training = False",
+        "def f(x):\n seq = nn.Sequential(c, nn.BatchNorm2d(8))\n seq.eval()\n return seq(x)",
+        "n = nn.BatchNorm2d(8) if kind else nn.BatchNorm2d(8).eval()",
     ],
 )
 def test_norms_that_are_held(code: str) -> None:
@@ -39,6 +47,12 @@ def test_norms_that_are_held(code: str) -> None:
         "class A(M):\n def __init__(self):\n  self.n = nn.BatchNorm2d(8)\n  self.teacher.eval()",
         "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.weight.requires_grad = False",
         "def f(m):\n if isinstance(m, nn.Dropout): m.eval()",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.train()",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.train(True)",
+        "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.training = True",
+        "class A(M):\n def eval(self):\n  self.training = False\n def train(self, mode=True):\n  super().train(mode)",
+        "def f(x):\n net = nn.Sequential(c, nn.BatchNorm2d(8))\n net.train()\n fit(net)\n net.eval()",
+        "def f(x):\n net = nn.Sequential(c, nn.Dropout())\n net.eval()",
         "if m.eval('bn') and pd.eval(norm): pass",
     ],
 )
@@ -46,12 +60,67 @@ def test_norms_that_are_not(code: str) -> None:
     assert not freezes_norms(ast.parse(code))
 
 
-def test_a_file_is_gone_through_once_however_many_layers_it_constructs(monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project(".", ["net.py", "base.py"], {"net.py": b"from base import B\nclass A(B): pass\n", "base.py": b""})
-    norms, walked = FrozenNorms(project), []
-    walk = ast.walk
-    monkeypatch.setattr(ast, "walk", lambda node: walked.append(node) or walk(node))
-    assert not norms.in_file("net.py")
-    before = len(walked)
-    assert [norms.in_file("net.py") for _ in range(5)] == [False] * 5
-    assert len(walked) == before
+class _Counting(Project):
+    asked = 0
+
+    def file(self, path: str) -> SourceFile | None:
+        self.asked += 1
+        return super().file(path)
+
+
+def test_a_file_is_looked_through_once(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("from nets import Base\nclass Net(Base):\n pass\n")
+    project = _Counting(str(tmp_path), [str(path)])
+    frozen = FrozenNorms(project)
+    assert not frozen.in_file(str(path))
+    before = project.asked
+    assert not any(frozen.in_file(str(path)) for _ in range(100))
+    assert project.asked == before
+
+
+FREEZES = "def freeze(net):\n for m in net.modules():\n  if isinstance(m, nn.BatchNorm2d): m.eval()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        ({"net.py": "", "train.py": "from net import Net\n" + FREEZES}, True),
+        ({"net.py": "from base import freeze", "base.py": FREEZES}, True),
+        (
+            {
+                "net.py": "from base import freeze",
+                "base.py": "def fix(m):\n name = m.__class__.__name__\n if name.find('BatchNorm') != -1: m.eval()",
+            },
+            True,
+        ),
+        (
+            {
+                "net.py": "",
+                "train.py": "import net\nfor name, m in f.named_modules():\n if 'bn' in name: m.train(False)",
+            },
+            True,
+        ),
+        (
+            {
+                "models/net.py": "",
+                "models/__init__.py": "from .net import Net",
+                "train.py": "from models import Net\n" + FREEZES,
+            },
+            True,
+        ),
+        ({"net.py": "", "other.py": "", "train.py": "from other import Net\n" + FREEZES}, False),
+        ({"net.py": "", "tests/test_net.py": "from net import Net\n" + FREEZES}, False),
+        ({"net.py": "", "train.py": "import net\nif args.norm == 'bn':\n model.eval()"}, False),
+        ({"net.py": "", "train.py": "import net\nmodel.eval()"}, False),
+    ],
+)
+def test_norms_that_another_file_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], held: bool
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    path = next(iter(files))
+    assert FrozenNorms(Project(".", [path])).in_file(path) is held

@@ -112,6 +112,22 @@ def test_what_the_data_show(tmp_path: Path, data: str, fixed: bool | None, words
         ("image = F.interpolate(image, size=(side, side))", None),
         ("image = F.interpolate(image.cuda(), scale_factor=side / 32)", None),
         ("image = torchvision.transforms.functional.resize(image, [side, side])", None),
+        ("image = F.interpolate(input=image, size=side)", None),
+        ("x = image.cuda()\n    image = F.interpolate(x, size=side)", None),
+        ("image = F.interpolate(image[:32], size=side)", None),
+        ("image = F.interpolate(image, size=int(image.shape[2] * random.uniform(0.5, 1)))", None),
+        ("image = nn.Upsample(size=side)(image)", None),
+        ("image = transforms.Resize(side)(image)", None),
+        ("image = torchvision.transforms.functional.resized_crop(image, 0, 0, 9, 9, side)", None),
+        ("image = F.adaptive_avg_pool2d(image, side)", None),
+        ("image = image[:, :, :random.randint(20, 32)]", None),
+        ("image = image[..., :side]", None),
+        ("image = scale(image)", None),
+        ("image = flip(image)", True),
+        ("image = image[:side]", True),
+        ("image = image[:, :, :24, :24]", True),
+        ("image[:, :, :side] = image[order, :, :side]", True),  # a patch of another image
+        ("image = nn.Upsample(size=64)(image)", True),
         ("image = F.interpolate(image, size=(64, 64))", True),
         ("label = F.interpolate(label, size=image.shape[2:])", True),  # what the model gives is held against it
         ("out = F.interpolate(model(image), size=label.shape[2:])", True),
@@ -119,8 +135,20 @@ def test_what_the_data_show(tmp_path: Path, data: str, fixed: bool | None, words
 )
 def test_what_becomes_of_a_batch_before_the_model_reads_it(tmp_path: Path, line: str, fixed: bool | None) -> None:
     loop = LOOP.replace("    model(image)", f"    {line}\n    model(image)")
-    found = program(tmp_path, HEAD + "side = random.choice([24, 32])\ndata = datasets.CIFAR10('d')\n" + loop)
+    helpers = "def scale(x):\n    return F.interpolate(x, size=SIDES[len(x) % 3])\ndef flip(x):\n    return x.flip(3)\n"
+    data = "side = random.choice([24, 32])\ndata = datasets.CIFAR10('d')\n"
+    found = program(tmp_path, HEAD + helpers + data + loop)
     assert found.fixed_input_size is fixed
+
+
+@pytest.mark.parametrize("method", ["forward", "features"])
+def test_what_a_network_scales_is_not_its_input(tmp_path: Path, method: str) -> None:
+    net = (
+        "class Net(nn.Module):\n"
+        f"    def {method}(self, x, side):\n        for f in self.parts:\n            x = F.interpolate(x, size=side)\n"
+    )
+    found = program(tmp_path, HEAD + net + "Net()\ndata = datasets.CIFAR10('d')\n" + LOOP)
+    assert found.fixed_input_size is True
 
 
 def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
