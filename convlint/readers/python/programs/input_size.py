@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.batches import Batches
@@ -31,8 +31,16 @@ class InputSizes:
         self._data, self._batches = DataSets(), Batches()
         self._lists: dict[int, Evidence] = {}
 
-    def of(self, reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
-        """True, False or None for unknown; and the data sets and transforms that show it."""
+    def of(self, reached: Sequence[Segment], followed: Callable[[], Sequence[Segment]]) -> tuple[bool | None, Evidence]:
+        """True, False or None for unknown; and the data sets and transforms that show it.
+
+        Anything in `reached` may speak against it; only what is in `followed`, which are fewer, shows it.
+        """
+        size, _ = self._judged(reached)
+        again, evidence = self._judged(followed()) if size is not None else (None, ())
+        return (size, evidence) if again == size else (None, ())
+
+    def _judged(self, reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
         varied = next(filter(None, map(self._collated, reached)), ())
         found = self._data.of(reached)
         if varied:  # of this program's data only if there are no others

@@ -14,6 +14,7 @@ from convlint.readers.python.programs.autocast import around_loss, backward_insi
 from convlint.readers.python.programs.closure import Closure, Imports
 from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
 from convlint.readers.python.programs.events import Event
+from convlint.readers.python.programs.followed import Followed
 from convlint.readers.python.programs.input_size import InputSizes
 from convlint.readers.python.programs.insertion import insertion
 from convlint.readers.python.programs.libraries import framework_of, trainer_of, unknown
@@ -105,6 +106,7 @@ class _Reader:
         self._reach = Reach(self.units)
         self._relevant = Relevant(self.imports, self._reach)
         self._walk = Walk(self.units, self._relevant)
+        self._followed = Followed(self.units)
         self._sizes = InputSizes()
         self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
         self._set: dict[int, list[tuple[str, Location]]] = {}
@@ -169,7 +171,7 @@ class _Reader:
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
         convolves = bool(self._anywhere(_CONVOLUTION, closure))
-        sizes = self._sizes.of(reached) if torch else (None, ())
+        sizes = self._sizes.of(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return Program(
             path=unit.path,
@@ -192,6 +194,11 @@ class _Reader:
             insert_at=at,
             torch_name=name,
         )
+
+    def _trained(self, entry: str, reached: list[Segment], trainer: str) -> list[Segment]:
+        """What a program surely comes by; nothing where that does not train."""
+        followed = self._followed.of(entry, reached)
+        return followed if has_loop(followed, bool(trainer)) else []
 
     def _besides(self, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
         """Settings in functions that the program may reach and that were not come by on the way."""
