@@ -33,6 +33,7 @@ _HELPERS = {
     "catalyst.utils.prepare_cudnn",
     "catalyst.utils.set_global_seed",
 }
+_SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # and more, if they are told to
 VARIABLES = {
     "MXNET_CUDNN_AUTOTUNE_DEFAULT",
     "TF_CUDNN_USE_AUTOTUNE",
@@ -42,8 +43,7 @@ VARIABLES = {
 # What a file has in its bytes if it sets anything of this.
 TRACES = (
     b"cudnn",
-    b"use_deterministic_algorithms",
-    b"set_deterministic",
+    b"deterministic",
     b"set_determinism",
     b"fp32_precision",
     b"float32_matmul_precision",
@@ -114,6 +114,10 @@ def _called(node: ast.Call, unit: Unit) -> list[Assignment]:
     if full in _CALLS:
         given = args[0] if args else next((each.value for each in node.keywords if each.arg in ("mode", "d")), None)
         return [Assignment(_CALLS[full], given)]
+    if full == "torch.set_deterministic_debug_mode":
+        return [Assignment(ALGORITHMS, None)]
+    if full in _SEEDS:
+        return [Assignment(ALGORITHMS, each.value) for each in node.keywords if each.arg == "deterministic"]
     if full == "torch.backends.cudnn.set_flags":
         named = {(each.arg or "").lstrip("_"): each.value for each in node.keywords}
         if args or "" in named:

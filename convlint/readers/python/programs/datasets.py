@@ -12,7 +12,7 @@ from convlint.model.location import Location
 from convlint.readers.python.programs.pipelines import Settled, inside, transformed
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.transforms import Size
-from convlint.readers.python.programs.unit import Unit, statements
+from convlint.readers.python.programs.unit import Unit, bindings, statements
 
 # Data sets of torchvision whose images are all of one size.
 ONE_SIZE = frozenset(
@@ -136,20 +136,33 @@ def _data(call: ast.Call, bound: str, segment: Segment) -> Data | None:
     named = unit.named(call.func)
     full = named.full
     name = full.split(".")[-1]
-    library = full.startswith("torchvision.datasets") and name in ONE_SIZE | _FOLDERS
     if _held_out(call, bound, segment):
         return None
     at = unit.file.locate(call)
-    if library:
-        before: Size = "fixed" if name in ONE_SIZE else "unknown"
+    names = [name] if _of_library(full) else _chosen(call.func, segment.body, unit)
+    if names:
+        before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
         size, settled = transformed(call, segment.body, unit, before)
-        return Data(name, at, size, settled)
+        return Data(" or ".join(names), at, size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
     size, settled = transformed(call, segment.body, unit, "unknown")
     if settled is None:
         size, settled = inside(named.node, named.unit)
     return Data(named.node.name, at, size, settled)
+
+
+def _of_library(full: str) -> bool:
+    return full.startswith("torchvision.datasets") and full.split(".")[-1] in ONE_SIZE | _FOLDERS
+
+
+def _chosen(func: ast.expr, body: list[ast.stmt], unit: Unit) -> list[str]:
+    """The data sets of a library among which a name of the body was chosen; none where it may be anything else."""
+    if not isinstance(func, ast.Name):
+        return []
+    values = [value for node in statements(body) for name, value in bindings(node) if name == func.id]
+    full = ["" if each is None else unit.full_name(each) for each in values]
+    return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 
 
 def _is_data_set(node: ast.ClassDef, unit: Unit, hops: int = 0) -> bool:

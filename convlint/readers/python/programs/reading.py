@@ -12,6 +12,7 @@ from convlint.model.source import Program
 from convlint.readers.python.programs.assignments import ANY, assignments
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.closure import Closure, Imports
+from convlint.readers.python.programs.devices import MENTIONS, may_run_on_gpu
 from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
 from convlint.readers.python.programs.events import Event
 from convlint.readers.python.programs.followed import Followed
@@ -34,7 +35,6 @@ _CONVOLUTION = re.compile(
 )
 MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
 _MAY_TRAIN = re.compile(rb"backward|\.fit|apply_gradients|minimize\(|train_on_batch|Trainer|Runner")
-_ON_GPU = re.compile(rb"cuda|cudnn|gpu|GPU|Accelerator|Fabric")
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -142,11 +142,15 @@ class _Reader:
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
         reached = self._reach.of(closure.files)
-        if not (named or trainer or framework != "pytorch" or self._anywhere(_ON_GPU, closure)):
+        if not (named or trainer or framework != "pytorch" or self._on_gpu(closure)):
             return None  # of a program that runs on the CPU nothing is of interest here
         if start is None or not (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
             return None
         return self._facts(unit, start, closure, reached, framework, trainer)
+
+    def _on_gpu(self, closure: Closure) -> bool:
+        mentions = (path for path in closure.files if MENTIONS.search(self.project.content(path) or b""))
+        return may_run_on_gpu(unit for unit in map(self.units.get, mentions) if unit is not None)
 
     def _may_train(self, closure: Closure) -> bool:
         return bool(self._anywhere(_MAY_TRAIN, closure))

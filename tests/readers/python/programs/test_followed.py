@@ -30,7 +30,9 @@ class TestWhatShowsOneSize:
         [
             # another `train`, never called, of which only the name is said
             "from lib import helper\nfrom torchvision import datasets\n"
-            "def check(model):\n    model.train()\n    held = datasets.CIFAR10('d', train=False)\n" + GUARD + "    check(helper)",
+            "def check(model):\n    model.train()\n    held = datasets.CIFAR10('d', train=False)\n"
+            + GUARD
+            + "    check(helper)",
             # a loop of its own that nothing calls
             HEAD + "import lib\n" + STEPS.format(name="fit") + GUARD + "    print(lib.helper)",
             # a loop that is run, over data from below the guard of another file

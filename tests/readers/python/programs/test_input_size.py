@@ -30,6 +30,20 @@ for image, label in DataLoader(data, batch_size=8):
     [
         ("data = datasets.CIFAR100('d', train=True)", True, ["CIFAR100"]),
         ("data = torchvision.datasets.MNIST('d', transform=transforms.Resize(64))", True, ["MNIST", "Resize(64)"]),
+        (
+            "kind = datasets.CIFAR10 if many else datasets.CIFAR100\ndata = kind('d', train=True)",
+            None,
+            [],
+        ),
+        (
+            "if few:\n    kind = datasets.CIFAR10\nelse:\n    kind = datasets.CIFAR100\n"
+            "data = kind(root='d', train=True, transform=transforms.Compose([transforms.RandomCrop(32, 4)]))",
+            True,
+            ["CIFAR10 or CIFAR100", "RandomCrop(32, 4)"],
+        ),
+        ("kind = datasets.CIFAR10\nif big:\n    kind = datasets.ImageFolder\ndata = kind('d')", None, []),
+        ("kind = datasets.CIFAR10\nif mine:\n    kind = unknown()\ndata = kind('d')", None, []),
+        ("kind = datasets.SVHN\ndata = kind('d', split='test')", None, []),
         ("data = datasets.STL10('d', split='train', transform=unknown())", True, ["STL10"]),
         ("data = datasets.ImageFolder('d')", None, []),
         ("data = datasets.ImageFolder('d', transforms.Resize(224))", None, []),

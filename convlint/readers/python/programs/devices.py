@@ -1,0 +1,38 @@
+"""Whether a program may run on a GPU, by what its code does rather than by what its comments and texts say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from convlint.readers.python.programs.unit import Unit
+
+MENTIONS = re.compile(rb"cuda|gpu|accelerator|fabric", re.IGNORECASE)
+_DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
+_LIBRARIES = {"Accelerator", "Fabric"}
+# Of torch.cuda, what a script on the CPU calls too: it asks for a GPU, or seeds in case there is one.
+_IDLE = re.compile(r"torch\.cuda(?:\.(?:is_available|device_count|get_device_name|manual_seed\w*|empty_cache))?")
+
+
+def may_run_on_gpu(units: Iterable[Unit]) -> bool:
+    """Whether any of the files moves something to a GPU, or lets somebody choose one."""
+    return any(_uses(node, unit) for unit in units for node in ast.walk(unit.file.tree))
+
+
+def _uses(node: ast.AST, unit: Unit) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return _DEVICE.fullmatch(text) is not None
+        case ast.Attribute(attr=name):
+            full = unit.full_name(node)
+            return _IDLE.fullmatch(full) is None and (_speaks(name) or full.startswith("torch.cuda."))
+        case ast.ImportFrom(module=str(name)):
+            return name.startswith("torch.cuda")
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+            return _speaks(name)
+    return False
+
+
+def _speaks(name: str) -> bool:
+    return name in _LIBRARIES or any(each in name.lower() for each in ("cuda", "gpu"))

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from training_scripts import programs
+
+SCRIPT = """
+import torch
+import torch.nn as nn
+from torchvision import datasets
+{above}
+model = nn.Conv2d(3, 64, 3){move}
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for image, label in torch.utils.data.DataLoader(datasets.CIFAR10("d", train=True)):
+    model(image).sum().backward()
+    optimizer.step()
+"""
+
+
+class TestWhetherAGpuIsUsed:
+    """Of a script that trains on the CPU nothing is said: what its comments and texts say of GPUs moves nothing."""
+
+    @pytest.mark.parametrize(
+        ("above", "move"),
+        [
+            ("", ".cuda()"),
+            ("device = 'cuda:0' if torch.cuda.is_available() else 'cpu'", ".to(device)"),
+            ("device = torch.device(f'cuda:{rank}')", ".to(device)"),
+            ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", ""),
+            ("torch.cuda.set_device(1)", ".to(1)"),
+            ("from torch.cuda.amp import autocast", ".to(1)"),
+            ("", ".to(args.gpu)"),
+            ("", ".to(args.local_gpu_id)"),
+            ("from accelerate import Accelerator\naccelerator = Accelerator()", ""),
+            ("def run(gpus=1):\n    pass", ""),
+        ],
+    )
+    def test_used(self, tmp_path: Path, above: str, move: str) -> None:
+        (found,) = programs(tmp_path, {"train.py": SCRIPT.format(above=above, move=move)})
+        assert found.has_convolutions
+
+    @pytest.mark.parametrize(
+        ("above", "move"),
+        [
+            ("", ""),
+            ("# device = torch.device('cuda')", ".to('mps')"),
+            ("torch.backends.cudnn.enabled = False", ""),
+            ("torch.cuda.manual_seed_all(0)\ntorch.cuda.empty_cache()", ""),
+            ("print(torch.cuda.is_available(), 'no CUDA, no GPU')", ".to('cpu')"),
+            ("'''\nmodel.cuda()\n'''", ""),
+        ],
+    )
+    def test_not_used(self, tmp_path: Path, above: str, move: str) -> None:
+        assert programs(tmp_path, {"train.py": SCRIPT.format(above=above, move=move)}) == ()
