@@ -41,12 +41,10 @@ def _values(node: ast.expr, body: list[ast.stmt], unit: Unit, hops: int) -> Iter
             values = [each for each in unit.assigned[node.id] if each is not None]
         for each in values:
             yield from _values(each, body, unit, hops + 1)
-    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+    elif isinstance(node, ast.Subscript):
         for each, where in _values(node.value, body, unit, hops + 1):
             if isinstance(each, ast.Dict):
-                for key, value in zip(each.keys, each.values, strict=True):
-                    if isinstance(key, ast.Constant) and key.value == node.slice.value:
-                        yield value, where
+                yield from ((value, where) for value in _entries(each, node.slice))
     elif isinstance(node, ast.Call) and not is_transform(node, unit):
         named = unit.named(node.func)
         if isinstance(named.node, ast.FunctionDef) and named.unit is not None:
@@ -55,6 +53,14 @@ def _values(node: ast.expr, body: list[ast.stmt], unit: Unit, hops: int) -> Iter
                     yield from _values(returned.value, named.node.body, named.unit, hops + 1)
     else:
         yield node, unit
+
+
+def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
+    """What a dictionary may have at a place: all that it has, where only a run knows the place."""
+    for key, value in zip(table.keys, table.values, strict=True):
+        known = isinstance(at, ast.Constant) and isinstance(key, ast.Constant)
+        if not known or key.value == at.value:  # type: ignore[union-attr]
+            yield value
 
 
 def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:

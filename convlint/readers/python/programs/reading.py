@@ -12,6 +12,7 @@ from convlint.model.source import Program
 from convlint.readers.python.programs.assignments import ANY, assignments
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.closure import Closure, Imports
+from convlint.readers.python.programs.convolutions import Convolutions
 from convlint.readers.python.programs.devices import MENTIONS, may_run_on_gpu
 from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
 from convlint.readers.python.programs.events import Event
@@ -29,10 +30,6 @@ from convlint.readers.python.programs.walk import Walk
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import is_quiet
 
-_CONVOLUTION = re.compile(
-    rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(|\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|"
-    rb"\bfrom torchvision import [^\n]*\bmodels\b|\btimm\.create_model\b|\bsegmentation_models_pytorch\b|\bConv2D\b"
-)
 MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
 _MAY_TRAIN = re.compile(rb"backward|\.fit|apply_gradients|minimize\(|train_on_batch|Trainer|Runner")
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
@@ -106,7 +103,7 @@ class _Reader:
         self._reach = Reach(self.units)
         self._relevant = Relevant(self.imports, self._reach)
         self._walk = Walk(self.units, self._relevant)
-        self._followed = Followed(self.units)
+        self._followed, self._convolutions = Followed(self.units), Convolutions(project.content)
         self._sizes = InputSizes()
         self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
         self._set: dict[int, list[tuple[str, Location]]] = {}
@@ -174,7 +171,7 @@ class _Reader:
         lacking = self._lacking(closure, trainer, (*followed, *besides))
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
-        convolves = bool(self._anywhere(_CONVOLUTION, closure))
+        has_convolutions = self._convolutions.among(closure.files)
         sizes = self._sizes.of(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return Program(
@@ -192,9 +189,9 @@ class _Reader:
             tf32=events.tf32() if torch else None,
             fixed_input_size=sizes[0],
             evidence=sizes[1],
-            conflict=events.conflict() if torch and convolves else None,
+            conflict=events.conflict() if torch and has_convolutions else None,
             autotune_disabled=events.autotune_disabled(),
-            has_convolutions=convolves,
+            has_convolutions=has_convolutions,
             insert_at=at,
             torch_name=name,
         )

@@ -31,6 +31,18 @@ for image, label in DataLoader(data, batch_size=8):
         ("data = datasets.CIFAR100('d', train=True)", True, ["CIFAR100"]),
         ("data = torchvision.datasets.MNIST('d', transform=transforms.Resize(64))", True, ["MNIST", "Resize(64)"]),
         (
+            "t = {'train': T.Compose([T.RandomResizedCrop(224)]), 'val': T.Compose([T.CenterCrop(224)])}\n"
+            "sets = {x: datasets.ImageFolder(x, t[x]) for x in ['train', 'val']}\ndata = sets['train']",
+            True,
+            ["ImageFolder", "RandomResizedCrop(224)"],
+        ),
+        (
+            "t = {'train': T.Compose([T.RandomResizedCrop(224)]), 'val': T.Compose([T.Resize(256)])}\n"
+            "sets = {x: datasets.ImageFolder(x, t[x]) for x in ['train', 'val']}\ndata = sets['train']",
+            None,
+            [],
+        ),
+        (
             "kind = datasets.CIFAR10 if many else datasets.CIFAR100\ndata = kind('d', train=True)",
             None,
             [],
