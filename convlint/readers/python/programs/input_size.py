@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from convlint.model.location import Location
 from convlint.readers.python.programs.batches import Batches
 from convlint.readers.python.programs.datasets import DataSets
+from convlint.readers.python.programs.growth import Growth
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import Unit, statements
 
@@ -28,7 +29,7 @@ class InputSizes:
     """What the segments of programs show of the size of their images, each segment looked through once."""
 
     def __init__(self) -> None:
-        self._data, self._batches = DataSets(), Batches()
+        self._data, self._batches, self._growth = DataSets(), Batches(), Growth()
         self._lists: dict[int, Evidence] = {}
 
     def of(self, reached: Sequence[Segment], followed: Callable[[], Sequence[Segment]]) -> tuple[bool | None, Evidence]:
@@ -50,7 +51,7 @@ class InputSizes:
             return False, tuple(each.settled for each in varying if each.settled is not None)
         if not found or any(each.size != "fixed" for each in found) or any(each.has(_DOUBT) for each in reached):
             return None, ()
-        if self._batches.rescaled(reached):
+        if self._batches.rescaled(reached) or self._growth.grows(reached):
             return None, ()
         if any(each.has(_COLLATES) for each in reached) and not all(each.settled for each in found):
             return None, ()

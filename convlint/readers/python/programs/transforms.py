@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Literal
 
 from convlint.readers.python.programs.unit import Unit
@@ -19,6 +20,7 @@ _VARYING = {
     "LongestMaxSize", "RandomScale", "ResizeShortestEdge",
 }  # fmt: skip
 _RANDOM = ("random", "randint", "choice", "uniform", "randrange")
+_OWN_SIZES = re.compile(r"(?:multi|random)_?(?:re)?(?:scal|siz|zoom)", re.IGNORECASE)  # transforms of one's own
 _COMPOSED = {"Compose", "Sequential", "AugmentationSequential"}
 
 
@@ -44,7 +46,7 @@ def size_after(node: ast.expr, unit: Unit, before: Size = "unknown") -> tuple[Si
             return _chain(inside.elts, unit, before)
         return ("unknown", None) if before == "unknown" else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
-        return before, None
+        return ("unknown", node) if _OWN_SIZES.search(name) else (before, None)
     return _one(name, node, before)
 
 

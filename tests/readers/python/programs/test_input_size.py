@@ -221,3 +221,48 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
     assert [at.line for each in found for at in each.backward_in_autocast] == backward
     assert [at.line for each in found for at in each.autocast_around_loss] == loss
     assert programs(tmp_path, {"tests/engine.py": AMP + body}, paths=["tests/engine.py"]) == ()
+
+
+class TestGrowingImages:
+    """A loop that makes its data anew in another size: what is tuned for one is of no use for the next."""
+
+    MAKER = """
+def loader_of(batch, size):
+    steps = transforms.Compose([transforms.Resize((size, size)), transforms.ToTensor()])
+    return DataLoader(datasets.ImageFolder("d", transform=steps), batch_size=batch)
+
+def fit(data):
+    model = nn.Conv2d(3, 64, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for image, label in data:
+        model(image).sum().backward()
+        optimizer.step()
+"""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "step = 0\nfor epochs in [8, 8, 8]:\n    fit(loader_of(16, 4 * 2 ** step))\n    step += 1\n",
+            "for side in (64, 128):\n    fit(loader_of(batch=16, size=side))\n",
+            "while True:\n    side = pick()\n    fit(loader_of(16, side))\n",
+            "for side in (64, 128):\n    t = transforms.Compose([transforms.CenterCrop(side), transforms.ToTensor()])\n"
+            "    fit(DataLoader(datasets.ImageFolder('d', transform=t)))\n",
+            "t = transforms.Compose([transforms.CenterCrop(64), RandomScale()])\n"
+            "fit(DataLoader(datasets.ImageFolder('d', transform=t)))\n",
+        ],
+    )
+    def test_unknown(self, tmp_path: Path, text: str) -> None:
+        own = "class RandomScale:\n    pass\n"
+        assert program(tmp_path, HEAD + own + self.MAKER + text).fixed_input_size is None
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "fit(loader_of(16, 64))\n",
+            "for batch in (8, 16):\n    fit(loader_of(batch, 64))\n",
+            "for fold in range(5):\n    fit(loader_of(size=args.size, batch=fold))\n",
+            "SIDE = 64\nfor fold in range(5):\n    fit(loader_of(16, SIDE))\n",
+        ],
+    )
+    def test_one_size(self, tmp_path: Path, text: str) -> None:
+        assert program(tmp_path, HEAD + self.MAKER + text).fixed_input_size is True
