@@ -146,8 +146,9 @@ def _data(call: ast.Call, bound: str, segment: Segment) -> Data | None:
         return Data(" or ".join(names), at, size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
-    size, settled = transformed(call, segment.body, unit, "unknown")
-    if settled is None:
+    of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
+    size, settled = transformed(call, segment.body, unit, "fixed" if of_one_size else "unknown")
+    if settled is None and not of_one_size:
         size, settled = inside(named.node, named.unit)
     return Data(named.node.name, at, size, settled)
 
@@ -163,6 +164,12 @@ def _chosen(func: ast.expr, body: list[ast.stmt], unit: Unit) -> list[str]:
     values = [value for node in statements(body) for name, value in bindings(node) if name == func.id]
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
+
+
+def _library_base(node: ast.ClassDef, unit: Unit) -> str:
+    """The data set of a library that a class adds something to."""
+    full = (unit.full_name(base) for base in node.bases)
+    return next((each.split(".")[-1] for each in full if _of_library(each)), "")
 
 
 def _is_data_set(node: ast.ClassDef, unit: Unit, hops: int = 0) -> bool:

@@ -47,6 +47,8 @@ def size_after(node: ast.expr, unit: Unit, before: Size = "unknown") -> tuple[Si
         return ("unknown", None) if before == "unknown" else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
         return ("unknown", node) if _OWN_SIZES.search(name) else (before, None)
+    if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
+        return "fixed", node  # torchvision's second argument is no width
     return _one(name, node, before)
 
 

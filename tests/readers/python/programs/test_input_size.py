@@ -43,6 +43,20 @@ for image, label in DataLoader(data, batch_size=8):
             [],
         ),
         (
+            "class Pairs(datasets.CIFAR10):\n    pass\ndata = Pairs('d', train=True, transform=unknown())",
+            True,
+            ["Pairs"],
+        ),
+        ("class Pairs(datasets.CIFAR10):\n    pass\ndata = Pairs('d', train=False)", None, []),
+        ("class Pairs(datasets.CIFAR10):\n    pass\ndata = Pairs('d', T.ScaleJitter(9))", False, ["ScaleJitter(9)"]),
+        ("class Pairs(datasets.ImageFolder):\n    pass\ndata = Pairs('d')", None, []),
+        (
+            "data = datasets.ImageFolder('d', transform=A.Compose([A.Resize(SIDE, SIDE), A.HorizontalFlip()]))",
+            True,
+            ["ImageFolder", "Resize(SIDE, SIDE)"],
+        ),
+        ("data = datasets.ImageFolder('d', transform=transforms.Resize(SIDE, BICUBIC))", None, []),
+        (
             "kind = datasets.CIFAR10 if many else datasets.CIFAR100\ndata = kind('d', train=True)",
             None,
             [],
