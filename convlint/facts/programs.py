@@ -85,6 +85,7 @@ PROGRAM: Table = {
         "a statement sets cudnn.benchmark, to whatever",
         lambda program: next(settings_of(program, "cudnn_benchmark"), None) is not None,
     ),
+    "without_cudnn": truth("cuDNN is off for its whole run", lambda program: program.cudnn_enabled is False),
     "surely_tunes": truth(
         "every run passes a statement that switches cudnn.benchmark on",
         lambda program: (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from convlint.readers.python.programs.unit import Unit
 
-MENTIONS = re.compile(rb"cuda|gpu|accelerator|fabric", re.IGNORECASE)
+MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
 _DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
 _LIBRARIES = {"Accelerator", "Fabric"}
 # Of torch.cuda, what a script on the CPU calls too: it asks for a GPU, or seeds in case there is one.
@@ -26,6 +26,8 @@ def _uses(node: ast.AST, unit: Unit) -> bool:
             return _DEVICE.fullmatch(text) is not None
         case ast.Attribute(attr=name):
             full = unit.full_name(node)
+            if full.startswith("torch.backends.cudnn."):
+                return name != "enabled"  # which a script on the CPU switches off too; the others are set for a GPU
             return _IDLE.fullmatch(full) is None and (_speaks(name) or full.startswith("torch.cuda."))
         case ast.ImportFrom(module=str(name)):
             return name.startswith("torch.cuda")

@@ -33,6 +33,7 @@ class TestWhetherAGpuIsUsed:
             ("", ".to(args.gpu)"),
             ("", ".to(args.local_gpu_id)"),
             ("from accelerate import Accelerator\naccelerator = Accelerator()", ""),
+            ("torch.backends.cudnn.deterministic = True", ".to(where)"),
             ("def run(gpus=1):\n    pass", ""),
         ],
     )
