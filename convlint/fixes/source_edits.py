@@ -21,6 +21,7 @@ from convlint.fixes.python.opened import Opened, Sources
 from convlint.fixes.python.origins import origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten_each
 from convlint.fixes.python.source import PythonSource
+from convlint.fixes.python.syntax import Nodes
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.source import Program, SourceReading
 from convlint.report import Finding, Fix
@@ -89,7 +90,7 @@ class _Editor:
         """The edits of all the calls of a file that were asked for, or why there are none."""
         if path not in self._made:
             calls = [call for call in map(source[0].call_at, self._asked[path]) if call is not None]
-            handed_on = _handed_on(source[0].tree)
+            handed_on = _handed_on(source[0].nodes)
             wanted = {call: _without_bias(*source, call, path, handed_on) for call in calls}
             able = {call: each for call, each in wanted.items() if isinstance(each, Rewrites)}
             made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
@@ -146,15 +147,11 @@ def _without_bias(
     return f"{parameter.name} comes from {origin(source, given.value, path)}"
 
 
-def _handed_on(tree: ast.Module) -> frozenset[ast.AST]:
+def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
     """The layers themselves that functions give to their callers, of whom others may be elsewhere."""
-    given: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Lambda):
-            given.add(node.body)
-        elif isinstance(node, ast.Return) and node.value is not None:
-            given.add(node.value)
-    return frozenset(given)
+    given = [node.body for node in nodes.get(ast.Lambda, ())]
+    returned = [node.value for node in nodes.get(ast.Return, ()) if node.value is not None]
+    return frozenset((*given, *returned))
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:

@@ -33,4 +33,4 @@ class Sources:
             source = PythonSource(raw)
         except InputFault as fault:
             return fault.message
-        return source, Imports(source.tree)
+        return source, Imports(source.nodes)
