@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.check import Silences, Target
 from convlint.engine.source.constructions import constructions, widths
 from convlint.engine.source.draft import Draft
 from convlint.engine.source.programs import merged, programs
 from convlint.engine.source.saying import Findings, on_targets
+from convlint.engine.target import Silences, Target
 from convlint.facts.target import TargetFacts
 from convlint.files.quiet_paths import is_quiet
 from convlint.model.layer import Dtype, Mode, layer_identity
