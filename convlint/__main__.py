@@ -18,8 +18,8 @@ import os
 
 def main() -> None:
     """Runs the command line and exits by the contract (design: exit codes)."""
-    # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a tenth of it.
-    gc.set_threshold(1_000_000, 50, 100)
+    # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a fifth of it.
+    gc.set_threshold(5_000_000, 50, 100)
     try:
         from convlint.cli.streams.gate import gate, stand_in_for_closed_streams
 

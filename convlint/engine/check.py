@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.batches import Batches
@@ -26,25 +25,17 @@ from convlint.engine.play import played, promised
 from convlint.engine.pricing import Pricer
 from convlint.engine.results import NetworkResult
 from convlint.engine.severity import stated
+from convlint.engine.target import Silences as Silences
+from convlint.engine.target import Target as Target
 from convlint.engine.weigh import weighed
 from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
-from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
-
-Silences = Callable[[Finding], bool]  # whether the user silenced this finding; it has no price yet
-
-
-class Target(Struct, frozen=True, kw_only=True):
-    """A GPU under the name that the user gave it."""
-
-    label: str
-    gpu: Gpu
 
 
 def check_network(

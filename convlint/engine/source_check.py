@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.check import Silences, Target
 from convlint.engine.source.constructions import constructions, widths
 from convlint.engine.source.draft import Draft
 from convlint.engine.source.programs import merged, programs
 from convlint.engine.source.saying import Findings, on_targets
+from convlint.engine.target import Silences, Target
 from convlint.facts.target import TargetFacts
 from convlint.files.quiet_paths import is_quiet
 from convlint.model.layer import Dtype, Mode, layer_identity
@@ -70,11 +70,13 @@ def check_source(
         ]
         drafts += [(target.label, draft) for draft in several]
 
+    asked = [each for each in (silences, known) if each is not None]
+
     def silenced(finding: Finding) -> bool:
-        return any(asked is not None and asked(finding) for asked in (silences, known))
+        return any(each(finding) for each in asked)
 
     return SourceResult(
-        findings=tuple(Findings(given, silenced).of(on_targets(drafts, len(targets)))),
+        findings=tuple(Findings(given, silenced if asked else None).of(on_targets(drafts, len(targets)))),
         skipped=tuple({(skip.code, skip.path): skip for skip in skipped}.values()),
         labels=tuple(target.label for target in targets),
         mode=mode or "training",
@@ -114,7 +116,13 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
         layer = record.layer
         if dtype is not None and layer.dtype is None:
             record = replace(record, layer=replace(layer, dtype=dtype))
-        stated = tuple(sorted((field, values) for field, values in record.stated.items()))
-        key = layer.locate(), layer.name, layer_identity(layer), str(stated), record.condition, record.certainty
+        key = layer.locate(), layer.name, layer_identity(layer), _stated(record), record.condition, record.certainty
         found.setdefault((*key, record.pointwise_map), record)
     return list(found.values())
+
+
+def _stated(record: SourceLayer) -> frozenset[object]:
+    """The literals by field, with the types of their values: 1 and True are two."""
+    return frozenset(
+        (field, values, tuple([type(each.value) for each in values])) for field, values in record.stated.items()
+    )

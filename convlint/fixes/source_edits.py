@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,15 +18,15 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.python.columns import by_columns
 from convlint.fixes.python.constructors import Imports, argument
 from convlint.fixes.python.inserting import inserted
-from convlint.fixes.python.opened import Opened, Sources
+from convlint.fixes.python.opened import Opened, Read, opened
 from convlint.fixes.python.origins import origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten_each
 from convlint.fixes.python.source import PythonSource
+from convlint.fixes.python.syntax import Nodes
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.source import Program, SourceReading
 from convlint.report import Finding, Fix
 
-Read = Callable[[str], bytes | None]
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
 
@@ -51,11 +52,22 @@ def _edited(finding: Finding, editor: _Editor) -> Finding:
     return finding
 
 
+class _File(NamedTuple):
+    """What is to be known of a file once all its edits were made; its tree is no longer needed.
+
+    `edits` are those of each construction that was asked for, or why there are none; `use` uses a bias of the file's.
+    """
+
+    raw: bytes
+    edits: Mapping[Span, tuple[Edit, ...] | str]
+    use: Location | None
+
+
 class _Editor:
     """The files that findings point into, each parsed once. `asked` is where the convolutions with a bias stand."""
 
     def __init__(self, reading: SourceReading, read: Read, asked: Iterable[Location]) -> None:
-        self._sources = Sources(read)
+        self._read = read
         self._sites: dict[Location, Span] = {}
         for record in reading.layers:
             span = record.layer.spans.get("layer")
@@ -66,45 +78,43 @@ class _Editor:
         for at in asked:
             if at in self._sites:
                 self._asked.setdefault(at.path, {})[self._sites[at]] = None
-        self._made: dict[str, dict[ast.Call, tuple[Edit, ...] | str]] = {}
-        self._uses: dict[str, Location | None] = {}
+        self._files: dict[str, _File | str] = {}
         self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
         """With the edit of the call that constructs the layer."""
-        span = self._sites.get(at)
-        source = self._sources.of(at.path)
-        if span is None or isinstance(source, str):
-            return _refused(fix, at, source if isinstance(source, str) else "the construction was not found")
-        call = source[0].call_at(span)
-        made = "there is no call, or more than one" if call is None else self._all_made(at.path, source)[call]
+        if at.path not in self._files:
+            source = opened(self._read, at.path)
+            self._files[at.path] = source if isinstance(source, str) else self._all_edits(source, at.path)
+        span, file = self._sites.get(at), self._files[at.path]
+        if span is None or isinstance(file, str):
+            return _refused(fix, at, file if isinstance(file, str) else "the construction was not found")
+        made = file.edits[span]
         if isinstance(made, str):
             return _refused(fix, at, made)
-        use = self._bias_use(at.path, source[0].text)
-        if use is not None:
-            return _refused(fix, use, "this uses a bias that would be None")
-        return _with(fix, at.path, made, source[0].raw)
+        if file.use is not None:
+            return _refused(fix, file.use, "this uses a bias that would be None")
+        return _with(fix, at.path, made, file.raw)
 
-    def _all_made(self, path: str, source: Opened) -> dict[ast.Call, tuple[Edit, ...] | str]:
-        """The edits of all the calls of a file that were asked for, or why there are none."""
-        if path not in self._made:
-            calls = [call for call in map(source[0].call_at, self._asked[path]) if call is not None]
-            handed_on = _handed_on(source[0].tree)
-            wanted = {call: _without_bias(*source, call, path, handed_on) for call in calls}
-            able = {call: each for call, each in wanted.items() if isinstance(each, Rewrites)}
-            made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
-            self._made[path] = {
-                call: made[call] if isinstance(each, Rewrites) else each for call, each in wanted.items()
-            }
-        return self._made[path]
+    def _all_edits(self, source: Opened, path: str) -> _File:
+        calls = {span: source[0].call_at(span) for span in self._asked.get(path, ())}
+        handed_on = _handed_on(source[0].nodes)
+        wanted = {
+            span: "there is no call, or more than one"
+            if call is None
+            else _without_bias(*source, call, path, handed_on)
+            for span, call in calls.items()
+        }
+        able = {span: each for span, each in wanted.items() if isinstance(each, Rewrites)}
+        made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
+        edits = {span: made[span] if isinstance(each, Rewrites) else each for span, each in wanted.items()}
+        return _File(source[0].raw, edits, self._bias_use(path, source[0].text))
 
     def _bias_use(self, path: str, text: str) -> Location | None:
         """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
-        if path not in self._uses:
-            names = {"", *_SET.findall(text)} if self._bias_uses else set()
-            places = [use.at for use in self._bias_uses if use.at.path == path or use.attribute in names]
-            self._uses[path] = next((at for at in places if at.path == path), places[0] if places else None)
-        return self._uses[path]
+        names = {"", *_SET.findall(text)} if self._bias_uses else set()
+        places = [use.at for use in self._bias_uses if use.at.path == path or use.attribute in names]
+        return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """With the line that switches the tuning on, where the program shows a place for it."""
@@ -116,7 +126,7 @@ class _Editor:
             return _refused(fix, at, "no place was found that every run passes first")
         if not program.torch_name:
             return _refused(fix, where, "nothing there imports torch")
-        source = self._sources.of(where.path)
+        source = opened(self._read, where.path)
         if isinstance(source, str):
             return _refused(fix, where, source)
         statement = f"{program.torch_name}.backends.cudnn.benchmark = True"
@@ -146,15 +156,11 @@ def _without_bias(
     return f"{parameter.name} comes from {origin(source, given.value, path)}"
 
 
-def _handed_on(tree: ast.Module) -> frozenset[ast.AST]:
+def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
     """The layers themselves that functions give to their callers, of whom others may be elsewhere."""
-    given: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Lambda):
-            given.add(node.body)
-        elif isinstance(node, ast.Return) and node.value is not None:
-            given.add(node.value)
-    return frozenset(given)
+    given = [node.body for node in nodes.get(ast.Lambda, ())]
+    returned = [node.value for node in nodes.get(ast.Return, ()) if node.value is not None]
+    return frozenset((*given, *returned))
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.check import Target, check_network
 from convlint.engine.results import NetworkResult
+from convlint.engine.target import Target
 from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.files.located_yaml import read_text
 from convlint.files.python_files import python_bytes, python_text
@@ -181,6 +181,8 @@ def judged(
 
     Without what is silenced, and with what is wrong with its suppressions.
     """
+    from convlint.engine.check import check_network  # source needs nothing of it
+
     mode = network.mode or default_mode(network.runtime)
     targets, uses = calibrated(targets, network.runtime, calibrations)
     if silencing is None:

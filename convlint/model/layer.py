@@ -5,10 +5,10 @@ Sizes are `int | None`; None means unknown, never zero. Units: elements, unless 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -129,30 +129,33 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
         return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
 
 
-_AXES = (
-    ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
-    ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
-    ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+_AXES = tuple(
+    (attrgetter(size, taps, pad, f"{pad}_end"), attrgetter(stride, dilation, output_padding), attrgetter(declared))
+    for size, taps, stride, pad, dilation, output_padding, declared in (
+        ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
+        ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
+        ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+    )
 )
 
 
 def with_output(layer: ConvLayer) -> ConvLayer:
     """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
-    Z, P, Q = (_axis_out(layer, *axis) for axis in _AXES)
+    Z, P, Q = [_axis_out(layer, *axis) for axis in _AXES]
     return replace(layer, Z=Z, P=P, Q=Q)
 
 
-def _axis_out(
-    layer: ConvLayer, size: str, taps: str, stride: str, pad: str, dilation: str, output_padding: str, declared: str
-) -> int | None:
-    known = [getattr(layer, name) for name in (size, taps, pad, pad + "_end")]
+_Values = Callable[[ConvLayer], Any]
+
+
+def _axis_out(layer: ConvLayer, sizes: _Values, steps: _Values, declared: _Values) -> int | None:
+    known = sizes(layer)
     if None in known:
-        result: int | None = getattr(layer, declared)
+        result: int | None = declared(layer)
         return result
     length, count, begin, end = known
-    step, spread = getattr(layer, stride), getattr(layer, dilation)
+    step, spread, extra = steps(layer)
     if layer.op == "conv_transpose":
-        extra = getattr(layer, output_padding)
         return transposed_output_size(
             length, stride=step, pad=begin + end, dilation=spread, taps=count, output_padding=extra
         )

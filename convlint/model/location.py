@@ -8,7 +8,7 @@ from msgspec import Struct
 Span = tuple[int, int, int, int]
 
 
-class Location(Struct, frozen=True, kw_only=True):
+class Location(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph).
 
     `library` is the line of a library that stands behind a line of the user's, such as `timm/models/resnet.py:30`;

@@ -13,7 +13,7 @@ from convlint.model.location import Location
 Certainty = Literal["stated", "with defaults"]  # by values that the source has; or of parameters that nobody gives
 
 
-class Stated(Struct, frozen=True, kw_only=True):
+class Stated(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A literal that a number was computed from, where it stands, and the name that it is bound to there.
 
     `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`;

@@ -15,7 +15,7 @@ from convlint.facts.source import of_width as facts_of_width
 from convlint.facts.source_layers import MAP, PROVISO, SIDES, Side, Width, map_of, proviso
 from convlint.facts.target import TargetFacts
 from convlint.model.location import Location
-from convlint.model.source import SourceLayer
+from convlint.model.source import SourceLayer, Stated
 from convlint.rulebook.rule import Rule
 
 _Broken = tuple[Flaw, SourceLayer]
@@ -82,25 +82,26 @@ def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
 
     A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
     """
-    found = [Width(record=record, side=side) for record in records for side in SIDES]
-    found = [width for width in found if width.value is not None]
+    every = [Width(record=record, side=side) for record in records for side in SIDES]
+    found = [(width, width.brought) for width in every if width.value is not None]
     sides: dict[Location, set[Side]] = {}
     numbers: set[tuple[str, Side, int | None]] = set()
-    for width in found:
+    for width, brought in found:
         if _is_depthwise(width.record):
             continue
         numbers.add((width.record.layer.path, width.side, width.value))
-        for literal in width.brought:
+        for literal in brought:
             sides.setdefault(literal.at, set()).add(width.side)
-    return [
-        replace(
-            width,
-            inner=any(len(sides.get(each.at, ())) > 1 for each in width.brought)
-            or (width.record.layer.path, _OPPOSITE[width.side], width.value) in numbers
-            or (width.side == "K" and width.record.layer.norm_follows is True),  # nobody normalises an answer
+
+    def is_inner(width: Width, brought: Iterable[Stated]) -> bool:
+        layer = width.record.layer
+        return (
+            any(len(sides.get(each.at, ())) > 1 for each in brought)
+            or (layer.path, _OPPOSITE[width.side], width.value) in numbers
+            or (width.side == "K" and layer.norm_follows is True)  # nobody normalises an answer
         )
-        for width in found
-    ]
+
+    return [replace(width, inner=True) if is_inner(width, brought) else width for width, brought in found]
 
 
 def _is_depthwise(record: SourceLayer) -> bool:

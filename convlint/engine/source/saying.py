@@ -41,7 +41,8 @@ def _order(label: str | None, draft: Draft) -> tuple[str, str, int, int, str, st
 class Findings:
     """Makes findings of drafts; ordinals tell those apart that share rule, file, layer and GPU."""
 
-    def __init__(self, given: Collection[str], silenced: Callable[[Finding], bool]) -> None:
+    def __init__(self, given: Collection[str], silenced: Callable[[Finding], bool] | None) -> None:
+        """`silenced` is None where nothing is."""
         self.given, self.silenced = given, silenced
         self._ordinals: dict[tuple[str, str, str, str], int] = {}
 
@@ -55,15 +56,16 @@ class Findings:
             return None
         if draft.is_program:  # that several scripts reach one statement makes it no other
             finding = _worded(draft, draft.members[:1], gpu, [self._identity(draft, draft.members[0].name, gpu)])
-            return None if self.silenced(finding) else finding
+            return None if self.silenced is not None and self.silenced(finding) else finding
         kept: list[Member] = []
         identities: list[Identity] = []
         for name in dict.fromkeys(member.name for member in draft.members):
             own = [member for member in draft.members if member.name == name]
             identity = self._identity(draft, name, gpu)
-            if not self.silenced(_worded(draft, own, gpu, [identity])):
-                kept += own
-                identities.append(identity)
+            if self.silenced is not None and self.silenced(_worded(draft, own, gpu, [identity])):
+                continue
+            kept += own
+            identities.append(identity)
         return _worded(draft, kept, gpu, identities) if kept else None
 
     def _identity(self, draft: Draft, name: str, gpu: str | None) -> Identity:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from convlint.fixes.python.syntax import Nodes
+
 _CONV = (
     "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode",
     "device", "dtype",
@@ -60,10 +62,11 @@ class Argument(NamedTuple):
 class Imports:
     """The names of a module that mean one import wherever they stand in it."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, nodes: Nodes) -> None:
+        """`nodes` are those of the module."""
         self._target: dict[str, str | None] = {}
         self._star = False
-        for name, target in _bindings(tree):
+        for name, target in _bindings(nodes):
             if name == "*":
                 self._star = True
             elif self._target.setdefault(name, target) != target:
@@ -115,24 +118,23 @@ def argument(call: ast.Call, name: str, parameters: tuple[str, ...] = ()) -> Arg
     return Argument()
 
 
-def _bindings(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_MAY_NAME = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+
+
+def _bindings(nodes: Nodes) -> Iterator[tuple[str, str | None]]:
     """Each name that is bound anywhere, with what it imports; None where that is no import."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                for alias in names:
-                    top = alias.name.partition(".")[0]
-                    yield (alias.asname, alias.name) if alias.asname else (top, top)
-            case ast.ImportFrom(module=module, names=names, level=level):
-                for alias in names:
-                    yield alias.asname or alias.name, f"{'.' * level}{module or ''}.{alias.name}"
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-                yield name, None
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name, None
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name, None
-            case ast.MatchMapping(rest=str(name)):
-                yield name, None
-            case _:
-                pass
+    for statement in nodes.get(ast.Import, ()):
+        for alias in statement.names:
+            top = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (top, top)
+    for statement in nodes.get(ast.ImportFrom, ()):
+        for alias in statement.names:
+            yield alias.asname or alias.name, f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
+    bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is not ast.Load}
+    bound.update(node.arg for node in nodes.get(ast.arg, ()))
+    bound.update(node.name for kind in _DEFINITIONS for node in nodes.get(kind, ()))
+    bound.update(node.name for kind in _MAY_NAME for node in nodes.get(kind, ()) if node.name is not None)
+    bound.update(node.rest for node in nodes.get(ast.MatchMapping, ()) if node.rest is not None)
+    for name in bound:
+        yield name, None

@@ -7,22 +7,16 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
+from convlint.fixes.python.comparing import Module, Value, same
+from convlint.fixes.python.comparing import Rewrites as Rewrites
+from convlint.fixes.python.lines import Lines
 from convlint.fixes.python.source import PythonSource, parsed
 
-Value = int | bool | tuple[int, ...]
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
 _SPACE = frozenset((tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT))
-
-
-class Rewrites(NamedTuple):
-    """What literals become, and which keywords calls get, by name."""
-
-    literals: Mapping[ast.Constant, Value]
-    keywords: Mapping[ast.Call, Mapping[str, Value]]
 
 
 def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
@@ -32,7 +26,7 @@ def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
         text = applied(source.text, edits)
     except ValueError:
         raise InputFault("what would change overlaps") from None
-    if not _same(source.tree, parsed(text), rewrites):
+    if not same(Module(source.tree, source), Module(parsed(text), Lines(text)), rewrites):
         raise InputFault("the edited module would mean something else")
     in_bytes = source.in_bytes(edits)
     if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
@@ -122,35 +116,3 @@ def _last_two(call: str) -> tuple[int, int | None]:
     trails = found[-1].string == ","
     places = [lines[token.end[0] - 1] + token.end[1] - 1 for token in found[-2:]]
     return (places[0], places[1] - 1) if trails else (places[-1], None)
-
-
-def _same(old: ast.Module, new: ast.Module, rewrites: Rewrites) -> bool:
-    """Whether two trees differ in nothing but what was to be rewritten."""
-    pending: list[tuple[Any, Any]] = [(old, new)]
-    while pending:
-        one, other = pending.pop()
-        if type(one) is not type(other):
-            return False
-        if isinstance(one, list):
-            if len(one) != len(other):
-                return False
-            pending += zip(one, other, strict=True)
-        elif isinstance(one, ast.Constant) and one in rewrites.literals:
-            wanted = rewrites.literals[one]
-            if type(other.value) is not type(wanted) or other.value != wanted:
-                return False
-        elif isinstance(one, ast.AST):
-            fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
-            added = rewrites.keywords.get(one) if isinstance(one, ast.Call) else None
-            if added:
-                before, after = fields["keywords"]
-                gained = (after or [])[-len(added) :]
-                if {each.arg: ast.unparse(each.value) for each in gained} != {
-                    name: repr(value) for name, value in added.items()
-                }:
-                    return False
-                fields["keywords"] = before, (after or [])[: -len(added)]
-            pending += fields.values()
-        elif one != other:
-            return False
-    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from convlint.errors import InputFault
@@ -59,14 +59,14 @@ class Project:
                 return None
         return self._contents[path]
 
-    def holding(self, *words: bytes) -> Iterator[str]:
-        """The files of the repository that hold any of these; what is read for that alone is not kept."""
+    def where(self, says: Callable[[bytes], object]) -> Iterator[str]:
+        """The files of the repository whose content is as asked; what is read for that alone is not kept."""
         for path in self.paths:
             content = self._contents.get(path)
             if content is None and path not in self.unread:
                 with suppress(InputFault):
                     content = read_bytes(path)
-            if content is not None and any(word in content for word in words):
+            if content is not None and says(content):
                 yield path
 
     def file(self, path: str) -> SourceFile | None:

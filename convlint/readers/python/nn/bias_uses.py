@@ -14,9 +14,9 @@ from functools import cached_property
 from convlint.readers.python.nn.attributes_made import attributes_made, last_name, norms_in_doubt
 from convlint.readers.python.nn.bias_guards import Facts, Guards, cannot_fail, class_named, names_in, without
 from convlint.readers.python.nn.bias_words import (
-    WORDS,
     asks_for_word,
     is_word,
+    may_use_in,
     names_constants,
     takes_word,
     unpacks_parameters,
@@ -60,9 +60,7 @@ class _Uses:
 
     def __init__(self, file: SourceFile) -> None:
         self.found: list[ast.expr] = []
-        self._lines = [
-            number for number, line in enumerate(file.content_lines, 1) if any(word in line for word in WORDS)
-        ]
+        self._lines = [number for number, line in enumerate(file.content_lines, 1) if may_use_in(line)]
         self._tree = file.tree
         self._self_is_own, self._in_class = False, False
 

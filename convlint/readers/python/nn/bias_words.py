@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import ast
+import re
 
 WORDS = (b"bias", b".parameters()")  # one of them is in any line that uses a bias
+# and this in any file; a keyword `bias=False` is no use
+_USE = re.compile(rb"\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
+_USE_IN_LINE = re.compile(rb"(?:^|\.)[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 _ASK = frozenset((
     "hasattr", "endswith", "startswith", "find", "get", "setdefault", "setattr", "register_parameter",
     "register_buffer",
 ))  # fmt: skip
 _WITH_DEFAULT = {"getattr": 3, "pop": 2}  # how many arguments there are where one of them is the default
+
+
+def may_use(content: bytes) -> bool:
+    """Whether a file with this content may use a bias."""
+    return _USE.search(content) is not None
+
+
+def may_use_in(line: bytes) -> bool:
+    """Whether a line may, of statements that may go over several."""
+    return any(word in line for word in WORDS) and _USE_IN_LINE.search(line) is not None
 
 
 def is_word(node: ast.AST) -> bool:

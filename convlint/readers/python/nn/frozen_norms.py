@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_norms
+from convlint.readers.python.nn.sites import dotted
+from convlint.readers.python.nn.walking import walked
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.imports import Import
 from convlint.readers.python.project import Project
@@ -57,8 +59,8 @@ class FrozenNorms:
     def _freezing(self) -> tuple[str, ...]:
         """The files of the repository with code that freezes the norms of networks that it is given."""
         found: list[str] = []
-        for path in self._project.holding(*_WORDS):
-            if is_quiet(path) or _TEST.search(self._project.content(path) or b"") is None:
+        for path in self._project.where(_may_freeze):
+            if is_quiet(path):
                 continue
             file = self._project.file(path)
             if file is not None and freezes_tested_norms(file.tree):
@@ -75,7 +77,7 @@ class FrozenNorms:
     def _of(self, path: str) -> bool:
         if path not in self._known:
             content = self._project.content(path) or b""
-            file = self._project.file(path) if any(word in content for word in _WORDS) else None
+            file = self._project.file(path) if _evaluates(content) else None
             self._known[path] = file is not None and freezes_norms(file.tree)
         return self._known[path]
 
@@ -109,9 +111,17 @@ class FrozenNorms:
         return self._bound[path]
 
 
+def _evaluates(content: bytes) -> bool:
+    """Whether anything in it is switched to evaluation."""
+    return any(word in content for word in _WORDS)
+
+
+def _may_freeze(content: bytes) -> bool:
+    """Whether it may do so to norms of a network that it is given."""
+    return _evaluates(content) and _TEST.search(content) is not None
+
+
 def _base_names(tree: ast.Module) -> set[str]:
     """What the bases of classes begin with."""
-    dotted = {
-        ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases
-    }  # fmt: skip
-    return {each.split(".")[0] for each in dotted if all(map(str.isidentifier, each.split(".")))}
+    bases = (dotted(base) for node in walked([tree]) if isinstance(node, ast.ClassDef) for base in node.bases)
+    return {base.split(".")[0] for base in bases if base}

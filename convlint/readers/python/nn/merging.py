@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,12 +12,13 @@ from convlint.model.source import SourceLayer
 from convlint.readers.python.nn.following import SILENT, Opinion, joined
 from convlint.readers.python.nn.gathering import Seen
 from convlint.readers.python.nn.roles import head_by_name, input_by_name
-from convlint.readers.python.nn.source_layers import Read, layer_of, texts
+from convlint.readers.python.nn.source_layers import Read, Written, layer_of
 
 _COMPARED = (
     "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW", "PadD_end", "PadH_end",
     "PadW_end", "DilD", "DilH", "DilW", "groups", "OutPadD", "OutPadH", "OutPadW", "bias",
 )  # fmt: skip
+_compared = attrgetter(*_COMPARED)
 _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 
@@ -24,7 +26,14 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """The layers that one place constructs; `name` is that of the place."""
     whole = list(seen)
     opinion = joined(each.norm_follows for each in whole)
-    return _merged([_layer(each, name, opinion) for each in whole])
+    says: dict[tuple[int, str], Written] = {}
+    layers = []
+    for each in whole:
+        key = id(each.layer.signature), each.layer.made_by
+        if key not in says:
+            says[key] = Written(each.layer)
+        layers.append(_layer(each, name, opinion, says[key]))
+    return _merged(layers)
 
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
@@ -47,22 +56,19 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """The layers of one place, each set of values once."""
     same: dict[Any, list[SourceLayer]] = {}
     for layer in layers:
-        key = (
-            tuple([getattr(layer.layer, field) for field in _COMPARED]), layer.unknown, layer.made_by,
-            tuple(layer.stated.items()),
-        )  # fmt: skip
+        key = _compared(layer.layer), layer.unknown, layer.made_by, tuple(layer.stated.items())
         same.setdefault(key, []).append(layer)
-    return sorted(_without_less([_one(group) for group in same.values()]), key=_order)
+    found = _without_less([group[0] if len(group) == 1 else _one(group) for group in same.values()])
+    return sorted(found, key=_order) if len(found) > 1 else found
 
 
 def _order(layer: SourceLayer) -> tuple[Any, ...]:
     """Stated ones first, then by values, whichever root and whichever process saw it; what is not known last."""
-    values = [getattr(layer.layer, field) for field in _COMPARED]
-    return (layer.certainty != "stated", [(value is None, value or 0) for value in values], layer.condition,
-            layer.made_by)  # fmt: skip
+    values = [(value is None, value or 0) for value in _compared(layer.layer)]
+    return layer.certainty != "stated", values, layer.condition, layer.made_by
 
 
-def _layer(seen: Seen, name: str, opinion: Opinion) -> SourceLayer:
+def _layer(seen: Seen, name: str, opinion: Opinion, written: Written) -> SourceLayer:
     read = Read(seen.layer, seen.reads, resized=seen.resized)
     C, K = read.fields.get("C"), read.fields.get("K")
     first = bool(seen.reads_input is not False and (
@@ -73,11 +79,12 @@ def _layer(seen: Seen, name: str, opinion: Opinion) -> SourceLayer:
     named = K is not None and head_by_name(read.stated.get("K", ()), followed=seen.head is not None)
     head = last or named
     layer = layer_of(
-        seen.layer, read, name, norm_follows=None if opinion is SILENT else opinion, first=first, head=head,
+        seen.layer, read, name, written.spans, norm_follows=None if opinion is SILENT else opinion, first=first,
+        head=head,
     )  # fmt: skip
     return SourceLayer(
         layer=layer, framework=seen.layer.signature.framework, stated=read.stated, certainty=seen.certainty,
-        written=texts(seen.layer),
+        written=written.texts,
         condition=seen.condition, root=seen.root, pointwise_map=_points(seen, read), replaced=seen.replaced,
         calls=seen.calls, made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
         silent=opinion is SILENT,
@@ -121,7 +128,8 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
 
 def _gaps(layer: SourceLayer) -> frozenset[str]:
     """What it does not know."""
-    return frozenset((*layer.unknown, *(field for field in _COMPARED if getattr(layer.layer, field) is None)))
+    values = zip(_COMPARED, _compared(layer.layer), strict=True)
+    return frozenset((*layer.unknown, *(field for field, value in values if value is None)))
 
 
 def _says_less(one: SourceLayer, other: SourceLayer, missing: frozenset[str]) -> bool:

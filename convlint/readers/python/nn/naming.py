@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from convlint.readers.python.nn.sites import dotted
+from convlint.readers.python.nn.walking import LEAVES, below
 from convlint.readers.python.source_file import SourceFile
 
 _Nodes = list[tuple[ast.AST, str, str]]
@@ -16,9 +19,13 @@ def names(file: SourceFile) -> dict[int, str]:
     waiting: _Nodes = [(file.tree, "", "")]
     while waiting:
         node, scope, slot = waiting.pop()
+        kind = node.__class__
+        if kind in LEAVES:
+            continue
         if isinstance(node, ast.Call):
             found.append((node.lineno, node.col_offset, node, _joined(scope, slot)))
-        waiting += _below(node, scope, slot)
+        within = _BELOW.get(kind)
+        waiting += within(node, scope, slot) if within is not None else [(each, scope, slot) for each in below(node)]
     found.sort(key=lambda each: each[:2])
     counts: dict[str, int] = {}
     result: dict[int, str] = {}
@@ -28,25 +35,24 @@ def names(file: SourceFile) -> dict[int, str]:
     return result
 
 
-def _below(node: ast.AST, scope: str, slot: str) -> _Nodes:
-    """What lies in the node, with where it belongs."""
-    match node:
-        case ast.ClassDef():
-            return [(each, _joined(scope, node.name), "") for each in ast.iter_child_nodes(node)]
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            inner = scope if node.name == "__init__" and scope else _joined(scope, node.name)
-            return [(each, inner, "") for each in ast.iter_child_nodes(node)]
-        case ast.Assign():
-            return [(node.value, scope, _slot(node.targets[0]))]
-        case ast.AnnAssign(value=ast.expr()) | ast.AugAssign() | ast.NamedExpr():
-            return [(node.value, scope, _slot(node.target))] if node.value is not None else []
-        case ast.Call():
-            return _arguments(node, scope, slot)
-        case ast.List() | ast.Tuple():
-            return _items(node, scope, slot)
-        case ast.Dict():
-            return [(value, scope, _keyed(slot, key)) for key, value in zip(node.keys, node.values, strict=True)]
-    return [(each, scope, slot) for each in ast.iter_child_nodes(node)]
+def _in_class(node: ast.ClassDef, scope: str, _: str) -> _Nodes:
+    inner = _joined(scope, node.name)
+    return [(each, inner, "") for each in below(node)]
+
+
+def _in_function(node: ast.FunctionDef | ast.AsyncFunctionDef, scope: str, _: str) -> _Nodes:
+    inner = scope if node.name == "__init__" and scope else _joined(scope, node.name)
+    return [(each, inner, "") for each in below(node)]
+
+
+def _assigned(node: ast.Assign, scope: str, _: str) -> _Nodes:
+    return [(node.value, scope, _slot(node.targets[0]))]
+
+
+def _bound(node: ast.AnnAssign | ast.AugAssign | ast.NamedExpr, scope: str, slot: str) -> _Nodes:
+    if node.value is None:
+        return [(each, scope, slot) for each in below(node)]
+    return [(node.value, scope, _slot(node.target))]
 
 
 def _slot(target: ast.expr) -> str:
@@ -88,3 +94,15 @@ def _joined(scope: str, slot: str) -> str:
     if not slot:
         return scope
     return scope + slot if slot.startswith("[") else f"{scope}.{slot}" if scope else slot
+
+
+def _values(node: ast.Dict, scope: str, slot: str) -> _Nodes:
+    return [(value, scope, _keyed(slot, key)) for key, value in zip(node.keys, node.values, strict=True)]
+
+
+# What lies in nodes of a kind, with where it belongs; in all others, where they do themselves.
+_BELOW: dict[type, Callable[[Any, str, str], _Nodes]] = {
+    ast.ClassDef: _in_class, ast.FunctionDef: _in_function, ast.AsyncFunctionDef: _in_function,
+    ast.Assign: _assigned, ast.AnnAssign: _bound, ast.AugAssign: _bound, ast.NamedExpr: _bound,
+    ast.Call: _arguments, ast.List: _items, ast.Tuple: _items, ast.Dict: _values,
+}  # fmt: skip

@@ -7,14 +7,14 @@ import ast
 from convlint.model.source import BiasUse
 from convlint.readers.python.nn.attributes_made import Made, attributes_made
 from convlint.readers.python.nn.bias_uses import bias_uses, is_self
-from convlint.readers.python.nn.bias_words import WORDS
+from convlint.readers.python.nn.bias_words import may_use
 from convlint.readers.python.project import Project
 
 
 def first_uses(project: Project) -> tuple[BiasUse, ...]:
     """Those of the repository, the first of each attribute in each file; of the files to report on first."""
     found: dict[tuple[str, str], BiasUse] = {}
-    for path in project.holding(*WORDS):
+    for path in project.where(may_use):
         file = project.file(path)
         uses = () if file is None else bias_uses(file)
         if file is None or not uses:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from convlint.readers.python.nn.kinds import CONVOLUTIONS, canonical
+from convlint.readers.python.nn.walking import walked
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
 
-_WANTED = frozenset((ast.Call, ast.Import, ast.ImportFrom, ast.ClassDef))
-_LEAVES = frozenset((ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant, str, int))
 _LONGEST_CHAIN = 12  # of imports and base classes from a name to the framework's
 
 
@@ -24,7 +22,7 @@ class _Names:
         self.classes: dict[str, tuple[str, ...]] = {}
         self.stars: list[tuple[str, int]] = []
         self.calls: list[ast.Call] = []
-        for node in _calls_and_bindings(file.tree):
+        for node in walked([file.tree]):
             if isinstance(node, ast.Call):
                 self.calls.append(node)
             elif isinstance(node, ast.Import):
@@ -44,26 +42,6 @@ class _Names:
                 target, value = dotted(statement.targets[0]), dotted(statement.value)
                 if target and value and "." not in target:
                     self.aliases[target] = value
-
-
-def _calls_and_bindings(tree: ast.Module) -> Iterator[ast.AST]:
-    """The calls, imports and classes of a file, one behind the other as ast.walk has them, in a part of its time."""
-    level: list[ast.AST] = [tree]
-    while level:
-        below: list[ast.AST] = []
-        for node in level:
-            kind = node.__class__
-            if kind is ast.Name or kind is ast.Constant:
-                continue
-            if kind in _WANTED:
-                yield node
-            for name in node._fields:
-                child = getattr(node, name, None)
-                if child.__class__ is list:
-                    below += child
-                elif child is not None and child.__class__ not in _LEAVES:
-                    below.append(child)
-        level = [node for node in below if isinstance(node, ast.AST)]
 
 
 class Sites:

@@ -17,6 +17,7 @@ _MOST_TEXT = 200  # characters of an argument
 _AXES = "DHW"
 _TAPS = "TRS"
 _STRIDES = ("StrideD", "U", "V")
+_SIZES = frozenset(_AXES)
 _SPANS = {
     "in_channels": ("C",), "out_channels": ("K",), "kernel_size": ("R", "S", "T"), "stride": ("U", "V", "StrideD"),
     "groups": ("groups",), "padding": ("PadH", "PadW", "PadD"), "dilation": ("DilH", "DilW", "DilD"),
@@ -146,35 +147,45 @@ class Read:
             self.fields.update(zip(_AXES[3 - self._dims :], shape[2:], strict=True))
 
 
-def layer_of(layer: Convolution, read: Read, name: str, **facts: Any) -> ConvLayer:
+class Written:
+    """What the call of a construction says: where its arguments stand, and the texts of those for C and K."""
+
+    def __init__(self, layer: Convolution) -> None:
+        values = written(layer, layer.place.node)
+        self.spans = _spans(layer, values)
+        self.texts = _texts(values)
+
+
+def layer_of(layer: Convolution, read: Read, name: str, spans: dict[str, Span], **facts: Any) -> ConvLayer:
     """The layer of a report."""
     signature, place = layer.signature, layer.place
     dims = {1: {}, 2: {}, 3: {"D": None}}[signature.dims]
     found = ConvLayer(
-        name=name, path=place.file.path, op=signature.op, dims=signature.dims, spans=spans(layer),
+        name=name, path=place.file.path, op=signature.op, dims=signature.dims, spans=spans,
         **{**dims, **read.fields, **facts},
     )  # fmt: skip
     # An output size needs every number that goes into it, and those that have a default in the record are numbers.
-    return found if {"U", "V", "StrideD"} & set(read.unknown) or _loose(read) else with_output(found)
+    if not _SIZES.isdisjoint(read.fields) and not ({"U", "V", "StrideD"} & set(read.unknown) or _loose(read)):
+        return with_output(found)
+    return found
 
 
 def _loose(read: Read) -> bool:
     return any(name.startswith(("Dil", "OutPad")) for name in read.unknown)
 
 
-def spans(layer: Convolution) -> dict[str, Span]:
+def _spans(layer: Convolution, values: dict[str, ast.expr]) -> dict[str, Span]:
     """Where the construction stands, and each of its arguments that is written there."""
     file, node = layer.place
     found: dict[str, Span] = {"layer": file.span(node)}
-    for name, value in written(layer, node).items():
+    for name, value in values.items():
         for letter in _SPANS.get(name, ()):
             found[letter] = file.span(value)
     return found
 
 
-def texts(layer: Convolution) -> dict[str, str]:
+def _texts(values: dict[str, ast.expr]) -> dict[str, str]:
     """The arguments for C and K, as they are written in the call."""
-    values = written(layer, layer.place.node)
     found = {letter: values.get(name) for letter, name in (("C", "in_channels"), ("K", "out_channels"))}
     return {letter: ast.unparse(value)[:_MOST_TEXT] for letter, value in found.items() if value is not None}
 
