@@ -43,7 +43,9 @@ VARIABLES = {
 # What a file has in its bytes if it sets anything of this.
 TRACES = (
     b"cudnn",
-    b"deterministic",
+    b"use_deterministic_algorithms",
+    b"set_deterministic",
+    b"set_seed(",
     b"set_determinism",
     b"fp32_precision",
     b"float32_matmul_precision",

@@ -6,18 +6,32 @@ import ast
 import re
 from collections.abc import Iterable
 
-from convlint.readers.python.programs.unit import Unit
+from convlint.readers.python.programs.unit import Unit, Units
 
-MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
+_MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
 _DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
 _LIBRARIES = {"Accelerator", "Fabric"}
 # Of torch.cuda, what a script on the CPU calls too: it asks for a GPU, or seeds in case there is one.
 _IDLE = re.compile(r"torch\.cuda(?:\.(?:is_available|device_count|get_device_name|manual_seed\w*|empty_cache))?")
 
 
-def may_run_on_gpu(units: Iterable[Unit]) -> bool:
-    """Whether any of the files moves something to a GPU, or lets somebody choose one."""
-    return any(_uses(node, unit) for unit in units for node in ast.walk(unit.file.tree))
+class Devices:
+    """Which files of a project use a GPU, each looked through once."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._found: dict[str, bool] = {}
+
+    def has_gpu(self, files: Iterable[str]) -> bool:
+        """Whether any of the files moves something to a GPU, or lets somebody choose one."""
+        return any(map(self._gpu, files))
+
+    def _gpu(self, path: str) -> bool:
+        if path not in self._found:
+            mentions = _MENTIONS.search(self._units.imports.project.content(path) or b"") is not None
+            unit = self._units.get(path) if mentions else None
+            self._found[path] = unit is not None and any(_uses(node, unit) for node in ast.walk(unit.file.tree))
+        return self._found[path]
 
 
 def _uses(node: ast.AST, unit: Unit) -> bool:

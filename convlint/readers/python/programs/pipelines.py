@@ -58,9 +58,10 @@ def _values(node: ast.expr, body: list[ast.stmt], unit: Unit, hops: int) -> Iter
 def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
     """What a dictionary may have at a place: all that it has, where only a run knows the place."""
     for key, value in zip(table.keys, table.values, strict=True):
-        known = isinstance(at, ast.Constant) and isinstance(key, ast.Constant)
-        if not known or key.value == at.value:  # type: ignore[union-attr]
-            yield value
+        match key, at:
+            case ast.Constant(value=one), ast.Constant(value=other) if one != other:
+                continue
+        yield value
 
 
 def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:

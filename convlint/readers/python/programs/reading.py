@@ -13,7 +13,7 @@ from convlint.readers.python.programs.assignments import ANY, assignments
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.closure import Closure, Imports
 from convlint.readers.python.programs.convolutions import Convolutions
-from convlint.readers.python.programs.devices import MENTIONS, may_run_on_gpu
+from convlint.readers.python.programs.devices import Devices
 from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
 from convlint.readers.python.programs.events import Event
 from convlint.readers.python.programs.followed import Followed
@@ -103,7 +103,8 @@ class _Reader:
         self._reach = Reach(self.units)
         self._relevant = Relevant(self.imports, self._reach)
         self._walk = Walk(self.units, self._relevant)
-        self._followed, self._convolutions = Followed(self.units), Convolutions(project.content)
+        self._followed, self._devices = Followed(self.units), Devices(self.units)
+        self._convolutions = Convolutions(project.content)
         self._sizes = InputSizes()
         self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
         self._set: dict[int, list[tuple[str, Location]]] = {}
@@ -139,15 +140,11 @@ class _Reader:
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
         reached = self._reach.of(closure.files)
-        if not (named or trainer or framework != "pytorch" or self._on_gpu(closure)):
-            return None  # of a program that runs on the CPU nothing is of interest here
         if start is None or not (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
             return None
+        if not (named or trainer or framework != "pytorch" or self._devices.has_gpu(closure.files)):
+            return None  # of a program that runs on the CPU nothing is of interest here
         return self._facts(unit, start, closure, reached, framework, trainer)
-
-    def _on_gpu(self, closure: Closure) -> bool:
-        mentions = (path for path in closure.files if MENTIONS.search(self.project.content(path) or b""))
-        return may_run_on_gpu(unit for unit in map(self.units.get, mentions) if unit is not None)
 
     def _may_train(self, closure: Closure) -> bool:
         return bool(self._anywhere(_MAY_TRAIN, closure))

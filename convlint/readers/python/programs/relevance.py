@@ -14,7 +14,7 @@ from convlint.readers.python.programs.unit import Function, Unit
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _LARGE = 80  # files; in smaller ones it is worth to know under what each import takes place
-SETS = re.compile(b"|".join(TRACES))
+SETS = re.compile(b"|".join(map(re.escape, TRACES)))
 
 
 class Relevant:
