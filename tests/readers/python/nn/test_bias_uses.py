@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from convlint.readers.python.nn.bias_uses import bias_uses
+from convlint.readers.python.nn.bias_words import may_use
 from convlint.readers.python.source_file import parsed
 
 
@@ -71,6 +72,21 @@ def lines(code: str) -> list[int]:
 )
 def test_what_fails_without_a_bias(code: str) -> None:
     assert len(lines(code)) == 1
+    assert may_use(code.encode())  # else nobody would look
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["x = (m.\n bias.data)", "x = m \\\n .bias.data", "x = m. \\\n  bias.data", "x = (m\n .bias)",
+     "f(\n bias=m.bias)", "x = f'{m.bias=}'", "x = state[f'{name}.bias']", "f(m,\n bias\n =m.bias)"],
+)  # fmt: skip
+def test_uses_that_go_over_lines(code: str) -> None:
+    assert may_use(code.encode())
+    assert len(lines(code)) == 1
+
+
+def test_a_keyword_is_no_use() -> None:
+    assert not may_use(b"conv = nn.Conv2d(3, 8, 3,\n    bias=False)\nother = nn.Linear(8, 8, bias = use_bias)\n")
 
 
 @pytest.mark.parametrize(
