@@ -42,7 +42,8 @@ def test_the_limits_of_python_source_are_those_that_hold():
     assert f'| {source_file.LARGEST >> 20} MiB (else "larger than {source_file.LARGEST >> 20} MiB, the limit' in file
     assert f"{MOST_BYTES >> 20} MiB of JSON and {notebook.MOST_CELLS:,} cells" in file
     for text in (f"{limits.STEPS_OF_ROOT:,} steps", f"{limits.STEPS_OF_FILE:,} that are really taken",
-                 f"{limits.STEPS_OF_RUN // 10**6} million a run", f"{limits.ROUNDS} rounds"):  # fmt: skip
+                 f"down to {limits.STEPS_OF_FILE_OF_MANY:,}", f"{limits.STEPS_SHARED // 10**6} million",
+                 f"{limits.STEPS_OF_RUN // 10**6} million a process", f"{limits.ROUNDS} rounds"):  # fmt: skip
         assert text in steps
 
 

@@ -5,6 +5,7 @@ The files of Python source, which are one input, are read in parts, and judged t
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +78,8 @@ class _Workers:
                 worker = self._mine.worker = Child("convlint.linting.workers:work", on_output=say)
                 self._all.append(worker)
             # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-            result: Outcome | str = pickle.loads(worker.ask(pickle.dumps((source, rulebook.folders, job))))
+            asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
+            result: Outcome | str = pickle.loads(worker.ask(asked))
         except ChildDied as died:
             self._mine.worker = None
             what = "could not be started" if died.unstarted else "died"
@@ -108,7 +110,8 @@ def work(channel: Channel) -> None:
     """A worker's life: checks what it is given until there is no more."""
     with Reading(on_output=say) as reading:
         while (request := channel.receive()) is not None:
-            source, folders, job = pickle.loads(request)
+            source, folders, job, collected = pickle.loads(request)
+            gc.set_threshold(*collected)  # as seldom as in the process that asks
             result: Outcome | str
             try:
                 if source.part:

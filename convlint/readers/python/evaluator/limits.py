@@ -9,7 +9,9 @@ STEPS_OF_NOTHING: Final = 6_000  # of a root from which nothing was recorded: ne
 STEPS_OF_ANY_ROOT: Final = 20  # that it costs its file at least: so many functions take time even where they are empty
 STEPS_OF_MODULE: Final = 50_000  # of a module's body
 STEPS_OF_FILE: Final = 100_000  # that are really taken, of all roots of a file
-STEPS_OF_RUN: Final = 3_000_000
+STEPS_OF_FILE_OF_MANY: Final = 30_000  # of a repository in which many files construct convolutions
+STEPS_SHARED: Final = 3_000_000  # that all those have together, within the two bounds above
+STEPS_OF_RUN: Final = 20_000_000  # of one process
 ROUNDS: Final = 200  # of a loop that is unrolled
 LONGEST: Final = 4096  # items of a list, and characters of a text that is computed
 MOST_BITS: Final = 4096  # of a whole number
@@ -19,3 +21,8 @@ DEEPEST_CODE: Final = 60  # nested expressions and statements
 RECURSION: Final = 2  # calls of one function within itself where an argument is unknown
 MOST_RECORDED: Final = 20_000  # that a library records for one root
 DEEPEST_VALUE: Final = 12  # of lists in lists among arguments, and of objects in objects of a result
+
+
+def steps_of_file(files: int) -> int:
+    """The steps of each file, where so many construct convolutions; the same however many processes read them."""
+    return min(max(STEPS_SHARED // max(files, 1), STEPS_OF_FILE_OF_MANY), STEPS_OF_FILE)

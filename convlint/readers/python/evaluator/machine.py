@@ -45,6 +45,7 @@ from convlint.readers.python.evaluator.journal import Changing, Journals
 from convlint.readers.python.evaluator.library import Call, Library
 from convlint.readers.python.evaluator.limits import (
     MOST_RECORDED,
+    STEPS_OF_FILE,
     STEPS_OF_NOTHING,
     STEPS_OF_RUN,
 )
@@ -97,6 +98,7 @@ class Machine:
         self.again = 0  # loops within one another that are run to see what they change
         self.active: dict[ast.AST, int] = {}  # functions that run
         self.left_of_run = STEPS_OF_RUN
+        self.steps_of_file = STEPS_OF_FILE
         self.left_of_file: dict[str, int] = {}
         self.floor = 0  # of the steps, until something is recorded or found
         self._codes: dict[ast.AST, Code] = {}

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from convlint.readers.python.evaluator import uncalled
 from convlint.readers.python.evaluator.exhausted import Exhausted
-from convlint.readers.python.evaluator.limits import STEPS_OF_ANY_ROOT, STEPS_OF_FILE, STEPS_OF_NOTHING, STEPS_OF_ROOT
+from convlint.readers.python.evaluator.limits import STEPS_OF_ANY_ROOT, STEPS_OF_NOTHING, STEPS_OF_ROOT
 from convlint.readers.python.evaluator.scope import Scope
 from convlint.readers.python.evaluator.values import Class, Function, Value, unknown
 
@@ -28,7 +28,7 @@ class RootRun(Struct, frozen=True):
 def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
     """Call it with parameters that nobody knows, or at their defaults."""
     path = root.file.path
-    left = machine.left_of_file.get(path, STEPS_OF_FILE)
+    left = machine.left_of_file.get(path, machine.steps_of_file)
     if left <= 0:
         machine.steps = -1
         return RootRun(unknown("limit"), [], [])
@@ -59,7 +59,7 @@ def run(machine: Machine, root: Function | Class, defaults: bool) -> RootRun:
 
 def charge(machine: Machine, path: str, taken: int) -> None:
     """The file and the whole run have so many steps less."""
-    machine.left_of_file[path] = machine.left_of_file.get(path, STEPS_OF_FILE) - taken
+    machine.left_of_file[path] = machine.left_of_file.get(path, machine.steps_of_file) - taken
     machine.left_of_run -= taken
 
 

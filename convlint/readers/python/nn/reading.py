@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.model.source import SourceLayer, Unread
 from convlint.readers.python.evaluator.choosing import Choices, Side, Untaken
+from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Unknown
 from convlint.readers.python.nn.convolutions import argument
@@ -19,7 +20,7 @@ from convlint.readers.python.nn.gathering import Gathering, Seen
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.merging import merged
 from convlint.readers.python.nn.naming import names
-from convlint.readers.python.nn.relevance import Relevance
+from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.roots import input_tensor, run_body, run_twice
 from convlint.readers.python.nn.sites import Sites
 from convlint.readers.python.project import Project
@@ -44,6 +45,7 @@ def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[in
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering()
     machine = Machine(project, library)
+    machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(project)
     shape = input_tensor(input_shape)
     for path in given:

@@ -26,6 +26,11 @@ Part = tuple[str, str]  # path, and a name at the top of that file; no name: any
 _SOME = "."  # for the name: what is read of the module is said by the words around it
 
 
+def names_convolution(content: bytes | None) -> bool:
+    """Whether a file names a layer of convolutions at all."""
+    return content is not None and _CONV.search(content) is not None
+
+
 class Relevance:
     """What the words of a repository's functions and classes lead to."""
 

@@ -7,6 +7,8 @@ import time
 import pytest
 from evaluated import machine_of, plain, roots_of, variable
 
+from convlint.readers.python.evaluator import limits
+
 SECONDS = 5.0
 
 HOSTILE = [
@@ -106,3 +108,8 @@ def test_a_hundred_thousand_functions() -> None:
     for root in machine.roots("m.py"):
         machine.run_root(root, False)
     assert time.process_time() - start < 60
+
+
+@pytest.mark.parametrize(("files", "steps"), [(0, 100_000), (1, 100_000), (30, 100_000), (60, 50_000), (5_000, 30_000)])
+def test_many_files_share_the_steps_of_a_run(files: int, steps: int) -> None:
+    assert limits.steps_of_file(files) == steps
