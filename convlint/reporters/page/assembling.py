@@ -41,8 +41,8 @@ _OF_PLOT = """:where(.plot) {
 }"""
 
 
-def page(report: Report) -> str:
-    """The HTML of a report."""
+def page(report: Report, *, judged: bool = True) -> str:
+    """The HTML of a report; of one whose layers were only estimated, not `judged`, without findings."""
     found = items(report)
     layers = rows(report, by_layer(found))
     scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
@@ -58,6 +58,7 @@ def page(report: Report) -> str:
         cards=cards(report, found),
         layers=layers,
         bar=BAR,
+        judged=judged,
         findings=found,
         codes=sorted({(item.code, item.name) for item in found}),
         severities=[each for each in ("error", "warning", "info") if any(item.severity == each for item in found)],

@@ -118,7 +118,7 @@
         Plot.line([{x: low, y: low * slope}, {x: top / slope, y: top}], {x: "x", y: "y", stroke: "var(--memory)", strokeWidth: 1.5}),
         Plot.line(roof, {x: "x", y: "y", z: "text", stroke: "var(--compute)", strokeWidth: 1.5}),
         Plot.text(ceilings, {x: high, y: (each) => each[1], text: (each) => `${each[0]}, ${short(each[1])} TFLOPS`, textAnchor: "end", dy: -8, fill: "currentColor"}),
-        Plot.text([`DRAM, ${short(bandwidth)} GB/s`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 8, dy: -16, fill: "currentColor"}),
+        Plot.text([`DRAM, ${bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`}`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 8, dy: -16, fill: "currentColor"}),
         ...bounds.map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: (dot) => dot.us, symbol: "pass", fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.7})),
         Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30,
