@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import convlint.reporters.page  # noqa: F401 - says what is missing before anything is checked
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.page.assembling import page  # says what is missing before anything is checked
 
 
-def render(report: Report, style: Style) -> str:  # noqa: ARG001 - a browser knows its own width and colours
-    """The whole page."""
-    return page(report)
+def render(report: Report, style: Style) -> str:
+    """The whole page; a browser knows its own width and colours."""
+    from convlint.reporters.page.assembling import page
+
+    text = page(report)
+    return text if style.unicode else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 REPORTER = Reporter(render=render)

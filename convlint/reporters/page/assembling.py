@@ -11,8 +11,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from convlint import __version__
-from convlint.errors import UsageError
 from convlint.files.safe import clean
 from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
@@ -23,12 +25,6 @@ from convlint.reporters.page.roofline import chart
 from convlint.reporters.page.verdicts import cards
 from convlint.reporters.summary import notes
 from convlint.reporters.words import partly_read, place
-
-try:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-except ImportError as error:
-    raise UsageError("--output html needs Jinja2: pip install 'convlint[html]'") from error
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
     "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
@@ -110,6 +106,7 @@ def _environment() -> Environment:
     return Environment(
         loader=PackageLoader(_HERE, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Row(Struct, frozen=True, kw_only=True):
     number: int
     name: str
     what: str
-    place: str
+    place: str  # empty where all layers are of one file
     calls: int
     cells: tuple[Cell, ...]
     findings: tuple[int, ...]
@@ -57,16 +57,16 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
     longest = {gpu: _longest(report, gpu) for gpu in report.targets}
     whole = {gpu: _whole(report, gpu) for gpu in report.targets}
     several = len({entry.layer.model for entry in report.layers}) > 1
+    files = len({entry.layer.path for entry in report.layers}) > 1
     found = []
     for number, entry in enumerate(report.layers):
         layer = entry.layer
-        place = place_of(layer.locate())
         found.append(
             Row(
                 number=number,
                 name=(clean(layer.name) or "(no name)") + (f" of {clean(layer.model)}" if several else ""),
                 what=clean(shape(layer, "×", "→")),
-                place=place,
+                place=place_of(layer.locate()) if files else "",
                 calls=layer.calls,
                 cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu]) for gpu in report.targets),
                 findings=findings.get(number, ()),

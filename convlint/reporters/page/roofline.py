@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Any
 
+from convlint.errors import UsageError
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import Dtype
@@ -26,21 +27,27 @@ def chart(report: Report) -> dict[str, Any]:
 
 
 def _target(report: Report, label: str) -> dict[str, Any]:
-    gpu = load_gpu(label)
+    gpu = known_gpu(label)
     points = list(_points(report, label))
     shown = heapq.nlargest(MOST_POINTS, points, key=lambda point: point[4])
     used = dict.fromkeys((one.compute_dtype, one.tensor_cores) for entry in report.layers
                          for _, one in passes_run(entry, label))  # fmt: skip
     return {
         "label": clean(label),
-        "name": gpu.name,
-        "bandwidth": round(gpu.dram_bytes_per_s / 1e9, 1),
-        "ceilings": [
-            [text, round(peak / 1e12, 3)] for text, peak in _ceilings(gpu, list(used))
-        ],
+        "name": clean(label) if gpu is None else gpu.name,
+        "bandwidth": None if gpu is None else round(gpu.dram_bytes_per_s / 1e9, 1),
+        "ceilings": [] if gpu is None else [[text, round(peak / 1e12, 3)] for text, peak in _ceilings(gpu, list(used))],
         "points": [list(point) for point in shown],
         "left": len(points) - len(shown),
     }  # fmt: skip
+
+
+def known_gpu(label: str) -> Gpu | None:
+    """The GPU of a target; None of one that is not known here, as in a report that was made elsewhere."""
+    try:
+        return load_gpu(label)
+    except UsageError:
+        return None
 
 
 def _points(report: Report, gpu: str) -> Iterator[_Point]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from convlint.errors import UsageError
 from convlint.files.safe import clean
-from convlint.gpus.gpu import load_gpu
 from convlint.report import Report
 from convlint.reporters.page.findings import Item
+from convlint.reporters.page.roofline import known_gpu
 from convlint.reporters.words import duration, step, totals, verdicts
 
 _FIRST = 3  # pieces of advice at the top
@@ -36,7 +35,7 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
         result.append(
             Verdict(
                 gpu=clean(total.gpu),
-                device=_device(total.gpu),
+                device="" if (gpu := known_gpu(total.gpu)) is None else gpu.name,
                 mode=step(total.mode),
                 grade=total.grade or "",
                 time="" if times is None else duration(times.time_us),
@@ -46,13 +45,6 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
             )
         )
     return result
-
-
-def _device(label: str) -> str:
-    try:
-        return load_gpu(label).name
-    except UsageError:  # a report that was made elsewhere may name a GPU that is not known here
-        return ""
 
 
 def _first(found: list[Item], gpu: str) -> tuple[Item, ...]:

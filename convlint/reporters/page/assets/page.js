@@ -100,10 +100,10 @@
       return;
     }
     figure.hidden = false;
-    const slope = bandwidth / 1000; // TFLOPS for each FLOP per byte
+    const slope = (bandwidth ?? 0) / 1000; // TFLOPS for each FLOP per byte; 0 where the GPU is not known
     const top = d3.max(ceilings, (each) => each[1]) ?? d3.max(dots, (dot) => dot.y);
-    const low = d3.min(dots, (dot) => dot.x) / 2, high = Math.max(d3.max(dots, (dot) => dot.x) * 2, 2 * top / slope);
-    const floor = Math.min(d3.min(dots, (dot) => dot.y) / 2, low * slope);
+    const low = d3.min(dots, (dot) => dot.x) / 2, high = Math.max(d3.max(dots, (dot) => dot.x) * 2, slope ? 2 * top / slope : 0);
+    const floor = Math.min(d3.min(dots, (dot) => dot.y) / 2, slope ? low * slope : Infinity);
     const roof = ceilings.flatMap(([text, peak]) => [
       {text, x: peak / slope, y: peak}, {text, x: high, y: peak}]);
     const narrow = figure.clientWidth < 520;
@@ -115,10 +115,10 @@
       r: {range: [2, narrow ? 9 : 14]},
       symbol: {domain: Object.keys(symbols), range: Object.values(symbols)},
       marks: [
-        Plot.line([{x: low, y: low * slope}, {x: top / slope, y: top}], {x: "x", y: "y", stroke: "var(--memory)", strokeWidth: 1.5}),
+        ...(slope ? [Plot.line([{x: low, y: low * slope}, {x: top / slope, y: top}], {x: "x", y: "y", stroke: "var(--memory)", strokeWidth: 1.5})] : []),
         Plot.line(roof, {x: "x", y: "y", z: "text", stroke: "var(--compute)", strokeWidth: 1.5}),
         Plot.text(ceilings, {x: high, y: (each) => each[1], text: (each) => `${each[0]}, ${short(each[1])} TFLOPS`, textAnchor: "end", dy: -8, fill: "currentColor"}),
-        Plot.text([`DRAM, ${bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`}`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 8, dy: -16, fill: "currentColor"}),
+        ...(slope ? [Plot.text([`DRAM, ${bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`}`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 8, dy: -16, fill: "currentColor"})] : []),
         ...bounds.map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: (dot) => dot.us, symbol: "pass", fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.7})),
         Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30,
