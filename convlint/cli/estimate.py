@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from convlint.linting.running import Running
     from convlint.readers import ReadOptions
 
-FORMATS = ("text", "json", "csv")  # of estimate
+FORMATS = ("text", "json", "csv", "html")  # of estimate
 IMAGES = ("svg", "png")
 SWEEP_FORMATS = ("text", "csv", *IMAGES)
 

@@ -25,6 +25,7 @@ REPORTERS: Mapping[str, str] = {
     "junit": "junit",
     "rdjson": "rdjson",
     "markdown": "markdown",
+    "html": "html",
 }
 
 

@@ -7,12 +7,13 @@ from collections import Counter
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.covered import unread_parts
-from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, shorten, wrap
+from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
 from convlint.reporters.words import costs_nothing, duration, plural, verdicts
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
+_ONE_LINE = 1_000_000  # columns
 _CODES = 6  # rules named where many could not be checked
 _REASONS = {
     "config": "built from config",
@@ -57,6 +58,18 @@ def _fixable(report: Report) -> list[str]:
         more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
         return [f"  [*] {now} fixable with --fix{more}"]
     return [f"  [*] {unsafe} fixable with --fix --unsafe-fixes"] if unsafe else []
+
+
+def notes(report: Report) -> list[str]:
+    """What the times rest on, and what was not checked, not read or suppressed, one line each, for a page."""
+    texts = [
+        *_basis(report, UNICODE, _ONE_LINE),
+        *_fixable(report),
+        *_not_checked(report, UNICODE, _ONE_LINE),
+        *_not_read(report, UNICODE, _ONE_LINE),
+        *_suppressed(report),
+    ]
+    return [text.strip() for text in texts]
 
 
 def coverage_ink(report: Report) -> str:

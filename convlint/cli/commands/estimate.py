@@ -56,6 +56,10 @@ def _render(name: str, report: Report, style: Style) -> str:
         from convlint.reporters.json_v2 import render
 
         return render(report, style)
+    if name == "html":
+        from convlint.reporters.page.assembling import page
+
+        return page(report, judged=False)
     if name == "csv":
         from convlint.cli.commands.estimate_csv import render as render_csv
 

@@ -1,0 +1,121 @@
+"""The page put together: one file, with a policy that lets nothing in it but its own scripts and styles run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from convlint.files.safe import clean
+from convlint.report import Report
+from convlint.reporters.covered import coverage
+from convlint.reporters.page.findings import by_layer, items
+from convlint.reporters.page.layers import BAR, rows
+from convlint.reporters.page.roofline import chart
+from convlint.reporters.page.verdicts import cards
+from convlint.reporters.summary import notes
+from convlint.reporters.words import partly_read, place
+
+_HERE = "convlint.reporters.page"
+_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
+_STYLES = ("page.css",)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+# The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
+_OF_PLOT = """:where(.plot) {
+  --plot-background: white;
+  display: block;
+  height: auto;
+  height: intrinsic;
+  max-width: 100%;
+}
+:where(.plot text),
+:where(.plot tspan) {
+  white-space: pre;
+}"""
+
+
+def page(report: Report, *, judged: bool = True) -> str:
+    """The HTML of a report; of one whose layers were only estimated, not `judged`, without findings."""
+    found = items(report)
+    layers = rows(report, by_layer(found))
+    scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
+    styles = [_file(name) for name in _STYLES]
+    partly = partly_read(report)
+    return _environment().get_template("page.html.j2").render(
+        version=clean(report.version),
+        policy=_policy(scripts, [*styles, _OF_PLOT]),
+        scripts=[Markup(text) for text in scripts],
+        styles=[Markup(text) for text in styles],
+        data=_embedded(chart(report)),
+        targets=[clean(gpu) for gpu in report.targets],
+        cards=cards(report, found),
+        layers=layers,
+        bar=BAR,
+        judged=judged,
+        findings=found,
+        codes=sorted({(item.code, item.name) for item in found}),
+        severities=[each for each in ("error", "warning", "info") if any(item.severity == each for item in found)],
+        coverage=coverage(report),
+        notes=notes(report),
+        errors=[
+            {"kind": "incomplete" if error.path in partly else "not read",
+             "place": place(error.path, error.line, error.column), "message": clean(error.message)}
+            for error in report.errors
+        ],
+        suppressed=[
+            {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": each.by,
+             "reason": clean(each.reason)}
+            for each in report.suppressed
+        ],
+    )  # fmt: skip
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader(_HERE, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+
+
+@cache
+def _file(name: str) -> str:
+    return files(_HERE).joinpath("assets", *name.split("/")).read_text("utf-8")
+
+
+@cache
+def _in_ascii(script: str) -> str:
+    r"""The script with `\u00ad` for what has no place in a file of ours as it is: its hash is that of every byte."""
+    return _BEYOND_ASCII.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _units(found[0])), script)
+
+
+def _units(text: str) -> tuple[int, ...]:
+    """The units of UTF-16, which is what JavaScript's escapes name."""
+    pairs = text.encode("utf-16-be")
+    return tuple(int.from_bytes(pairs[at : at + 2], "big") for at in range(0, len(pairs), 2))
+
+
+def _embedded(data: dict[str, Any]) -> Markup:
+    """JSON inside a script element: nothing in it can end the element."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _policy(scripts: list[str], styles: list[str]) -> str:
+    own = " ".join(map(_hash, scripts))
+    looks = " ".join(map(_hash, styles))
+    return (
+        f"default-src 'none'; script-src {own}; style-src {looks}; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

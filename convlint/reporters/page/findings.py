@@ -1,0 +1,88 @@
+"""The findings of the page: the gravest first, each with its price, its fix and the layers that it is about."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from convlint.files.safe import clean
+from convlint.report import Finding, Report
+from convlint.reporters.page.numbering import Numbers
+from convlint.reporters.words import (
+    DOCUMENT_URLS,
+    advice,
+    behind,
+    gravest_first,
+    layer_of,
+    lost,
+    named_in,
+    origin,
+    place_of,
+)
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """A finding as the page shows it; texts are plain, and the template escapes them."""
+
+    number: int
+    severity: str
+    code: str
+    name: str
+    message: str
+    gpu: str
+    layers: tuple[int, ...]
+    about: str  # the layer, where the message does not name it
+    place: str
+    library: str
+    lost: str
+    lost_us: float
+    fix: str
+    no_edit: str
+    why: str
+    source: str
+    url: str
+    finding: Finding
+    tiles: str = ""
+
+
+def items(report: Report) -> list[Item]:
+    """All findings in the order of the page: errors first, and of one severity those that cost most."""
+    numbers = Numbers(report)
+    ordered = sorted(gravest_first(report.findings), key=_order)
+    return [_item(number, finding, numbers) for number, finding in enumerate(ordered)]
+
+
+def by_layer(found: list[Item]) -> dict[int, tuple[int, ...]]:
+    """The numbers of the findings of each layer."""
+    of: dict[int, list[int]] = {}
+    for item in found:
+        for layer in item.layers:
+            of.setdefault(layer, []).append(item.number)
+    return {layer: tuple(numbers) for layer, numbers in of.items()}
+
+
+def _order(finding: Finding) -> tuple[int, float]:
+    return ("error", "warning", "info").index(finding.severity), -(finding.lost_us or 0.0)
+
+
+def _item(number: int, finding: Finding, numbers: Numbers) -> Item:
+    rule = finding.rule
+    return Item(
+        number=number,
+        severity=finding.severity,
+        code=clean(rule.code),
+        name=clean(rule.name),
+        message=clean(finding.message),
+        gpu=clean(finding.gpu) if finding.gpu is not None else "",
+        layers=numbers.of(finding),
+        about="" if named_in(finding) else layer_of(finding),
+        place=place_of(finding.location),
+        library=behind(finding),
+        lost=lost(finding),
+        lost_us=finding.lost_us or 0.0,
+        fix=advice(finding.fix) if finding.fix is not None else "",
+        no_edit=clean(finding.fix.no_edit) if finding.fix is not None else "",
+        why=clean(rule.rationale),
+        source=origin(rule),
+        url=DOCUMENT_URLS.get(rule.source.document, ""),
+        finding=finding,
+    )

@@ -1,0 +1,117 @@
+"""The layers of the page: on each target their time, their grade, and a bar for each pass, to one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from convlint.estimate import PassEstimate
+from convlint.files.safe import clean
+from convlint.model.layer import PASSES, Pass
+from convlint.report import LayerReport, Report
+from convlint.reporters.shape import shape
+from convlint.reporters.words import duration, place_of
+
+BAR = 1000  # units of a bar's drawing: the longest layer of the target
+_GAP = 2  # between passes
+_LEAST = 1.5  # of a pass, so that it is seen
+
+
+class PassBar(Struct, frozen=True, kw_only=True):
+    """A pass as a part of its layer's bar; `x` and `width` in units of the drawing."""
+
+    which: Pass
+    bound: str
+    x: float
+    width: float
+    says: str
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """A layer on one target; no `time` where it cannot be predicted."""
+
+    gpu: str
+    time: str = ""
+    time_us: float = 0.0
+    share: str = ""
+    grade: str = ""
+    bars: tuple[PassBar, ...] = ()
+    says: str = ""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A layer of the page."""
+
+    number: int
+    name: str
+    what: str
+    place: str
+    calls: int
+    cells: tuple[Cell, ...]
+    findings: tuple[int, ...]
+
+
+def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
+    """All layers in network order; `findings` has the numbers of those of each layer."""
+    longest = {gpu: _longest(report, gpu) for gpu in report.targets}
+    whole = {gpu: _whole(report, gpu) for gpu in report.targets}
+    several = len({entry.layer.path for entry in report.layers} | {entry.layer.model for entry in report.layers}) > 2
+    found = []
+    for number, entry in enumerate(report.layers):
+        layer = entry.layer
+        place = place_of(layer.locate())
+        found.append(
+            Row(
+                number=number,
+                name=f"{clean(layer.name) or '(no name)'}{f' of {clean(layer.model)}' if layer.model and several else ''}",
+                what=clean(shape(layer, "×", "→")),
+                place=place,
+                calls=layer.calls,
+                cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu]) for gpu in report.targets),
+                findings=findings.get(number, ()),
+            )
+        )
+    return found
+
+
+def passes_run(entry: LayerReport, gpu: str) -> Iterator[tuple[Pass, PassEstimate]]:
+    """The passes of a layer on a target, in the order in which they run."""
+    estimate = entry.estimates.get(gpu)
+    if estimate is not None:
+        yield from ((which, estimate.passes[which]) for which in PASSES if which in estimate.passes)
+
+
+def _longest(report: Report, gpu: str) -> float:
+    return max((_time(entry, gpu) for entry in report.layers), default=0.0)
+
+
+def _whole(report: Report, gpu: str) -> float:
+    return sum(_time(entry, gpu) for entry in report.layers)
+
+
+def _time(entry: LayerReport, gpu: str) -> float:
+    times = entry.times.get(gpu)
+    return 0.0 if times is None else times.time_us
+
+
+def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
+    times = entry.times.get(gpu)
+    if times is None or entry.estimates.get(gpu) is None:
+        lacking = entry.lacking.get(gpu, "")
+        return Cell(gpu=gpu, says=clean(lacking) or "time unknown")
+    bars = tuple(_bars(entry, gpu, longest))
+    share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
+    says = f"{duration(times.time_us)}, grade {times.grade}: {'; '.join(bar.says for bar in bars)}"
+    return Cell(gpu=gpu, time=duration(times.time_us), time_us=round(times.time_us, 3), share=share,
+                grade=times.grade, bars=bars, says=says)  # fmt: skip
+
+
+def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
+    x = 0.0
+    for which, one in passes_run(entry, gpu):
+        time_us = one.time_us * entry.layer.calls
+        width = max(BAR * time_us / longest if longest else 0.0, _LEAST)
+        says = f"{which} {duration(time_us)}, bound by {one.bound_by}"
+        yield PassBar(which=which, bound=one.bound_by, x=round(x, 1), width=round(width, 1), says=says)
+        x += width + _GAP
