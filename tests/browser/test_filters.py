@@ -64,12 +64,26 @@ def test_only_one_rule_is_shown(page: Page) -> None:
 
 @pytest.mark.parametrize("part", ["stem", "block0", "block0.conv", "late"])
 def test_only_findings_of_layers_with_that_name_are_shown(page: Page, part: str) -> None:
+    """A finding of the whole network has no layers of its own, but its message may name some."""
     wanted = {str(number) for number, name in enumerate(MIXED_NAMES) if part in name}
-    of = values(shown(page), "data-layers")
+    findings = shown(page)
+    of = zip(values(findings, "id"), values(findings, "data-layers"), findings, strict=True)
+    left = [
+        name
+        for name, numbers, one in of
+        if wanted & set(numbers.split()) or (not numbers and part in one.locator(".message").inner_text())
+    ]
+    assert 0 < len(left) < len(findings)
     page.locator("#filters input[type=search][name=layer]").fill(part)
-    assert values(shown(page), "data-layers") == [numbers for numbers in of if wanted & set(numbers.split())]
+    assert values(shown(page), "id") == left
     page.locator("#filters input[type=search][name=layer]").fill("")
-    assert len(shown(page)) == len(of)
+    assert len(shown(page)) == len(findings)
+
+
+@pytest.mark.parametrize("word", ["network", "multiple", "yaml"])
+def test_words_of_messages_and_places_are_no_names_of_layers(page: Page, word: str) -> None:
+    page.locator("#filters input[name=layer]").fill(word)
+    assert [numbers for numbers in values(shown(page), "data-layers") if numbers] == []
 
 
 def test_filters_hold_together(page: Page) -> None:
