@@ -32,7 +32,7 @@ from convlint.model.layer import MODES
 if TYPE_CHECKING:
     from convlint.planning.wishes import Wishes
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 FIXED = "fixed"  # stands for a dtype or a layout that is to stay
 _KEPT = ("results",)
 _PERCENT = re.compile(r"\+?(\d{1,9}(?:\.\d{1,9})?) ?%", re.ASCII)

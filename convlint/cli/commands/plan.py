@@ -71,6 +71,10 @@ def _render(name: str, planned: Planned, style: Style) -> str:
         from convlint.cli.commands.plan_markdown import render as render_markdown
 
         return render_markdown(planned)
+    if name == "html":
+        from convlint.cli.commands.plan_html import render as render_html
+
+        return render_html(planned)
     from convlint.cli.commands.plan_text import render as render_text
 
     return render_text(planned, style)

@@ -6,23 +6,34 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
+from convlint import __version__
+from convlint.errors import UsageError
 from convlint.files.safe import clean
-from convlint.report import Report
+from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
 from convlint.reporters.page.findings import by_layer, items
 from convlint.reporters.page.layers import BAR, rows
+from convlint.reporters.page.planned import PlanView
 from convlint.reporters.page.roofline import chart
 from convlint.reporters.page.verdicts import cards
 from convlint.reporters.summary import notes
 from convlint.reporters.words import partly_read, place
 
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+except ImportError as error:
+    raise UsageError("--output html needs Jinja2: pip install 'convlint[html]'") from error
+
+_NOTHING: dict[str, Any] = {  # what only some pages have
+    "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
+    "judged": False, "findings": [], "codes": [], "severities": [], "suppressed": [],
+}  # fmt: skip
 _HERE = "convlint.reporters.page"
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
 _STYLES = ("page.css",)
@@ -44,37 +55,54 @@ _OF_PLOT = """:where(.plot) {
 def page(report: Report, *, judged: bool = True) -> str:
     """The HTML of a report; of one whose layers were only estimated, not `judged`, without findings."""
     found = items(report)
-    layers = rows(report, by_layer(found))
-    scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
-    styles = [_file(name) for name in _STYLES]
-    partly = partly_read(report)
-    return _environment().get_template("page.html.j2").render(
-        version=clean(report.version),
-        policy=_policy(scripts, [*styles, _OF_PLOT]),
-        scripts=[Markup(text) for text in scripts],
-        styles=[Markup(text) for text in styles],
+    covered = coverage(report)
+    return _rendered(
+        title=covered if judged else covered.partition(": ")[0],
         data=_embedded(chart(report)),
         targets=[clean(gpu) for gpu in report.targets],
         cards=cards(report, found),
-        layers=layers,
-        bar=BAR,
+        layers=rows(report, by_layer(found)),
         judged=judged,
         findings=found,
         codes=sorted({(item.code, item.name) for item in found}),
-        severities=[each for each in ("error", "warning", "info") if any(item.severity == each for item in found)],
-        coverage=coverage(report),
+        severities=[each for each in SEVERITIES if any(item.severity == each for item in found)],
         notes=notes(report),
-        errors=[
-            {"kind": "incomplete" if error.path in partly else "not read",
-             "place": place(error.path, error.line, error.column), "message": clean(error.message)}
-            for error in report.errors
-        ],
+        errors=_errors(report.errors, partly_read(report)),
         suppressed=[
             {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": each.by,
              "reason": clean(each.reason)}
             for each in report.suppressed
         ],
     )  # fmt: skip
+
+
+def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError]) -> str:
+    """The HTML of a plan; `notes` are plain lines that stand below it."""
+    return _rendered(plan=plan, title=plan.title, notes=notes, errors=_errors(errors, frozenset()))
+
+
+def _rendered(**context: Any) -> str:
+    scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
+    styles = [_file(name) for name in _STYLES]
+    return _environment().get_template("page.html.j2").render(
+        {
+            "version": __version__,
+            "policy": _policy(scripts, [*styles, _OF_PLOT]),
+            "scripts": [Markup(text) for text in scripts],
+            "styles": [Markup(text) for text in styles],
+            "bar": BAR,
+            **_NOTHING,
+            **context,
+        }
+    )  # fmt: skip
+
+
+def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:
+    return [
+        {"kind": "incomplete" if error.path in partly else "not read",
+         "place": place(error.path, error.line, error.column), "message": clean(error.message)}
+        for error in errors
+    ]  # fmt: skip
 
 
 @cache

@@ -56,7 +56,7 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
     """All layers in network order; `findings` has the numbers of those of each layer."""
     longest = {gpu: _longest(report, gpu) for gpu in report.targets}
     whole = {gpu: _whole(report, gpu) for gpu in report.targets}
-    several = len({entry.layer.path for entry in report.layers} | {entry.layer.model for entry in report.layers}) > 2
+    several = len({entry.layer.model for entry in report.layers}) > 1
     found = []
     for number, entry in enumerate(report.layers):
         layer = entry.layer
@@ -64,7 +64,7 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
         found.append(
             Row(
                 number=number,
-                name=f"{clean(layer.name) or '(no name)'}{f' of {clean(layer.model)}' if layer.model and several else ''}",
+                name=(clean(layer.name) or "(no name)") + (f" of {clean(layer.model)}" if several else ""),
                 what=clean(shape(layer, "×", "→")),
                 place=place,
                 calls=layer.calls,

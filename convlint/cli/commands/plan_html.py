@@ -1,0 +1,39 @@
+"""A plan as a page: the steps in their order, and how the time falls with each."""
+
+from __future__ import annotations
+
+from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
+from convlint.files.safe import clean, clean_path
+from convlint.planning.result import Plan, Step
+from convlint.reporters.page.assembling import plan_page
+from convlint.reporters.page.planned import BAR, PlanStep, PlanView
+from convlint.reporters.words import duration
+
+
+def render(planned: Planned) -> str:
+    """The HTML of a plan, of one without steps and of none too."""
+    return plan_page(_view(planned), [clean(note) for note in notes(planned)], planned.errors)
+
+
+def _view(planned: Planned) -> PlanView:
+    plan = planned.plan
+    title = f"Plan for {clean_path(planned.path)}"
+    if plan is None:
+        return PlanView(title=title, says="No plan: no layer's time is known.", grade="", steps=())
+    steps = tuple(_step(plan, step) for step in plan.steps)
+    return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), grade=plan.after.grade or "",
+                    steps=steps)  # fmt: skip
+
+
+def _step(plan: Plan, step: Step) -> PlanStep:
+    before, after = step.before, step.after
+    return PlanStep(
+        change=clean(change(step)),
+        before=duration(before.time_us),
+        after=duration(after.time_us),
+        saved=percent(before.time_us, after.time_us),
+        grade=after.grade or "",
+        parameters=percent(before.parameters, after.parameters),
+        flops=percent(before.flops, after.flops),
+        width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
+    )

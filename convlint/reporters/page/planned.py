@@ -1,0 +1,29 @@
+"""A plan as the page shows it: its steps, and how the time falls from one to the next."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+BAR = 1000  # units of a bar's drawing: the time before the first step
+
+
+class PlanStep(Struct, frozen=True, kw_only=True):
+    """A step; texts are plain, `width` is its time afterwards in units of the drawing."""
+
+    change: str
+    before: str
+    after: str
+    saved: str
+    grade: str
+    parameters: str
+    flops: str
+    width: float
+
+
+class PlanView(Struct, frozen=True, kw_only=True):
+    """The plan of one network on one GPU; without steps there is nothing to change, or `says` why not."""
+
+    title: str
+    says: str
+    grade: str
+    steps: tuple[PlanStep, ...]
