@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-browser check snapshots attack clean
+.PHONY: demo test test-browser check snapshots pictures attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
@@ -26,6 +26,11 @@ check: $(VENV)/tested
 snapshots: $(VENV)/tested
 	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
 	$(BIN)/python tests/helpers/readme_examples.py
+
+# README's picture of the report page, in Chromium; look at it before you commit it.
+pictures: $(VENV)/browser
+	tests/browser/install_chromium.sh
+	$(BIN)/python tests/helpers/page_picture.py
 
 # Hours: every attack of tests/attack, and millions of mutated inputs. ARGS="--count 10000" runs fewer.
 attack: $(VENV)/tested
