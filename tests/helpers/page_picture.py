@@ -22,7 +22,9 @@ def take(page: Path, picture: Path) -> None:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=arguments())
-        tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce")
+        tab = browser.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce"
+        )
         tab.goto(page.as_uri())
         tab.wait_for_selector("#roofline-chart svg")
         picture.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +39,18 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        command = [sys.executable, "-P", "-m", "convlint", "check", SPEC, "--fail-on", "never", "--output", f"html={page}"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "convlint",
+            "check",
+            SPEC,
+            "--fail-on",
+            "never",
+            "--output",
+            f"html={page}",
+        ]
         subprocess.run(command, cwd=ROOT, check=True)
         take(page, PICTURE)
     size = PICTURE.stat().st_size

@@ -153,7 +153,7 @@ def test_the_last_wave_is_to_scale(name: str, gpu: str, which: Pass) -> None:
 
 @pytest.mark.parametrize(("name", "gpu", "which"), TILED)
 def test_it_is_small_well_formed_and_without_styles(name: str, gpu: str, which: Pass) -> None:
-    estimate, picture = drawn(name, gpu, which)
+    _, picture = drawn(name, gpu, which)
     text = TEMPLATE.render(drawing=picture)
     assert len(text) < 4500
     figure = ElementTree.fromstring(text)
@@ -190,8 +190,8 @@ def test_what_is_small_is_drawn_whole() -> None:
     _, picture = drawn("plain", "a100", "wgrad")
     assert picture.cuts == ""
     assert picture.captions == (
-        "wgrad: each of 9 taps: M=256 x N=320 in tiles of 128x128: 9 x 2 x 3 x 2 (gemm.K is split) = 108 tiles, 17 % of "
-        "their area is padding.",
+        "wgrad: each of 9 taps: M=256 x N=320 in tiles of 128x128: 9 x 2 x 3 x 2 (gemm.K is split) = 108 tiles, 17 % "
+        "of their area is padding.",
         "108 tiles on 108 SMs x 2 tiles: 0.50 waves, 50 % of one.",
     )
 
@@ -199,8 +199,8 @@ def test_what_is_small_is_drawn_whole() -> None:
 def test_figure_4_of_the_guide() -> None:
     _, picture = drawn("Fig. 4", "a100", "fprop")
     assert picture.captions == (
-        "fprop: M=14,080 x N=256 in tiles of 128x128: 110 x 2 = 220 tiles, none of their area is padding. Drawn are the "
-        "last 4 rows of tiles.",
+        "fprop: M=14,080 x N=256 in tiles of 128x128: 110 x 2 = 220 tiles, none of their area is padding. Drawn are "
+        "the last 4 rows of tiles.",
         "220 tiles on 108 SMs x 2 tiles: 1.02 waves, the last one 2 % full.",
     )
     assert [label.text for label in picture.labels][2:] == ["1 full wave", "last wave: 4 of 216 slots"]
