@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test check snapshots attack clean
+.PHONY: demo test test-browser check snapshots pictures attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# The report page in Chromium. One process: some tests measure how smoothly it runs. Pictures come to build/browser/.
+test-browser: $(VENV)/browser
+	tests/browser/install_chromium.sh
+	$(BIN)/python -m pytest -m browser tests/browser
 
 check: $(VENV)/tested
 	$(BIN)/ruff check .
@@ -21,6 +26,11 @@ check: $(VENV)/tested
 snapshots: $(VENV)/tested
 	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
 	$(BIN)/python tests/helpers/readme_examples.py
+
+# README's picture of the report page, in Chromium; look at it before you commit it.
+pictures: $(VENV)/browser
+	tests/browser/install_chromium.sh
+	$(BIN)/python tests/helpers/page_picture.py
 
 # Hours: every attack of tests/attack, and millions of mutated inputs. ARGS="--count 10000" runs fewer.
 attack: $(VENV)/tested
@@ -37,6 +47,10 @@ $(VENV)/tested: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	# Networks that reading source is held to. Of what they ask for, none needs torchvision, which would bring another torch.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pytorchcv==0.0.74
+	touch $@
+
+$(VENV)/browser: $(VENV)/tested
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	touch $@
 
 clean:

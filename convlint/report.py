@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
+Loss = Literal["fix", "tile", "wave", "none"]
 Scalar = int | float | str | bool
 Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
 
@@ -58,7 +59,10 @@ class Fix(Struct, frozen=True, kw_only=True):
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):
-    """A rule as reporters show it; the text is already safe to print."""
+    """A rule as reporters show it; the text is already safe to print.
+
+    `loss` says what its price counts: what a fix saves, or what tiles or waves leave empty in `loss_passes`.
+    """
 
     code: str
     name: str
@@ -66,6 +70,8 @@ class RuleInfo(Struct, frozen=True, kw_only=True):
     severity: Severity
     rationale: str
     source: Source
+    loss: Loss = "none"
+    loss_passes: tuple[str, ...] = ()
 
 
 class Finding(Struct, frozen=True, kw_only=True):

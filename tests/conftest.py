@@ -1,6 +1,7 @@
-"""How property tests run, and how snapshots are compared or, with `--refresh`, written anew.
+"""How property tests run, which tests wait for a browser, and how snapshots are compared or, by `--refresh`, written.
 
 Property tests have no deadlines, which a busy machine would miss; in CI they take the same examples each time.
+Tests marked `browser` run only where `-m` names them, and a line at the end says how many wait.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,37 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh", action="store_true", help="write snapshots anew instead of comparing with them")
+
+
+WAITING = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)  # `-m` and `-k` choose first, and folders mark their tests
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "browser" in config.option.markexpr:
+        return
+    waiting = [item for item in items if item.get_closest_marker("browser")]
+    config.stash[WAITING] = len(waiting)
+    if waiting:
+        config.hook.pytest_deselected(items=waiting)
+        items[:] = [item for item in items if item not in waiting]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With several processes each worker collects, and only the one that started them reports."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["waiting"] = session.config.stash.get(WAITING, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[WAITING] = getattr(node, "workeroutput", {}).get("waiting", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if count := config.stash.get(WAITING, 0):
+        tests = "1 test waits" if count == 1 else f"{count} tests wait"
+        terminalreporter.write_line(f"{tests} for a browser: make test-browser")
 
 
 @pytest.fixture

@@ -125,6 +125,35 @@ def test_the_check_and_its_verdict(
     assert runner.step("Verdict", workspace, inputs, ran.outputs).code == code
 
 
+def test_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
+    runner, workspace = Runner(tmp_path), tmp_path / "job" / "work"
+    workspace.mkdir(parents=True)
+    (workspace / "bad.yaml").write_text(BAD)
+    asked = {"paths": "bad.yaml", "report": "true"}
+    installed = runner.step("Install convlint", workspace, asked, {})
+    assert installed.code == 0, installed.out
+    for report in ("true", "convlint on this branch", "$(touch owned) `touch owned`; touch owned"):
+        ran = runner.step("Check", workspace, {**asked, "report": report}, {})
+        assert ran.outputs["exit-code"] == "1", ran.out
+        assert Path(ran.outputs["report-file"]).read_text(encoding="utf-8").startswith("<!doctype html>")
+        assert Path(ran.outputs["sarif-file"]).is_file()
+        assert not (workspace / "owned").exists()
+    for report in ("false", ""):  # nor that of a run before
+        assert "report-file" not in runner.step("Check", workspace, {**asked, "report": report}, {}).outputs
+
+
+def test_the_page_is_uploaded_before_the_verdict() -> None:
+    names = [step["name"] for step in STEPS]
+    assert names.index("Check") < names.index("Upload the page") < names.index("Verdict")
+    assert DEFAULTS["report"] == "false"
+
+
+def test_every_action_is_pinned_to_a_commit() -> None:
+    used = [step["uses"] for step in STEPS if "uses" in step]
+    assert len(used) == 2
+    assert all(re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40}", name) for name in used)
+
+
 def test_findings_are_annotations(runner: Runner, workspace: Path) -> None:
     assert "::warning file=bad.yaml,line=5," in runner.step("Check", workspace, {}, {}).out
 

@@ -9,10 +9,11 @@ alignment, further kernels and the launch come on top (`price`). Depthwise layer
 
 from convlint.estimate.passes import estimate_layer, estimate_pass, time_us, unquantized_us, workspace_bytes
 from convlint.estimate.precision import compute_dtype
-from convlint.estimate.results import LayerEstimate, PassEstimate
+from convlint.estimate.results import Grid, LayerEstimate, PassEstimate
 from convlint.estimate.waves import nearest_full_waves
 
 __all__ = [
+    "Grid",
     "LayerEstimate",
     "PassEstimate",
     "compute_dtype",

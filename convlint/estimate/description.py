@@ -5,11 +5,18 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate.board import Board
-from convlint.estimate.kernels import Priced, is_quantized, tile_efficiency, without_waves, workspace_bytes
+from convlint.estimate.kernels import (
+    FUSED_TILE,
+    Priced,
+    is_quantized,
+    tile_efficiency,
+    without_waves,
+    workspace_bytes,
+)
 from convlint.estimate.price import Situation
 from convlint.estimate.problem import Problem
-from convlint.estimate.results import Bound, PassEstimate
-from convlint.estimate.search import THREADS_PER_TILE, join
+from convlint.estimate.results import Bound, Grid, PassEstimate
+from convlint.estimate.search import THREADS_PER_TILE, Choice, join
 from convlint.model.gemm import Gemm
 
 
@@ -89,4 +96,11 @@ def described(
         padding_us=priced.copies.padding_us,
         unquantized_us=unquantized,
         workspace_bytes=workspace_bytes(priced),
+        grid=None if direct else _grid(choice),
     )
+
+
+def _grid(choice: Choice) -> Grid:
+    lowering, program = choice.lowering, choice.program
+    sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
+    return Grid(lowering.batch, lowering.M, lowering.N, *sides)

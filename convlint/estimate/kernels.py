@@ -17,6 +17,8 @@ from convlint.model.layer import Pass
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
 # What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
 _SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
+# The fused Winograd kernel computes 8 x 16 positions of 32 channels at a time.
+FUSED_TILE = (128, 32)
 _UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0, 0.0, 1)
 
 
@@ -175,7 +177,7 @@ def tile_efficiency(choice: Choice) -> float:
     if lowering.algorithm == "direct":
         return 1.0
     if lowering.fused_tiles:
-        return min(1.0, lowering.useful_outputs / (choice.tiles * 128 * 32))
+        return min(1.0, lowering.useful_outputs / (choice.tiles * FUSED_TILE[0] * FUSED_TILE[1]))
     return min(1.0, lowering.useful_outputs * choice.split / (choice.tiles * program.tm * program.tn))
 
 

@@ -14,12 +14,36 @@ from convlint.model.layer import Dtype, Pass
 Bound = Literal["compute", "memory", "launch"]
 
 
+class Grid(Struct, frozen=True, gc=False):
+    """What a pass's tiles cover: `batch` equal products of M x N each, with the channels that kernels pad.
+
+    Products are groups, times the taps of wgrad, the phases of a strided dgrad or the points of a transform. Each has
+    `rows` x `columns` tiles of `height` x `width`, each of them as often as the reduction is split.
+    """
+
+    batch: int
+    M: int
+    N: int
+    height: int
+    width: int
+
+    @property
+    def rows(self) -> int:
+        """Tiles along M."""
+        return -(-self.M // self.height)
+
+    @property
+    def columns(self) -> int:
+        """Tiles along N."""
+        return -(-self.N // self.width)
+
+
 class PassEstimate(Struct, frozen=True, gc=False):
     """One pass of one layer on one GPU. Times in us, sizes in bytes; a wave is SMs times resident tiles.
 
     `gemm`, `flops`, `bytes` and `arithmetic_intensity` describe the useful work: tensors read once and written once,
     weights counted, no padding. Tiles, waves and times describe what is predicted to run. A pass that runs without
-    tiling (depthwise, fallbacks) has tile (1, 1), one thread each, and nothing lost to quantization.
+    tiling (depthwise, fallbacks) has tile (1, 1), one thread each, no grid, and nothing lost to quantization.
     """
 
     gemm: Gemm
@@ -50,6 +74,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     padding_us: float  # copies into aligned channels
     unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
     workspace_bytes: int  # what the kernels of this pass keep beside its tensors
+    grid: Grid | None
 
 
 class LayerEstimate(Struct, frozen=True, kw_only=True):

@@ -174,6 +174,8 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         severity=data["severity"],
         rationale=data["rationale"],
         source=Source(document=data["source"][0], section=data["source"][1]),
+        loss=data["loss"],
+        loss_passes=tuple(data["loss_passes"]),
     )
     join = data["join"]
     return Rule(

@@ -76,6 +76,8 @@ def _rule(rule: Pieces) -> Rule:
         severity=rule.choice("severity", SEVERITIES),  # type: ignore[arg-type]
         rationale=rule.text("rationale"),
         source=Source(**{key: rule.text_of(source[key], f"source: {key}") for key in ("document", "section")}),
+        loss=loss,
+        loss_passes=loss_passes,
     )
     made = Rule(
         info=info,
@@ -84,7 +86,7 @@ def _rule(rule: Pieces) -> Rule:
         yields_to=frozenset(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
         decision=compile_decision(when, let, check),
         cases=cases,
-        loss=loss,  # type: ignore[arg-type]
+        loss=loss,
         loss_passes=loss_passes,
         join=join,
         needs_gpu=loss != "none" or not GPU_NAMES.isdisjoint(rule.read),

@@ -10,6 +10,7 @@ from typing import Any
 from convlint.errors import shown, suggestion
 from convlint.facts.quantity import Type
 from convlint.files.located_yaml import Value
+from convlint.report import Loss
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.functions import FUNCTIONS
 from convlint.rulebook.pieces import Pieces
@@ -125,20 +126,23 @@ def _set(rule: Pieces, value: Value | None) -> tuple[tuple[str, Expr], ...]:
     return tuple(result)
 
 
-def loss_of(rule: Pieces) -> tuple[str, tuple[str, ...]]:
+def loss_of(rule: Pieces) -> tuple[Loss, tuple[str, ...]]:
     """What it costs, and in which passes."""
     value = rule.top.get("loss")
     if value is None:
         return "none", ()
+    kind: Any
     if isinstance(value.data, str):
-        return rule.choice("loss", LOSSES), PASSES
+        kind = rule.choice("loss", LOSSES)
+        return kind, PASSES
     mapping = rule.mapping("loss", ("kind", "passes"))
     passes = mapping["passes"]
     items = passes.data if isinstance(passes.data, list) else [passes]
     names = tuple(rule.text_of(item, "loss: passes") for item in items)
     if not names or not set(names) <= set(PASSES):
         rule.fail(f"loss: passes are {', '.join(PASSES)}", passes)
-    return rule.choice("kind", LOSSES, mapping=mapping), names
+    kind = rule.choice("kind", LOSSES, mapping=mapping)
+    return kind, names
 
 
 def join_of(rule: Pieces) -> Join | None:

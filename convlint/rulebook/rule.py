@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from convlint.model.equality import equal_without
-from convlint.report import RuleInfo, Severity
+from convlint.report import Loss, RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 
@@ -127,7 +127,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     yields_to: frozenset[str]
     decision: Decision
     cases: tuple[Case, ...]  # variants first, the default last
-    loss: Literal["fix", "tile", "wave", "none"]
+    loss: Loss
     loss_passes: tuple[str, ...]
     join: Join | None
     needs_gpu: bool

@@ -41,6 +41,7 @@ def in_source(pieces: Pieces, rule: Rule) -> Rule:
     cases = cases_of(inner)
     return replace(
         rule,
+        info=replace(rule.info, loss="none", loss_passes=()),
         scope=scope,
         decision=compile_decision(when, let, check),
         cases=cases,

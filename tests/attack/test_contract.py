@@ -77,7 +77,7 @@ def test_every_change_to_a_folder_is_seen(tmp_path: Path) -> None:
 SPENDS = {
     "cpu": "x = 0\nwhile True: x += 1",
     "memory": "x = [bytearray(1 << 20) for _ in range(5000)]",
-    "children": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'x = bytearray(900 << 20)'])",
+    "children": "import subprocess, sys\nsubprocess.run([sys.executable, '-I', '-c', 'x = bytearray(900 << 20)'])",
     "orphan": "import subprocess\nsubprocess.Popen(['sleep', '60'])",
 }
 

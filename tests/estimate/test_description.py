@@ -47,3 +47,36 @@ def test_the_largest_pass_is_what_a_layer_needs() -> None:
     most = max(one.workspace_bytes for one in whole.passes.values())
     assert workspace_bytes(layer, A100, RUNTIME, "training") == most > 0
     assert workspace_bytes(conv(C=None), A100, Runtime(), "training") is None
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100", "v100", "k80", "gtx-1080-ti"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"K": 72},
+        {"C": 3, "R": 7, "S": 7, "U": 2, "V": 2},
+        {"U": 3, "V": 2, "H": 31},
+        {"C": 256, "K": 256, "groups": 4},
+        {"dtype": Dtype.fp32, "layout": "NCHW", "N": 16},
+        {"dtype": Dtype.fp32, "layout": "NCHW", "N": 4, "K": 100},
+        {"dtype": Dtype.fp32, "layout": "NCHW", "R": 5, "S": 5},
+    ],
+)
+def test_the_grid_makes_the_tiles_and_covers_all_results(sizes, gpu):
+    estimate = estimate_layer(conv(**sizes), load_gpu(gpu), RUNTIME, "training")
+    for one in estimate.passes.values():
+        grid = one.grid
+        assert (grid is None) is (one.algorithm == "direct")
+        if grid is not None:
+            assert grid.batch * grid.rows * grid.columns * one.split_k == one.tiles
+            covered = grid.batch * grid.rows * grid.height * grid.columns * grid.width
+            assert grid.batch * grid.M * grid.N <= covered
+            assert one.tile_efficiency * covered <= grid.batch * grid.M * grid.N * (1 + 1e-9)
+
+
+def test_the_fused_winograd_kernel_has_tiles_of_its_own():
+    one = fprop(conv(dtype=Dtype.fp32, layout="NCHW", N=4, K=100), load_gpu("v100"))
+    assert one.algorithm == "winograd"
+    assert one.grid.batch == 1  # not a product for each of 36 points
+    assert (one.grid.height, one.grid.width, one.grid.columns) == (128, 32, 4)
+    assert one.grid.rows == 4 * 7 * 4  # blocks of 8 x 16 positions on 56x56

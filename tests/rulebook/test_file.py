@@ -185,3 +185,18 @@ def test_a_rule_has_its_limits(key: str, count: int, message: str | None, tmp_pa
         return
     with pytest.raises(RuleError, match=message):
         read_rule(path)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind", "passes"),
+    [
+        ("loss: none", "none", ("fprop", "dgrad", "wgrad")),
+        ("loss: tile", "tile", ("fprop", "dgrad", "wgrad")),
+        ("loss: { kind: wave, passes: [fprop, dgrad] }", "wave", ("fprop", "dgrad")),
+        ("loss: { kind: tile, passes: wgrad }", "tile", ("wgrad",)),
+    ],
+)
+def test_reporters_learn_what_its_price_counts(loss: str, kind: str, passes: tuple[str, ...], tmp_path: Path) -> None:
+    path = written(tmp_path, edited("loss: none", loss))
+    rule = next(rule for rule in load_rulebook([str(tmp_path)]).rules if rule.path == path)
+    assert (rule.info.loss, rule.info.loss_passes) == (rule.loss, rule.loss_passes) == (kind, passes)

@@ -1,0 +1,109 @@
+"""Filters show the findings that are asked for, and say how many of all these are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import pytest
+from report_pages import MIXED_NAMES, Made
+from watched_pages import Watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+Makes = Callable[[str], Made]
+
+
+@pytest.fixture
+def page(watch: Watch, made: Makes) -> Page:
+    return watch.open(made("mixed").page)
+
+
+def shown(page: Page) -> list[Locator]:
+    """The findings that can be seen; the count has to agree with them."""
+    findings = page.locator("article.finding").all()
+    seen = [one for one in findings if one.is_visible()]
+    count = page.locator("output#count").inner_text()
+    assert re.match(rf"{len(seen)} of {len(findings)} findings?\b", count), count
+    assert [one for one in findings if one.get_attribute("hidden") is None] == seen
+    return seen
+
+
+def values(found: Iterable[Locator], name: str) -> list[str]:
+    return [one.get_attribute(name) or "" for one in found]
+
+
+def test_all_are_shown_at_first(page: Page) -> None:
+    assert set(values(shown(page), "data-severity")) == {"error", "warning", "info"}
+
+
+@pytest.mark.parametrize("severity", ["error", "warning", "info"])
+def test_a_severity_is_left_out_and_comes_back(page: Page, severity: str) -> None:
+    before = shown(page)
+    box = page.locator(f"#filters input[name=severity][value={severity}]")
+    assert box.is_checked()
+    box.uncheck()
+    left = [one for one in values(before, "data-severity") if one != severity]
+    assert values(shown(page), "data-severity") == left
+    assert len(left) < len(before)
+    box.check()
+    assert len(shown(page)) == len(before)
+
+
+def test_only_one_rule_is_shown(page: Page) -> None:
+    codes = values(shown(page), "data-code")
+    choice = page.locator("#filters select[name=code]")
+    for code in sorted(set(codes)):
+        choice.select_option(code)
+        assert values(shown(page), "data-code") == [code] * codes.count(code)
+    choice.select_option(index=0)
+    assert len(shown(page)) == len(codes)
+
+
+@pytest.mark.parametrize("part", ["stem", "block0", "block0.conv", "late"])
+def test_only_findings_of_layers_with_that_name_are_shown(page: Page, part: str) -> None:
+    """A finding of the whole network has no layers of its own, but its message may name some."""
+    wanted = {str(number) for number, name in enumerate(MIXED_NAMES) if part in name}
+    findings = shown(page)
+    of = zip(values(findings, "id"), values(findings, "data-layers"), findings, strict=True)
+    left = [
+        name
+        for name, numbers, one in of
+        if wanted & set(numbers.split()) or (not numbers and part in one.locator(".message").inner_text())
+    ]
+    assert 0 < len(left) < len(findings)
+    page.locator("#filters input[type=search][name=layer]").fill(part)
+    assert values(shown(page), "id") == left
+    page.locator("#filters input[type=search][name=layer]").fill("")
+    assert len(shown(page)) == len(findings)
+
+
+@pytest.mark.parametrize("word", ["network", "multiple", "yaml"])
+def test_words_of_messages_and_places_are_no_names_of_layers(page: Page, word: str) -> None:
+    page.locator("#filters input[name=layer]").fill(word)
+    assert [numbers for numbers in values(shown(page), "data-layers") if numbers] == []
+
+
+def test_filters_hold_together(page: Page) -> None:
+    page.locator("#filters input[name=layer]").fill("block0")
+    page.locator("#filters input[value=info]").uncheck()
+    page.locator("#filters select[name=code]").select_option("CL102")
+    found = shown(page)
+    assert {*zip(values(found, "data-code"), values(found, "data-severity"), strict=True)} == {("CL102", "warning")}
+    assert len(found) == 2
+
+
+def test_nothing_that_fits_is_said(page: Page) -> None:
+    page.locator("#filters input[name=layer]").fill("no layer is called this")
+    assert shown(page) == []
+
+
+def test_enter_in_the_search_keeps_the_page(page: Page) -> None:
+    field = page.locator("#filters input[name=layer]")
+    field.fill("stem")
+    address, count = page.url, len(shown(page))
+    field.press("Enter")
+    assert page.url == address
+    assert len(shown(page)) == count

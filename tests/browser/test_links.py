@@ -1,0 +1,143 @@
+"""Layers, findings and points of the chart lead to each other; layers can be sorted and targets switched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from report_pages import Made
+from watched_pages import Watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Makes = Callable[[str], Made]
+IN_VIEW = """one => { const box = one.getBoundingClientRect();
+    return box.height > 0 && box.bottom > 0 && box.top < window.innerHeight; }"""
+
+
+@pytest.fixture
+def page(watch: Watch, made: Makes) -> Page:
+    return watch.open(made("mixed").page)
+
+
+def arrived(page: Page, name: str) -> None:
+    """The address, `:target` and the window are at the element of that id."""
+    page.wait_for_function("name => document.querySelector(':target')?.id === name", arg=name)
+    assert page.url.endswith(f"#{name}")
+    page.wait_for_function(f"name => ({IN_VIEW})(document.getElementById(name))", arg=name)
+
+
+def order(page: Page) -> list[int]:
+    return [int(one.get_attribute("data-layer") or "") for one in page.locator("#layers tr.layer").all()]
+
+
+def test_every_link_within_the_page_leads_somewhere(watch: Watch, made: Makes) -> None:
+    for name in ("mixed", "two targets", "resnet50"):
+        page = watch.open(made(name).page)
+        links = page.eval_on_selector_all("a[href^='#']", "all => all.map(one => one.getAttribute('href').slice(1))")
+        assert links
+        assert page.evaluate("all => all.filter(one => !document.getElementById(one))", links) == []
+
+
+def test_a_layer_leads_to_its_findings_and_they_lead_back(page: Page) -> None:
+    pairs = 0
+    for row in page.locator("#layers tr.layer").all():
+        number = row.get_attribute("data-layer") or ""
+        for link in row.locator("a[href^='#finding-']").all():
+            finding = (link.get_attribute("href") or "")[1:]
+            link.click()
+            arrived(page, finding)
+            assert number in (page.locator(f"#{finding}").get_attribute("data-layers") or "").split()
+            back = page.locator(f"#{finding} a[href='#layer-{number}']").first
+            back.click()
+            arrived(page, f"layer-{number}")
+            pairs += 1
+    assert pairs >= 6
+
+
+def test_the_keyboard_goes_on_where_a_link_led(page: Page) -> None:
+    link = page.locator("#layers a[href^='#finding-']").first
+    finding = (link.get_attribute("href") or "")[1:]
+    link.focus()
+    page.keyboard.press("Enter")
+    arrived(page, finding)
+    page.keyboard.press("Tab")
+    assert page.evaluate("name => document.getElementById(name).contains(document.activeElement)", finding)
+
+
+def test_a_link_shows_a_finding_that_filters_hid(page: Page) -> None:
+    """Again too, where the address stays as it is; and the count says what is shown."""
+    link = page.locator("#layers a[href^='#finding-']").first
+    finding = (link.get_attribute("href") or "")[1:]
+    for _ in range(2):
+        page.locator("#filters input[name=layer]").fill("no layer is called this")
+        assert not page.locator(f"#{finding}").is_visible()
+        link.click()
+        arrived(page, finding)
+        seen = page.locator("article.finding:not([hidden])").count()
+        assert page.locator("output#count").inner_text().startswith(f"{seen} of ")
+
+
+def test_a_link_shows_a_finding_of_another_target(watch: Watch, made: Makes) -> None:
+    file, report = made("two targets")
+    page = watch.open(file)
+    other = report["totals"][1]["gpu"]
+    finding = next(number for number, one in enumerate(report["findings"]) if one["gpu"] == other)
+    page.locator(f"#verdict a[href='#finding-{finding}']").first.click()
+    arrived(page, f"finding-{finding}")
+    assert page.locator("select#target option:checked").inner_text() == other
+
+
+def test_a_point_of_the_roofline_leads_to_its_layer(page: Page) -> None:
+    points = page.locator("#roofline-chart svg [aria-label='dot'] > *")
+    points.first.wait_for()
+    assert points.count() >= 6
+    points.last.click(force=True)  # points may lie on one another
+    page.wait_for_function("/^#layer-[0-9]+$/.test(location.hash)")
+    arrived(page, page.url.partition("#")[2])
+
+
+def test_layers_are_sorted_by_time_and_back(watch: Watch, made: Makes) -> None:
+    for name in ("mixed", "resnet50"):
+        file, report = made(name)
+        page = watch.open(file)
+        network, largest = page.locator("#sort-network"), page.locator("#sort-largest")
+        times = [layer["estimates"][0]["time_us"] for layer in report["layers"]]
+        assert order(page) == list(range(len(times)))
+        assert (network.get_attribute("aria-pressed"), largest.get_attribute("aria-pressed")) == ("true", "false")
+        largest.click()
+        by_time = [times[number] for number in order(page)]
+        assert by_time == sorted(times, reverse=True)
+        assert order(page) != list(range(len(times)))
+        assert (network.get_attribute("aria-pressed"), largest.get_attribute("aria-pressed")) == ("false", "true")
+        network.click()
+        assert order(page) == list(range(len(times)))
+        assert (network.get_attribute("aria-pressed"), largest.get_attribute("aria-pressed")) == ("true", "false")
+
+
+def test_a_target_is_switched(watch: Watch, made: Makes) -> None:
+    file, report = made("two targets")
+    page = watch.open(file)
+    choice = page.locator("select#target")
+    gpus = [one["gpu"] for one in report["totals"]]
+    assert [one.inner_text() for one in choice.locator("option").all()] == gpus
+    seen = {}
+    for gpu in (*gpus, gpus[0]):
+        choice.select_option(label=gpu)
+        page.wait_for_timeout(300)
+        said = page.locator("article.finding").all()
+        count = page.locator("output#count").inner_text()
+        visible = [one.get_attribute("id") for one in said if one.is_visible()]
+        assert count.startswith(f"{len(visible)} of ")
+        look = (page.locator("#layers").inner_text(), page.locator("#roofline-chart").inner_html(), tuple(visible))
+        assert seen.setdefault(gpu, look) == look  # switched back, all is as it was
+        mine = [one for one in report["findings"] if one["gpu"] in (gpu, None)]
+        assert len(visible) == len(mine)
+    for first, other in zip(*seen.values(), strict=True):
+        assert first != other
+
+
+def test_one_target_needs_no_switch(page: Page) -> None:
+    assert not page.locator("select#target").is_visible()

@@ -1,0 +1,105 @@
+"""Pages opened in a browser that is watched: what a report must never do is kept as trouble."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from browsers import axe_script
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page, Request
+
+# Runs before the page's own scripts, where its policy does not reach.
+_WATCH = """
+window.watch = { refused: [], tasks: [], drawn_ms: null };
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.watch.refused.push(`${event.violatedDirective}: ${event.blockedURI || event.sample}`));
+new PerformanceObserver((list) => window.watch.tasks.push(...list.getEntries().map((entry) => entry.duration)))
+  .observe({ type: "longtask", buffered: true });
+const drawn = () => {
+  if (document.querySelector("#roofline-chart svg")) { window.watch.drawn_ms = performance.now(); }
+  else if (performance.now() < 20000) { requestAnimationFrame(drawn); }
+};
+requestAnimationFrame(drawn);
+"""
+_SERIOUS = ("serious", "critical")
+
+
+class Watch:
+    """Opens files and keeps what went wrong on any of their pages."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+        self._trouble: list[str] = []
+
+    def open(self, file: Path, *, width: int = 1280, theme: Any = "light", script: bool = True) -> Page:
+        """The page of that file, loaded, in a window of its own."""
+        context = self._browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=script
+        )
+        self._contexts.append(context)
+        context.set_default_timeout(30_000)
+        url = file.resolve().as_uri()
+
+        def asked(request: Request) -> None:
+            if request.url.partition("#")[0] != url:
+                self._trouble.append(f"request: {request.url[:200]}")
+
+        context.on("request", asked)
+        context.on("weberror", lambda error: self._trouble.append(f"page error: {error.error}"))
+        context.add_init_script(_WATCH)
+        page = context.new_page()
+        page.on("popup", lambda other: self._trouble.append(f"window opened: {other.url}"))
+        page.on("dialog", self._dialog)
+        page.on("console", lambda said: self._said(said.type, said.text))
+        page.goto(url)
+        return page
+
+    def trouble(self) -> list[str]:
+        """What went wrong since it was last asked."""
+        for context in self._contexts:
+            for page in context.pages:
+                page.wait_for_timeout(50)  # what is under way is still said
+                refused = page.evaluate("window.watch ? window.watch.refused.splice(0) : []")
+                self._trouble += [f"refused by the policy: {one}" for one in refused]
+        found, self._trouble = self._trouble, []
+        return found
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+        self._contexts = []
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning", "assert"):
+            self._trouble.append(f"console {kind}: {text[:300]}")
+
+    def _dialog(self, dialog: Any) -> None:
+        self._trouble.append(f"dialog: {dialog.message[:200]}")
+        dialog.dismiss()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe calls serious or critical, one line each, with the first places."""
+    page.evaluate(axe_script())
+    found = page.evaluate("async () => (await axe.run(document, { resultTypes: ['violations'] })).violations")
+    return [
+        f"{one['id']} ({one['impact']}) at {[node['target'] for node in one['nodes'][:5]]}: {one['help']}"
+        for one in found
+        if one["impact"] in _SERIOUS
+    ]
+
+
+def longest_task_ms(page: Page) -> float:
+    """The longest task of the main thread since the last call; what takes under 50 ms is not counted."""
+    page.wait_for_timeout(300)  # entries come after the task
+    tasks = page.evaluate("window.watch.tasks.splice(0)")
+    return max(map(float, tasks), default=0.0)
+
+
+def overflow_px(page: Page) -> int:
+    """By how much the document is wider than the window."""
+    wider: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    return max(0, wider)
