@@ -14,7 +14,8 @@ test: $(VENV)/tested
 # The report page in Chromium. One process: some tests measure how smoothly it runs. Pictures come to build/browser/.
 test-browser: $(VENV)/browser
 	tests/browser/install_chromium.sh
-	$(BIN)/python -m pytest -m browser tests/browser
+	# A page that never answers ends the run, with the place where the test waits.
+	$(BIN)/python -m pytest -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true -m browser tests/browser
 
 check: $(VENV)/tested
 	$(BIN)/ruff check .
