@@ -32,7 +32,7 @@ _NOTHING: dict[str, Any] = {  # what only some pages have
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
-_STYLES = ("page.css",)
+_STYLES = ("page.css", "tiles.css")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
 _OF_PLOT = """:where(.plot) {

@@ -7,6 +7,7 @@ from msgspec import Struct
 from convlint.files.safe import clean
 from convlint.report import Finding, Report
 from convlint.reporters.page.numbering import Numbers
+from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles
 from convlint.reporters.words import (
     DOCUMENT_URLS,
     advice,
@@ -41,14 +42,15 @@ class Item(Struct, frozen=True, kw_only=True):
     source: str
     url: str
     finding: Finding
-    tiles: str = ""
+    tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
+    tiles_of: str = ""
 
 
 def items(report: Report) -> list[Item]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
     numbers = Numbers(report)
     ordered = sorted(gravest_first(report.findings), key=_order)
-    return [_item(number, finding, numbers) for number, finding in enumerate(ordered)]
+    return [_item(number, finding, numbers, report) for number, finding in enumerate(ordered)]
 
 
 def by_layer(found: list[Item]) -> dict[int, tuple[int, ...]]:
@@ -64,8 +66,23 @@ def _order(finding: Finding) -> tuple[int, float]:
     return ("error", "warning", "info").index(finding.severity), -(finding.lost_us or 0.0)
 
 
-def _item(number: int, finding: Finding, numbers: Numbers) -> Item:
+def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[str, Drawing | None]:
+    """The layer that loses most to what the finding is about, and its tiles or waves."""
+    if not layers or not shows_tiles(finding.rule):
+        return "", None
+    gpu = finding.gpu or next(iter(report.targets), "")
+    estimates = [(number, report.layers[number].estimates.get(gpu)) for number in layers]
+    number, estimate = max(estimates, key=lambda each: each[1].time_us if each[1] is not None else -1.0)
+    which = pass_shown(finding, estimate) if estimate is not None else None
+    if estimate is None or which is None:
+        return "", None
+    return clean(report.layers[number].layer.name), drawing(estimate.passes[which], which)
+
+
+def _item(number: int, finding: Finding, numbers: Numbers, report: Report) -> Item:
     rule = finding.rule
+    layers = numbers.of(finding)
+    tiles_of, tiles = _drawn(report, finding, layers)
     return Item(
         number=number,
         severity=finding.severity,
@@ -73,7 +90,7 @@ def _item(number: int, finding: Finding, numbers: Numbers) -> Item:
         name=clean(rule.name),
         message=clean(finding.message),
         gpu=clean(finding.gpu) if finding.gpu is not None else "",
-        layers=numbers.of(finding),
+        layers=layers,
         about="" if named_in(finding) else layer_of(finding),
         place=place_of(finding.location),
         library=behind(finding),
@@ -85,4 +102,6 @@ def _item(number: int, finding: Finding, numbers: Numbers) -> Item:
         source=origin(rule),
         url=DOCUMENT_URLS.get(rule.source.document, ""),
         finding=finding,
+        tiles=tiles,
+        tiles_of=tiles_of,
     )
