@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from convlint.model.layer import ConvLayer, Mode
+from convlint.model.layer import ConvLayer, Loss, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
 from convlint.model.source import SourceReport
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
-Loss = Literal["fix", "tile", "wave", "none"]
 Scalar = int | float | str | bool
 Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
 
@@ -59,10 +58,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):
-    """A rule as reporters show it; the text is already safe to print.
-
-    `loss` says what its price counts: what a fix saves, or what tiles or waves leave empty in `loss_passes`.
-    """
+    """A rule as reporters show it. `loss` is what its price counts: what a fix saves, or what tiles or waves waste."""
 
     code: str
     name: str
@@ -143,14 +139,11 @@ GRADES: tuple[tuple[float, str], ...] = ((0.90, "A"), (0.75, "B"), (0.60, "C"), 
 
 
 class LayerTimes(Struct, frozen=True, kw_only=True):
-    """Times in us of one layer, or of several, with all passes and calls.
-
-    `after_us` is the time with all advice taken, `ideal_us` the time of that if no tile and no wave were wasted in it.
-    """
+    """Times in us of one layer, or of several, with all passes and calls."""
 
     time_us: float
-    after_us: float
-    ideal_us: float
+    after_us: float  # with all advice taken
+    ideal_us: float  # the same if no tile and no wave were wasted in it
 
     @property
     def grade(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from convlint.errors import shown, suggestion
 from convlint.facts.quantity import Type
 from convlint.files.located_yaml import Value
-from convlint.report import Loss
+from convlint.model.layer import Loss
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.functions import FUNCTIONS
 from convlint.rulebook.pieces import Pieces

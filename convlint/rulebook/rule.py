@@ -8,7 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from convlint.model.equality import equal_without
-from convlint.report import Loss, RuleInfo, Severity
+from convlint.model.layer import Loss
+from convlint.report import RuleInfo, Severity
 from convlint.rulebook.decision import Decision
 from convlint.rulebook.expr import UNKNOWN, Expr
 

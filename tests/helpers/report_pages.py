@@ -86,5 +86,5 @@ def many_layers(count: int) -> str:
 def named_layers(names: tuple[str, ...]) -> str:
     """A spec with a layer of each name, all with findings; JSON strings are YAML too."""
     sizes = "C: 62, H: 56, W: 56, K: 126, kernel_size: 3, padding: 1"
-    layers = (f"  - {{ name: {json.dumps(name)}, {sizes} }}\n" for name in names)
+    layers = (f"  - {{ name: {json.dumps(name, ensure_ascii=False)}, {sizes} }}\n" for name in names)
     return "version: 1\ndefaults: { N: 8, dtype: fp16, layout: NCHW }\nlayers:\n" + "".join(layers)

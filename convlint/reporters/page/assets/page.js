@@ -57,7 +57,7 @@
     for (const each of articles) {
       const fits = severities.has(each.severity) && (!code || each.code === code)
         && (!gpu || !each.gpu || each.gpu === gpu)
-        && (!wanted || each.layers.some((name) => name.includes(wanted)) || each.text.includes(wanted));
+        && (!wanted || (each.layers.length ? each.layers.some((name) => name.includes(wanted)) : each.text.includes(wanted)));
       if (each.article.hidden === fits) each.article.hidden = !fits;
       shown += fits;
     }
@@ -69,14 +69,23 @@
     form.addEventListener("submit", (event) => event.preventDefault());
   }
 
-  // A link leads to what it names, also where a filter hides it, and takes the focus along.
+  // A link leads to what it names, whatever filters and GPU are chosen, and takes the focus along.
   function follow() {
     const there = location.hash.length > 1 ? one(decodeURIComponent(location.hash.slice(1))) : null;
     if (!there) return;
-    there.hidden = false;
+    if (there.hidden) {
+      form.reset();
+      const number = data.targets.findIndex((each) => each.label === there.dataset.gpu);
+      if (choice && number >= 0) choice.value = String(number);
+      choose(choice ? Number(choice.value) : 0);
+    }
     there.scrollIntoView({block: "center"});
     if (there.tabIndex === -1) there.focus({preventScroll: true});
   }
+  addEventListener("click", (event) => { // a second click on one link changes no address
+    const link = event.target.closest?.("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) follow();
+  });
   addEventListener("hashchange", follow);
 
   // The roofline
@@ -118,7 +127,7 @@
         ...(slope ? [Plot.line([{x: low, y: low * slope}, {x: top / slope, y: top}], {x: "x", y: "y", stroke: "var(--memory)", strokeWidth: 1.5})] : []),
         Plot.line(roof, {x: "x", y: "y", z: "text", stroke: "var(--compute)", strokeWidth: 1.5}),
         Plot.text(ceilings, {x: high, y: (each) => each[1], text: (each) => `${each[0]}, ${short(each[1])} TFLOPS`, textAnchor: "end", dy: -8, fill: "currentColor"}),
-        ...(slope ? [Plot.text([`DRAM, ${bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`}`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 8, dy: -16, fill: "currentColor"})] : []),
+        ...(slope ? [Plot.text([`DRAM, ${bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`}`], {x: low, y: low * slope, text: (each) => each, textAnchor: "start", dx: 14, dy: 14, fill: "currentColor"})] : []),
         ...bounds.map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: (dot) => dot.us, symbol: "pass", fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.7})),
         Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30,
