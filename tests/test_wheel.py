@@ -41,7 +41,8 @@ def test_the_wheel_holds_exactly_the_rules_and_data_of_the_repository(tmp_path: 
 
     def files(folder: str, prefix: str) -> set[str]:
         base = copy / folder
-        found = [path for path in base.rglob("*") if path.suffix in (".py", ".yaml") or path.name == "py.typed"]
+        data = (".py", ".yaml", ".j2", ".css", ".js", ".LICENSE")
+        found = [path for path in base.rglob("*") if path.suffix in data or path.name == "py.typed"]
         return {f"{prefix}/{path.relative_to(base).as_posix()}" for path in found}
 
     assert held == files("convlint", "convlint") | files("rules", "convlint_rules")

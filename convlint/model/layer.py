@@ -19,9 +19,7 @@ from convlint.model.location import Location, Span
 
 Pass = Literal["fprop", "dgrad", "wgrad"]
 PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
-Loss = Literal[
-    "fix", "tile", "wave", "none"
-]  # of their time: to what a fix mends, or to empty tiles or waves
+Loss = Literal["fix", "tile", "wave", "none"]  # of their time: to what a fix mends, or to empty tiles or waves
 
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]

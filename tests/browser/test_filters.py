@@ -73,11 +73,7 @@ def test_only_findings_of_layers_with_that_name_are_shown(page: Page, part: str)
     wanted = {str(number) for number, name in enumerate(MIXED_NAMES) if part in name}
     findings = shown(page)
     of = zip(values(findings, "id"), values(findings, "data-layers"), findings, strict=True)
-    left = [
-        name
-        for name, numbers, one in of
-        if wanted & set(numbers.split()) or (not numbers and part in texts(one))
-    ]
+    left = [name for name, numbers, one in of if wanted & set(numbers.split()) or (not numbers and part in texts(one))]
     assert 0 < len(left) < len(findings)
     page.locator("#filters input[type=search][name=layer]").fill(part)
     assert values(shown(page), "id") == left

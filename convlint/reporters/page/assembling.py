@@ -80,7 +80,7 @@ def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError]
 def _rendered(**context: Any) -> str:
     scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
     styles = [_file(name) for name in _STYLES]
-    return _environment().get_template("page.html.j2").render(
+    text = _environment().get_template("page.html.j2").render(
         {
             "version": __version__,
             "policy": _policy(scripts, [*styles, _OF_PLOT]),
@@ -91,6 +91,7 @@ def _rendered(**context: Any) -> str:
             **context,
         }
     )  # fmt: skip
+    return text.lstrip()
 
 
 def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:

@@ -1,0 +1,69 @@
+"""The bars of the page: to one scale, and what is not known is said."""
+
+from __future__ import annotations
+
+import pytest
+from reports import full_report
+
+from convlint.reporters.page.findings import by_layer, items
+from convlint.reporters.page.layers import BAR, rows
+from convlint.reporters.page.roofline import chart
+from convlint.reporters.page.verdicts import cards
+
+
+def test_bars_are_as_long_as_their_passes() -> None:
+    report = full_report()
+    for row in rows(report, {}):
+        (cell,) = row.cells
+        if not cell.bars:
+            continue
+        longest = max(each.time_us for each in (one.cells[0] for one in rows(report, {})))
+        assert sum(bar.width for bar in cell.bars) == pytest.approx(BAR * cell.time_us / longest, rel=0.01)
+        ends = [bar.x + bar.width for bar in cell.bars]
+        assert all(end < bar.x + 3 for end, bar in zip(ends, cell.bars[1:], strict=False))
+
+
+def test_shares_add_up_to_all() -> None:
+    shares = [float(row.cells[0].share.split()[0]) for row in rows(full_report(), {}) if row.cells[0].share]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+
+
+def test_findings_and_layers_name_each_other() -> None:
+    report = full_report()
+    found = items(report)
+    of = by_layer(found)
+    names = [entry.layer.name for entry in report.layers]
+    assert {number for item in found for number in item.layers} == set(of)
+    for item in found:
+        wanted = item.finding.layers or ((item.finding.layer,) if item.finding.layer else ())
+        assert {names[number] for number in item.layers} <= set(wanted)
+    for layer, numbers in of.items():
+        assert all(layer in found[number].layers for number in numbers)
+
+
+def test_the_gravest_come_first_and_of_those_the_dearest() -> None:
+    order = ["error", "warning", "info"]
+    ranks = [(order.index(item.severity), -item.lost_us) for item in items(full_report())]
+    assert ranks == sorted(ranks)
+
+
+def test_the_roofline_has_every_pass_and_the_ceilings_of_the_data_sheet() -> None:
+    report = full_report()
+    (target,) = chart(report)["targets"]
+    assert len(target["points"]) == sum(len(entry.estimates["a100"].passes) for entry in report.layers
+                                        if entry.estimates.get("a100"))  # type: ignore[union-attr]  # fmt: skip
+    assert target["ceilings"] == [["fp16 Tensor Cores", 312.0]]
+    assert target["bandwidth"] == pytest.approx(1555, abs=1)
+
+
+def test_a_gpu_that_is_not_known_has_no_ceilings() -> None:
+    (target,) = chart(full_report(targets=("made up",)))["targets"]
+    assert (target["bandwidth"], target["ceilings"]) == (None, [])
+
+
+def test_each_target_has_its_verdict_and_what_to_do_first() -> None:
+    report = full_report()
+    (card,) = cards(report, items(report))
+    assert (card.gpu, card.grade, card.device) == ("a100", "C", "NVIDIA A100 SXM4 40GB")
+    assert all(item.fix for item in card.first)
+    assert len(card.first) <= 3
