@@ -11,8 +11,7 @@ def render(report: Report, style: Style) -> str:
     """The whole page; a browser knows its own width and colours."""
     from convlint.reporters.page.assembling import page
 
-    text = page(report)
-    return text if style.unicode else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return page(report, unicode=style.unicode)
 
 
 REPORTER = Reporter(render=render)

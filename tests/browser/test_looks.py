@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from report_pages import Made
+from report_pages import Made, make_page
 from watched_pages import Watch, overflow_px
 
 Makes = Callable[[str], Made]
@@ -46,3 +47,33 @@ def test_it_prints_dark_on_light_with_all_findings(watch: Watch, made: Makes, th
     pdf = page.pdf(path=PICTURES / f"resnet50-{theme}.pdf")
     assert pdf.startswith(b"%PDF-")
     assert 1 <= pdf.count(b"/Type /Page\n") <= 4 + len(report["findings"]) // 2 + len(report["layers"]) // 10
+
+
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [
+        ("C: 512, H: 28, W: 28, K: 512, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC", ("--gpu", "a100")),
+        ("C: 256, H: 28, W: 28, K: 256, kernel_size: 3, padding: 1, dtype: fp32, layout: NCHW", ("--gpu", "v100")),
+        ("C: 32, H: 14, W: 14, K: 32, groups: 32, kernel_size: 3, dtype: fp16, layout: NHWC", ("--gpu", "a100")),
+    ],
+    ids=["right of the ridge", "above the ceiling", "small"],
+)
+def test_all_of_the_roofline_is_inside_its_frame(
+    watch: Watch, tmp_path: Path, layer: str, options: tuple[str, ...]
+) -> None:
+    made = make_page(tmp_path, f"version: 1\ndefaults: {{ N: 32 }}\nlayers:\n  - {{ name: one, {layer} }}\n", *options)
+    page = watch.open(made.page)
+    page.locator("#roofline-chart[data-drawn]").wait_for()
+    outside = page.evaluate(
+        """() => {
+            const frame = document.querySelector("#roofline-chart svg").getBoundingClientRect();
+            const marks = [...document.querySelectorAll("#roofline-chart svg :is(path, circle, text)")];
+            return marks.map((mark) => mark.getBoundingClientRect()).filter((box) => box.width + box.height > 0
+                && (box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 2
+                    || box.bottom > frame.bottom + 2)).length;
+        }"""
+    )
+    assert outside == 0
+    ticks = page.locator("#roofline-chart svg [aria-label$='tick label'] text").all_text_contents()
+    assert ticks
+    assert not [tick for tick in ticks if tick.endswith("m")]  # thousandths of TFLOPS are no unit

@@ -59,7 +59,7 @@ def _render(name: str, report: Report, style: Style) -> str:
     if name == "html":
         from convlint.reporters.page.assembling import page
 
-        return page(report, judged=False)
+        return page(report, judged=False, unicode=style.unicode)
     if name == "csv":
         from convlint.cli.commands.estimate_csv import render as render_csv
 

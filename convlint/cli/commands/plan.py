@@ -74,7 +74,7 @@ def _render(name: str, planned: Planned, style: Style) -> str:
     if name == "html":
         from convlint.cli.commands.plan_html import render as render_html
 
-        return render_html(planned)
+        return render_html(planned, style)
     from convlint.cli.commands.plan_text import render as render_text
 
     return render_text(planned, style)

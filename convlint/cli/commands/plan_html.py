@@ -5,14 +5,16 @@ from __future__ import annotations
 from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
 from convlint.files.safe import clean, clean_path
 from convlint.planning.result import Plan, Step
+from convlint.reporters import Style
 from convlint.reporters.page.assembling import plan_page
 from convlint.reporters.page.planned import BAR, PlanStep, PlanView
 from convlint.reporters.words import duration
 
 
-def render(planned: Planned) -> str:
+def render(planned: Planned, style: Style) -> str:
     """The HTML of a plan, of one without steps and of none too."""
-    return plan_page(_view(planned), [clean(note) for note in notes(planned)], planned.errors)
+    lines = [clean(note) for note in notes(planned)]
+    return plan_page(_view(planned), lines, planned.errors, unicode=style.unicode)
 
 
 def _view(planned: Planned) -> PlanView:

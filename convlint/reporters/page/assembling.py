@@ -32,6 +32,10 @@ _NOTHING: dict[str, Any] = {  # what only some pages have
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
+# Of the libraries, and of what is built into them; every page is a copy of those.
+_LICENCES = tuple(
+    f"vendor/{name}.LICENSE" for name in ("d3", "plot", "isoformat", "interval-tree-1d", "binary-search-bounds")
+)
 _STYLES = ("page.css", "tiles.css")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
@@ -48,11 +52,12 @@ _OF_PLOT = """:where(.plot) {
 }"""
 
 
-def page(report: Report, *, judged: bool = True) -> str:
-    """The HTML of a report; of one whose layers were only estimated, not `judged`, without findings."""
+def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
+    """The HTML of a report, without `unicode` in ASCII; of one that was estimated and not `judged` without findings."""
     found = items(report)
     covered = coverage(report)
     return _rendered(
+        unicode,
         title=covered if judged else covered.partition(": ")[0],
         data=_embedded(chart(report)),
         targets=[clean(gpu) for gpu in report.targets],
@@ -72,12 +77,12 @@ def page(report: Report, *, judged: bool = True) -> str:
     )  # fmt: skip
 
 
-def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError]) -> str:
+def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError], *, unicode: bool = True) -> str:
     """The HTML of a plan; `notes` are plain lines that stand below it."""
-    return _rendered(plan=plan, title=plan.title, notes=notes, errors=_errors(errors, frozenset()))
+    return _rendered(unicode, plan=plan, title=plan.title, notes=notes, errors=_errors(errors, frozenset()))
 
 
-def _rendered(**context: Any) -> str:
+def _rendered(unicode: bool, **context: Any) -> str:
     scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
     styles = [_file(name) for name in _STYLES]
     text = _environment().get_template("page.html.j2").render(
@@ -87,11 +92,13 @@ def _rendered(**context: Any) -> str:
             "scripts": [Markup(text) for text in scripts],
             "styles": [Markup(text) for text in styles],
             "bar": BAR,
+            "licences": "\n\n".join(map(_file, _LICENCES)),
             **_NOTHING,
             **context,
         }
     )  # fmt: skip
-    return text.lstrip()
+    text = text.lstrip()
+    return text if unicode else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from convlint.estimate import PassEstimate
 from convlint.files.safe import clean
+from convlint.model.layer import Pass
 from convlint.report import Finding, Report
 from convlint.reporters.page.numbering import Numbers
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles
@@ -67,16 +69,23 @@ def _order(finding: Finding) -> tuple[int, float]:
 
 
 def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[str, Drawing | None]:
-    """The layer that loses most to what the finding is about, and its tiles or waves."""
-    if not layers or not shows_tiles(finding.rule):
+    """The tiles or waves of the layer that loses most to what the finding is about; of two of one name, of none."""
+    names = {report.layers[number].layer.name for number in layers}
+    if not shows_tiles(finding.rule) or len(names) < len(layers):
         return "", None
     gpu = finding.gpu or next(iter(report.targets), "")
-    estimates = [(number, report.layers[number].estimates.get(gpu)) for number in layers]
-    number, estimate = max(estimates, key=lambda each: each[1].time_us if each[1] is not None else -1.0)
-    which = pass_shown(finding, estimate) if estimate is not None else None
-    if estimate is None or which is None:
-        return "", None
-    return clean(report.layers[number].layer.name), drawing(estimate.passes[which], which)
+    best: tuple[float, int, PassEstimate, Pass] | None = None
+    for number in layers:
+        entry = report.layers[number]
+        estimate = entry.estimates.get(gpu)
+        which = pass_shown(finding, estimate) if estimate is not None else None
+        if estimate is None or which is None:
+            continue
+        one = estimate.passes[which]
+        lost = (one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us) * entry.layer.calls
+        if best is None or lost > best[0]:
+            best = lost, number, one, which
+    return ("", None) if best is None else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3]))
 
 
 def _item(number: int, finding: Finding, numbers: Numbers, report: Report) -> Item:

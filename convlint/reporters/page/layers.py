@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from convlint.estimate import PassEstimate
 from convlint.files.safe import clean
-from convlint.model.layer import PASSES, Pass
+from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
 from convlint.reporters.shape import shape
 from convlint.reporters.words import duration, place_of
@@ -55,8 +55,9 @@ class Row(Struct, frozen=True, kw_only=True):
 def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
     """All layers in network order; `findings` has the numbers of those of each layer."""
     longest = {gpu: _longest(report, gpu) for gpu in report.targets}
-    whole = {gpu: _whole(report, gpu) for gpu in report.targets}
-    several = len({entry.layer.model for entry in report.layers}) > 1
+    modes = {entry.mode for entry in report.layers}
+    whole = {(gpu, mode): _whole(report, gpu, mode) for gpu in report.targets for mode in modes}
+    names = names_of(report)
     files = len({entry.layer.path for entry in report.layers}) > 1
     found = []
     for number, entry in enumerate(report.layers):
@@ -64,15 +65,24 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
         found.append(
             Row(
                 number=number,
-                name=(clean(layer.name) or "(no name)") + (f" of {clean(layer.model)}" if several else ""),
+                name=names[number],
                 what=clean(shape(layer, "×", "→")),
                 place=place_of(layer.locate()) if files else "",
                 calls=layer.calls,
-                cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu]) for gpu in report.targets),
+                cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu, entry.mode]) for gpu in report.targets),
                 findings=findings.get(number, ()),
             )
         )
     return found
+
+
+def names_of(report: Report) -> list[str]:
+    """What each layer is called on the page: with its model where there are several."""
+    several = len({entry.layer.model for entry in report.layers}) > 1
+    return [
+        (clean(entry.layer.name) or "(no name)") + (f" of {clean(entry.layer.model)}" if several else "")
+        for entry in report.layers
+    ]
 
 
 def passes_run(entry: LayerReport, gpu: str) -> Iterator[tuple[Pass, PassEstimate]]:
@@ -86,8 +96,9 @@ def _longest(report: Report, gpu: str) -> float:
     return max((_time(entry, gpu) for entry in report.layers), default=0.0)
 
 
-def _whole(report: Report, gpu: str) -> float:
-    return sum(_time(entry, gpu) for entry in report.layers)
+def _whole(report: Report, gpu: str, mode: Mode) -> float:
+    """The time of all layers of one mode: a step and a forward pass have no sum."""
+    return sum(_time(entry, gpu) for entry in report.layers if entry.mode == mode)
 
 
 def _time(entry: LayerReport, gpu: str) -> float:
@@ -112,6 +123,9 @@ def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
     for which, one in passes_run(entry, gpu):
         time_us = one.time_us * entry.layer.calls
         width = max(BAR * time_us / longest if longest else 0.0, _LEAST)
-        says = f"{which} {duration(time_us)}, bound by {one.bound_by}"
+        says = (
+            f"{which} {duration(time_us)}, bound by {one.bound_by}, "
+            f"{one.arithmetic_intensity:.3g} FLOP/B, {one.tflops:.3g} TFLOPS"
+        )
         yield PassBar(which=which, bound=one.bound_by, x=round(x, 1), width=round(width, 1), says=says)
         x += width + _GAP

@@ -11,7 +11,7 @@ from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import Dtype
 from convlint.report import Report
-from convlint.reporters.page.layers import passes_run
+from convlint.reporters.page.layers import names_of, passes_run
 
 MOST_POINTS = 6_000  # of one target; of more, those that take longest
 
@@ -21,7 +21,7 @@ _Point = tuple[int, str, float, float, float, str]  # layer, pass, FLOP/B, TFLOP
 def chart(report: Report) -> dict[str, Any]:
     """The numbers for the script, each target with its points and ceilings."""
     return {
-        "names": [clean(entry.layer.name) for entry in report.layers],
+        "names": names_of(report),
         "targets": [_target(report, gpu) for gpu in report.targets],
     }
 
@@ -60,7 +60,14 @@ def _points(report: Report, gpu: str) -> Iterator[_Point]:
 
 def _ceilings(gpu: Gpu, used: list[tuple[Dtype, bool]]) -> Iterator[tuple[str, float]]:
     """What the units that some pass runs on do at most, by the GPU's data sheet."""
-    for dtype, tensor in used:
+    units = dict.fromkeys((_multiplied(gpu, dtype, tensor=tensor), tensor) for dtype, tensor in used)
+    for dtype, tensor in units:
         peak = gpu.peak(dtype, tensor=tensor)
         if peak is not None:
             yield f"{dtype.value} {'Tensor Cores' if tensor else 'CUDA cores'}", peak
+
+
+def _multiplied(gpu: Gpu, dtype: Dtype, *, tensor: bool) -> Dtype:
+    """The type that is multiplied: kernels for CUDA cores beside Tensor Cores of a dtype convert to fp32 first."""
+    narrow = dtype in (Dtype.fp16, Dtype.bf16, Dtype.tf32)
+    return Dtype.fp32 if narrow and not tensor and gpu.peak(dtype, tensor=True) is not None else dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.files.safe import clean
+from convlint.model.layer import Mode
 from convlint.report import Report
 from convlint.reporters.page.findings import Item
 from convlint.reporters.page.roofline import known_gpu
@@ -29,6 +30,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def cards(report: Report, found: list[Item]) -> list[Verdict]:
     """One for each target and mode."""
     said = {(total.gpu, total.mode): text for total, text in verdicts(report)}
+    of_mode: dict[Mode, set[int]] = {}
+    for number, entry in enumerate(report.layers):
+        of_mode.setdefault(entry.mode, set()).add(number)
     result = []
     for total in totals(report):
         times = total.times
@@ -41,15 +45,15 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
                 time="" if times is None else duration(times.time_us),
                 after="" if times is None or times.after_us >= times.time_us else duration(times.after_us),
                 says=clean(said.get((total.gpu, total.mode), "")) or f"time per {step(total.mode)} unknown",
-                first=_first(found, total.gpu),
+                first=_first(found, total.gpu, of_mode.get(total.mode, set())),
             )
         )
     return result
 
 
-def _first(found: list[Item], gpu: str) -> tuple[Item, ...]:
-    """What costs most of what has a fix: errors and warnings, and infos only where there is nothing else."""
-    own = [item for item in found if item.fix and item.finding.gpu in (gpu, None)]
-    grave = [item for item in own if item.severity != "info"]
-    worth = grave or [item for item in own if item.finding.advised and item.lost_us > 0]
+def _first(found: list[Item], gpu: str, layers: set[int]) -> tuple[Item, ...]:
+    """What to do first: errors, then what saves most; of the whole network, and of the layers that this mode has."""
+    own = [item for item in found if item.fix and item.finding.gpu in (gpu, None)
+           and (not item.layers or not layers.isdisjoint(item.layers))]  # fmt: skip
+    worth = [item for item in own if item.severity != "info" or (item.finding.advised and item.lost_us > 0)]
     return tuple(sorted(worth, key=lambda item: (item.severity != "error", -item.lost_us))[:_FIRST])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from reports import full_report
+from types import SimpleNamespace
 
+import pytest
+from msgspec.structs import replace
+from reports import full_report, passes
+
+from convlint.model.layer import Dtype
 from convlint.reporters.page.findings import by_layer, items
 from convlint.reporters.page.layers import BAR, rows
 from convlint.reporters.page.roofline import chart
@@ -54,6 +58,32 @@ def test_the_roofline_has_every_pass_and_the_ceilings_of_the_data_sheet() -> Non
                                         if entry.estimates.get("a100"))  # type: ignore[union-attr]  # fmt: skip
     assert target["ceilings"] == [["fp16 Tensor Cores", 312.0]]
     assert target["bandwidth"] == pytest.approx(1555, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "tensor", "ceiling"),
+    [
+        ("a100", Dtype.fp16, False, ["fp32 CUDA cores", 19.5]),  # as depthwise ones and narrow first layers run
+        ("a100", Dtype.tf32, False, ["fp32 CUDA cores", 19.5]),
+        ("a100", Dtype.tf32, True, ["tf32 Tensor Cores", 156.0]),
+        ("p100", Dtype.fp16, False, ["fp16 CUDA cores", 21.2]),
+        ("v100", Dtype.fp32, False, ["fp32 CUDA cores", 15.7]),
+    ],
+)
+def test_the_ceiling_is_that_of_the_unit_that_ran(gpu: str, dtype: Dtype, tensor: bool, ceiling: list[object]) -> None:
+    ran = SimpleNamespace(**{**vars(passes()["fprop"]), "compute_dtype": dtype, "tensor_cores": tensor})
+    estimate = SimpleNamespace(time_us=1.0, unquantized_us=1.0, basis="measured", passes={"fprop": ran})
+    layers = [replace(entry, estimates={gpu: estimate}) for entry in full_report().layers]
+    (target,) = chart(full_report(layers=tuple(layers), targets=(gpu,)))["targets"]
+    assert target["ceilings"] == [[ceiling[0], pytest.approx(ceiling[1], rel=0.02)]]
+
+
+def test_shares_are_of_the_layers_of_one_mode() -> None:
+    first, *others = full_report().layers
+    mixed = rows(full_report(layers=(replace(first, mode="inference"), *others)), {})
+    shares = [float(row.cells[0].share.split()[0]) for row in mixed if row.cells[0].share]
+    assert shares[0] == 100
+    assert sum(shares[1:]) == pytest.approx(100, abs=0.3)
 
 
 def test_a_gpu_that_is_not_known_has_no_ceilings() -> None:

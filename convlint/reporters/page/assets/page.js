@@ -71,7 +71,7 @@
 
   // A link leads to what it names, whatever filters and GPU are chosen, and takes the focus along.
   function follow() {
-    const there = location.hash.length > 1 ? one(decodeURIComponent(location.hash.slice(1))) : null;
+    const there = location.hash.length > 1 ? one(location.hash.slice(1)) : null; // ids are plain
     if (!there) return;
     if (there.hidden) {
       form.reset();
@@ -92,7 +92,7 @@
   const figure = one("roofline-chart");
   const bounds = ["compute", "memory", "launch"];
   const symbols = {fprop: "circle", dgrad: "square", wgrad: "triangle"};
-  const short = d3.format(".3~s");
+  const short = (number) => (number >= 10000 ? d3.format(".3~s") : d3.format(".3~r"))(number);
 
   function time(us) {
     return us < 999.5 ? `${short(us)} us` : us < 999500 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
@@ -111,7 +111,8 @@
     figure.hidden = false;
     const slope = (bandwidth ?? 0) / 1000; // TFLOPS for each FLOP per byte; 0 where the GPU is not known
     const top = d3.max(ceilings, (each) => each[1]) ?? d3.max(dots, (dot) => dot.y);
-    const low = d3.min(dots, (dot) => dot.x) / 2, high = Math.max(d3.max(dots, (dot) => dot.x) * 2, slope ? 2 * top / slope : 0);
+    const least = d3.min(ceilings, (each) => each[1]) ?? top;
+    const low = Math.min(d3.min(dots, (dot) => dot.x) / 2, slope ? least / slope / 2 : Infinity), high = Math.max(d3.max(dots, (dot) => dot.x) * 2, slope ? 2 * top / slope : 0);
     const floor = Math.min(d3.min(dots, (dot) => dot.y) / 2, slope ? low * slope : Infinity);
     const roof = ceilings.flatMap(([text, peak]) => [
       {text, x: peak / slope, y: peak}, {text, x: high, y: peak}]);
@@ -120,7 +121,7 @@
       className: "plot", width: Math.max(figure.clientWidth, 300), height: narrow ? 320 : 420,
       marginLeft: 56, marginRight: 16, marginTop: 28, marginBottom: 44,
       x: {type: "log", domain: [low, high], label: "arithmetic intensity (FLOP per byte) →", tickFormat: short, ticks: narrow ? 4 : 8},
-      y: {type: "log", domain: [floor, top * 1.6], label: "↑ TFLOPS", tickFormat: short, grid: true, ticks: 6},
+      y: {type: "log", domain: [floor, Math.max(top * 1.6, d3.max(dots, (dot) => dot.y) * 1.2)], label: "↑ TFLOPS", tickFormat: short, grid: true, ticks: 6},
       r: {range: [2, narrow ? 9 : 14]},
       symbol: {domain: Object.keys(symbols), range: Object.values(symbols)},
       marks: [
@@ -142,11 +143,11 @@
     figure.dataset.drawn = "true";
   }
 
-  let width = 0;
+  let width = figure ? Math.round(figure.clientWidth) : 0;
   new ResizeObserver((entries) => {
     const now = Math.round(entries[0].contentRect.width);
     if (now && now !== width) { width = now; draw(); }
   }).observe(figure ?? document.body);
-  choose(0);
+  choose(choice ? Number(choice.value) : 0);
   if (location.hash) follow();
 })();
