@@ -110,11 +110,11 @@ def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
     times = entry.times.get(gpu)
     if times is None or entry.estimates.get(gpu) is None:
         lacking = entry.lacking.get(gpu, "")
-        return Cell(gpu=gpu, says=clean(lacking) or "time unknown")
+        return Cell(gpu=clean(gpu), says=clean(lacking) or "time unknown")
     bars = tuple(_bars(entry, gpu, longest))
     share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
     says = f"{duration(times.time_us)}, grade {times.grade}: {'; '.join(bar.says for bar in bars)}"
-    return Cell(gpu=gpu, time=duration(times.time_us), time_us=round(times.time_us, 3), share=share,
+    return Cell(gpu=clean(gpu), time=duration(times.time_us), time_us=round(times.time_us, 3), share=share,
                 grade=times.grade, bars=bars, says=says)  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from convlint.model.layer import Mode
 from convlint.report import Report
 from convlint.reporters.page.findings import Item
 from convlint.reporters.page.roofline import known_gpu
-from convlint.reporters.words import duration, step, totals, verdicts
+from convlint.reporters.words import duration, step, totals
 
 _FIRST = 3  # pieces of advice at the top
 
@@ -23,13 +23,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
     grade: str
     time: str
     after: str
-    says: str
+    batch: int | None  # where all networks have one
     first: tuple[Item, ...]  # what to do first
 
 
 def cards(report: Report, found: list[Item]) -> list[Verdict]:
     """One for each target and mode."""
-    said = {(total.gpu, total.mode): text for total, text in verdicts(report)}
+    batches: dict[tuple[str, Mode], set[int | None]] = {}
+    for network in report.networks:
+        batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
     of_mode: dict[Mode, set[int]] = {}
     for number, entry in enumerate(report.layers):
         of_mode.setdefault(entry.mode, set()).add(number)
@@ -44,11 +46,15 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
                 grade=total.grade or "",
                 time="" if times is None else duration(times.time_us),
                 after="" if times is None or times.after_us >= times.time_us else duration(times.after_us),
-                says=clean(said.get((total.gpu, total.mode), "")) or f"time per {step(total.mode)} unknown",
+                batch=_only(batches.get((total.gpu, total.mode), set())),
                 first=_first(found, total.gpu, of_mode.get(total.mode, set())),
             )
         )
     return result
+
+
+def _only(values: set[int | None]) -> int | None:
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def _first(found: list[Item], gpu: str, layers: set[int]) -> tuple[Item, ...]:

@@ -5,6 +5,7 @@
   const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
   const one = (id) => document.getElementById(id);
   let target = 0;
+  document.documentElement.classList.add("script"); // what only a script makes useful is shown
 
   // The order of the layers
   const body = document.querySelector("#layers tbody");
