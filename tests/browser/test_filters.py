@@ -64,7 +64,7 @@ def test_only_one_rule_is_shown(page: Page) -> None:
 
 def texts(finding: Locator) -> str:
     """What a finding without layers is found by: the folder of its file bears this test's name."""
-    return " ".join(finding.locator(".message, .place").all_inner_texts())
+    return " ".join(finding.locator(".message, .place").all_text_contents())
 
 
 @pytest.mark.parametrize("part", ["stem", "block0", "block0.conv", "late"])
