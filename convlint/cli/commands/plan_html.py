@@ -7,7 +7,8 @@ from convlint.files.safe import clean, clean_path
 from convlint.planning.result import Plan, Step
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import plan_page
-from convlint.reporters.page.planned import BAR, PlanStep, PlanView
+from convlint.reporters.page.layers import BAR
+from convlint.reporters.page.planned import PlanStep, PlanView
 from convlint.reporters.words import duration
 
 
@@ -21,10 +22,9 @@ def _view(planned: Planned) -> PlanView:
     plan = planned.plan
     title = f"Plan for {clean_path(planned.path)}"
     if plan is None:
-        return PlanView(title=title, says="No plan: no layer's time is known.", grade="", steps=())
+        return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
     steps = tuple(_step(plan, step) for step in plan.steps)
-    return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), grade=plan.after.grade or "",
-                    steps=steps)  # fmt: skip
+    return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), steps=steps)
 
 
 def _step(plan: Plan, step: Step) -> PlanStep:

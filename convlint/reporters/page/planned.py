@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-BAR = 1000  # units of a bar's drawing: the time before the first step
-
 
 class PlanStep(Struct, frozen=True, kw_only=True):
-    """A step; texts are plain, `width` is its time afterwards in units of the drawing."""
+    """A step; texts are plain, `width` is its time afterwards, where BAR of `layers` is the time before all."""
 
     change: str
     before: str
@@ -25,5 +23,4 @@ class PlanView(Struct, frozen=True, kw_only=True):
 
     title: str
     says: str
-    grade: str
     steps: tuple[PlanStep, ...]

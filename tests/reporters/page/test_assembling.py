@@ -97,9 +97,7 @@ def test_what_was_only_estimated_is_not_called_free_of_findings() -> None:
 def test_a_plan_has_its_steps() -> None:
     step = PlanStep(change=HOSTILE, before="2 ms", after="1 ms", saved="-50.0 %", grade="A", parameters="-", flops="-",
                     width=500.0)  # fmt: skip
-    text = plan_page(
-        PlanView(title="Plan for x", says="2 ms; 1 ms after 1 step", grade="A", steps=(step,)), ["a note"], ()
-    )
+    text = plan_page(PlanView(title="Plan for x", says="2 ms; 1 ms after 1 step", steps=(step,)), ["a note"], ())
     assert text.count("<img") == 0
     assert 'width="500.0"' in text
     assert "a note" in text

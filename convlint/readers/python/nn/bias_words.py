@@ -8,7 +8,7 @@ import re
 WORDS = (b"bias", b".parameters()")  # one of them is in any line that uses a bias
 # and this in any file; a keyword `bias=False` is no use
 _USE = re.compile(rb"\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
-_USE_IN_LINE = re.compile(rb"(?:^|\.)[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
+_USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 _ASK = frozenset((
     "hasattr", "endswith", "startswith", "find", "get", "setdefault", "setattr", "register_parameter",
     "register_buffer",
