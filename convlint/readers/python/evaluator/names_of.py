@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from convlint.readers.python.walking import every
+
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 CHANGERS = frozenset({  # methods that change a list, dict or set
@@ -81,7 +83,7 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
 def changed_by_functions(tree: ast.Module) -> set[str]:
     """Names of the module that a function of it binds anew or changes: what they hold depends on who called what."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in every(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         names = Names(node.body)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from convlint.readers.python.source_file import SourceFile, is_guard
+from convlint.readers.python.walking import every
 
 WORD = re.compile(rb"[A-Za-z_]\w*")
 
@@ -63,7 +64,7 @@ def _defines(node: ast.stmt) -> list[str]:
         return [node.name]
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        return [each.id for target in targets for each in every(target) if isinstance(each, ast.Name)]
     if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
         inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
         return [*(["__main__"] if is_guard(node) else []), *(name for each in inner for name in _defines(each))]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from convlint.readers.python.programs.imports import IMPORT
 from convlint.readers.python.programs.unit import Function, Unit, Units, statements
+from convlint.readers.python.walking import every
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _COMMENT = re.compile(rb"#[^\n]*")
@@ -136,8 +137,8 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
 def parts(segment: Segment) -> Iterator[ast.AST]:
     """The nodes of a segment; of a module or a class, without functions and classes, which are segments too."""
     if segment.kind == "function":
-        yield from ast.walk(segment.node) if segment.node is not None else ()
+        yield from every(segment.node) if segment.node is not None else ()
         return
     for node in segment.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from ast.walk(node)
+            yield from every(node)

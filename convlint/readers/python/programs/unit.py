@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from convlint.readers.python.walking import every
+
 if TYPE_CHECKING:
     from convlint.readers.python.programs.closure import Imports
     from convlint.readers.python.source_file import SourceFile
@@ -184,11 +186,11 @@ def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
             if isinstance(target, ast.Name):
                 yield target.id, node.value
             else:
-                yield from ((each.id, None) for each in ast.walk(target) if _stored(each))  # type: ignore[attr-defined]
+                yield from ((each.id, None) for each in every(target) if _stored(each))  # type: ignore[attr-defined]
     elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id, node.value if isinstance(node, ast.AnnAssign) else None
     elif isinstance(node, ast.For | ast.AsyncFor):
-        yield from ((each.id, None) for each in ast.walk(node.target) if _stored(each))  # type: ignore[attr-defined]
+        yield from ((each.id, None) for each in every(node.target) if _stored(each))  # type: ignore[attr-defined]
     elif isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
             if isinstance(item.optional_vars, ast.Name):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from convlint.readers.python.nn.walking import LEAVES, below, walked
+from convlint.readers.python.walking import LEAVES, below, walked
 
 FILES = sorted((ROOT / "convlint" / "readers" / "python").rglob("*.py"))
 
