@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from convlint.model.location import Location
 from convlint.readers.python.programs.pipelines import Settled, inside, transformed
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.transforms import Size
-from convlint.readers.python.programs.unit import Unit, bindings, statements
+from convlint.readers.python.programs.unit import Named, Unit, bindings, statements
 from convlint.readers.python.walking import below
 
 # Data sets of torchvision whose images are all of one size.
@@ -75,7 +75,7 @@ _FOLDERS = frozenset(
 _BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
 _HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
 _MOST_HOPS = 5
-_MENTIONS = re.compile("|".join((*ONE_SIZE, *_FOLDERS, "[Dd]ata")).encode())
+_NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
 
 class Data(Struct, frozen=True):
@@ -95,7 +95,7 @@ class DataSets:
 
     def of(self, reached: Iterable[Segment]) -> list[Data]:
         """Those that the reached parts of a program make, held-out ones left aside."""
-        return [each for segment in reached if segment.has(_MENTIONS) for each in self._of(segment)]
+        return [each for segment in reached if _mentions(segment) for each in self._of(segment)]
 
     def _of(self, segment: Segment) -> list[Data]:
         if id(segment) not in self._made:
@@ -103,26 +103,38 @@ class DataSets:
         return self._made[id(segment)]
 
 
+def _mentions(segment: Segment) -> bool:
+    """Whether its words speak of data at all."""
+    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
+
+
 def _made(segment: Segment) -> Iterator[Data]:
     """The data sets that a segment makes for training."""
     unit = segment.unit
-    chosen = _bound(segment) if unit is not None else {}
+    bound = _Bound(segment.body) if unit is not None else None
     for node in statements(segment.body):
-        if unit is None or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if unit is None or bound is None or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         for call in _own_calls(node):
-            made = _data(call, segment.body, unit, chosen)
+            made = _data(call, bound, unit)
             if made is not None and not _held_out(call, _targets(node), segment):
                 yield made
 
 
-def _bound(segment: Segment) -> dict[str, list[ast.expr | None]]:
-    """What each variable of a segment is bound to."""
-    found: dict[str, list[ast.expr | None]] = {}
-    for node in statements(segment.body):
-        for name, value in bindings(node):
-            found.setdefault(name, []).append(value)
-    return found
+class _Bound:
+    """What each variable of a body is bound to, looked for where a variable is called."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.body = body
+
+    @cached_property
+    def values(self) -> dict[str, list[ast.expr | None]]:
+        """By name; None for what is a part of something."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for node in statements(self.body):
+            for name, value in bindings(node):
+                found.setdefault(name, []).append(value)
+        return found
 
 
 def _targets(node: ast.stmt) -> str:
@@ -140,18 +152,20 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
         waiting.extend(child for child in below(each) if not isinstance(child, ast.stmt))
 
 
-def _data(call: ast.Call, body: list[ast.stmt], unit: Unit, bound: Mapping[str, list[ast.expr | None]]) -> Data | None:
+def _data(call: ast.Call, bound: _Bound, unit: Unit) -> Data | None:
     """The data set that a call makes; None of any other call."""
     named = unit.named(call.func)
-    names = [named.full.split(".")[-1]] if _of_library(named.full) else _chosen(call.func, bound, unit)
+    names = [named.full.split(".")[-1]] if _of_library(named.full) else []
+    if named == Named() and isinstance(call.func, ast.Name):
+        names = _chosen(bound.values.get(call.func.id, []), unit)
     if names:
         before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
-        size, settled = transformed(call, body, unit, before)
+        size, settled = transformed(call, bound.body, unit, before)
         return Data(" or ".join(names), unit.file.locate(call), size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
     of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
-    size, settled = transformed(call, body, unit, "fixed" if of_one_size else "unknown")
+    size, settled = transformed(call, bound.body, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
         size, settled = inside(named.node, named.unit)
     return Data(named.node.name, unit.file.locate(call), size, settled)
@@ -161,9 +175,8 @@ def _of_library(full: str) -> bool:
     return full.startswith("torchvision.datasets") and full.split(".")[-1] in ONE_SIZE | _FOLDERS
 
 
-def _chosen(func: ast.expr, bound: Mapping[str, list[ast.expr | None]], unit: Unit) -> list[str]:
-    """The data sets of a library among which a name was chosen; none where it may be anything else."""
-    values = bound.get(func.id, []) if isinstance(func, ast.Name) else []
+def _chosen(values: Iterable[ast.expr | None], unit: Unit) -> list[str]:
+    """The data sets of a library among which a variable was chosen; none where it may be anything else."""
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from convlint.readers.python.programs.imports import IMPORT
-from convlint.readers.python.programs.unit import Function, Unit, Units, statements
+from convlint.readers.python.programs.unit import Function, Unit, Units
 from convlint.readers.python.walking import every
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
@@ -79,14 +79,7 @@ class Segment:
     def node(self) -> Function | ast.ClassDef | None:
         """What it is in the parsed file; None for a module."""
         unit = self.unit if self.kind != "module" else None
-        for each in statements(unit.file.tree.body) if unit is not None else ():
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                if each.lineno == self.line:
-                    return each
-                for inner in statements(each.body) if isinstance(each, ast.ClassDef) else ():
-                    if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner.lineno == self.line:
-                        return inner
-        return None
+        return unit.at.get(self.line) if unit is not None else None
 
     @property
     def body(self) -> list[ast.stmt]:
