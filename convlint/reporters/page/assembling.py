@@ -19,8 +19,8 @@ from convlint.files.safe import clean
 from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
 from convlint.reporters.page.findings import by_layer, items
-from convlint.reporters.page.layers import BAR, rows
-from convlint.reporters.page.planned import PlanView
+from convlint.reporters.page.layers import rows
+from convlint.reporters.page.planned import BAR, PlanView
 from convlint.reporters.page.roofline import chart
 from convlint.reporters.page.verdicts import cards
 from convlint.reporters.summary import notes
@@ -31,12 +31,12 @@ _NOTHING: dict[str, Any] = {  # what only some pages have
     "judged": False, "findings": [], "codes": [], "severities": [], "suppressed": [],
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
-_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
+_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "roofline.js", "page.js")
 # Of the libraries, and of what is built into them; every page is a copy of those.
 _LICENCES = tuple(
     f"vendor/{name}.LICENSE" for name in ("d3", "plot", "isoformat", "interval-tree-1d", "binary-search-bounds")
 )
-_STYLES = ("page.css", "tiles.css")
+_STYLES = ("page.css", "charts.css", "tiles.css")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
 _OF_PLOT = """:where(.plot) {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+BAR = 1000  # units of a bar's drawing: the time before all steps
+
 
 class PlanStep(Struct, frozen=True, kw_only=True):
-    """A step; texts are plain, `width` is its time afterwards, where BAR of `layers` is the time before all."""
+    """A step; texts are plain, `width` is its time afterwards, where BAR is the time before all."""
 
     change: str
     before: str
