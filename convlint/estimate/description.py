@@ -17,7 +17,7 @@ from convlint.estimate.price import Situation
 from convlint.estimate.problem import Problem
 from convlint.estimate.results import Bound, Grid, PassEstimate
 from convlint.estimate.roof import Roof
-from convlint.estimate.search import THREADS_PER_TILE, Choice, join
+from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype
 

@@ -1,4 +1,4 @@
-"""The most that a unit does: what its data sheet promises, and what the fastest kernel that the model knows sustains."""
+"""The most that a unit does: what its data sheet promises, and what the fastest kernel known to the model sustains."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.planning.result import Plan, Step
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import plan_page
-from convlint.reporters.page.planned import BAR
-from convlint.reporters.page.planned import PlanStep, PlanView
+from convlint.reporters.page.planned import BAR, PlanStep, PlanView
 from convlint.reporters.words import duration
 
 

@@ -85,7 +85,11 @@ def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[s
         lost = (one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us) * entry.layer.calls
         if best is None or lost > best[0]:
             best = lost, number, one, which
-    return ("", None) if best is None else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3], waves=shows_waves(finding.rule)))
+    return (
+        ("", None)
+        if best is None
+        else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3], waves=shows_waves(finding.rule)))
+    )
 
 
 def _item(number: int, finding: Finding, numbers: Numbers, report: Report) -> Item:

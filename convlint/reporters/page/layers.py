@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
@@ -40,8 +41,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     share: str = ""
     grade: str = ""
     bars: tuple[PassBar, ...] = ()
-    beside: str = ""  # the letters of all passes, where one of them has no room for its own, and
-    end: float = 0.0  # where they stand, in percent of the drawing
+    beside: str = ""  # the letters of all passes, where one of them has no room for its own
+    drawn: Markup = Markup()  # the shapes of the bar
     says: str = ""
 
 
@@ -117,13 +118,26 @@ def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
         lacking = entry.lacking.get(gpu, "")
         return Cell(gpu=clean(gpu), says=clean(lacking) or "time unknown")
     bars = tuple(_bars(entry, gpu, longest))
+    beside = " ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else ""
     share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
     says = f"{duration(times.time_us)}, grade {times.grade}: {'; '.join(bar.says for bar in bars)}"
     return Cell(
         gpu=clean(gpu), time=duration(times.time_us), time_us=round(times.time_us, 3), share=share, grade=times.grade,
-        bars=bars, beside=" ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else "",
-        end=round(bars[-1].x + bars[-1].width, 2) if bars else 0.0, says=says,
+        bars=bars, beside=beside, drawn=_drawn(bars, beside), says=says,
     )  # fmt: skip
+
+
+def _drawn(bars: tuple[PassBar, ...], beside: str) -> Markup:
+    """The parts of a bar, each with its letter, or all letters at its end; the template would take far longer."""
+    shapes = []
+    for bar in bars:
+        place = f'class="{bar.bound}" x="{bar.x}%"'
+        shapes.append(f'<rect {place} width="{bar.width}%" height="16"><title>{escape(bar.says)}</title></rect>')
+        if not beside:
+            shapes.append(f'<text {place} dx="3" y="12">{bar.letter}</text>')
+    if beside:
+        shapes.append(f'<text x="{round(bars[-1].x + bars[-1].width, 2)}%" dx="4" y="12">{beside}</text>')
+    return Markup("".join(shapes))
 
 
 def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:

@@ -24,7 +24,7 @@ _LOST = {"tile": ("lost_to_tiles_us", "tile_efficiency"), "wave": ("lost_to_wave
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """One panel in px; `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and where some are left out."""
+    """One panel in px; `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and what is left out."""
 
     title: str
     width: float

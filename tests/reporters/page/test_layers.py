@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,12 +56,25 @@ def test_where_a_part_has_no_room_letters_stand_beside_the_bar() -> None:
     assert (one.beside, other.beside) == ("f w", "f w")
     assert [row.cells[0].beside for row in found[2:]] == ["", ""]
     for cell in (one, other):
-        assert cell.end == pytest.approx(cell.bars[-1].x + cell.bars[-1].width, abs=0.02)
+        end = float(re.findall(r'<text x="([\d.]+)%"', cell.drawn)[0])
+        assert end == pytest.approx(cell.bars[-1].x + cell.bars[-1].width, abs=0.02)
+        assert cell.drawn.count("<text") == 1
+    whole = found[2].cells[0]
+    assert re.findall(r"<text[^>]*>(\w)</text>", whole.drawn) == [bar.letter for bar in whole.bars]
 
 
 def test_the_longest_bar_leaves_room_for_letters() -> None:
-    ends = [row.cells[0].end for row in rows(full_report(), {})]
+    ends = [bar.x + bar.width for row in rows(full_report(), {}) for bar in row.cells[0].bars]
     assert max(ends) < 97
+
+
+def test_each_part_of_a_bar_is_drawn_as_it_is_counted() -> None:
+    for row in rows(full_report(), {}):
+        (cell,) = row.cells
+        parts = re.findall(
+            r'<rect class="(\w+)" x="([\d.]+)%" width="([\d.]+)%" height="16"><title>(.*?)</title>', cell.drawn
+        )
+        assert parts == [(bar.bound, str(bar.x), str(bar.width), bar.says) for bar in cell.bars]
 
 
 def test_shares_add_up_to_all() -> None:

@@ -99,11 +99,12 @@
 
   function draw() {
     if (!figure || !data.targets.length) return;
-    const chart = roofline(data, target, figure.clientWidth, lead);
+    const chart = roofline.draw(data, target, figure.clientWidth, lead);
     figure.replaceChildren(...(chart ? [chart] : []));
     figure.hidden = !chart;
     const {name, left} = data.targets[target];
-    one("roofline-note").textContent = chart ? name + (left ? `; ${left} shorter passes are not drawn.` : "") : "No pass of a known time.";
+    one("roofline-note").textContent = chart
+      ? name + roofline.above(data.targets[target]) + (left ? `; not drawn ${left} shorter passes` : "") : "No pass of a known time.";
     figure.dataset.drawn = "true";
   }
 
@@ -114,7 +115,7 @@
       const title = document.createElement("p");
       title.className = "gpu";
       title.textContent = each.name;
-      const chart = roofline(data, number, 680, lead);
+      const chart = roofline.draw(data, number, 680, lead);
       return chart ? [title, chart] : [];
     }));
     one("roofline-note").textContent = "";

@@ -24,7 +24,27 @@ const roofline = (() => {
       {text: each.text, x: high, y: each[value]}]);
   }
 
-  return (data, number, width, lead) => {
+  // Of large points that lie on one another, the letter of the largest.
+  function apart(dots, place) {
+    const kept = [];
+    for (const dot of d3.sort(dots, (dot) => -dot.us)) {
+      const [x, y] = place(dot);
+      if (kept.every((other) => Math.hypot(other.x - x, other.y - y) > 12)) kept.push({dot, x, y});
+    }
+    return kept.map((each) => each.dot);
+  }
+
+  // Why points lie above a line, where some do.
+  function above({points, ceilings, reached}) {
+    const most = d3.max(ceilings, (each) => each[2]) ?? Infinity, slope = reached ? reached / 1000 : Infinity;
+    const steep = points.filter(([, , x, y]) => y > x * slope * 1.01).length;
+    const high = points.filter(([, , , y]) => y > most * 1.01).length;
+    const some = (count) => count === 1 ? "1 point lies" : `${count} points lie`;
+    return (steep ? `; ${some(steep)} above the slope: the stride skips input that is counted` : "")
+      + (high ? `; ${some(high)} above all lines: Winograd and FFT multiply less than is counted` : "");
+  }
+
+  function draw(data, number, width, lead) {
     const {points, ceilings: rows, bandwidth, reached} = data.targets[number];
     const dots = points.map(([layer, pass, x, y, us, bound, algorithm]) => ({layer, pass, x, y, us, bound, algorithm}));
     if (!dots.length) return null;
@@ -39,11 +59,13 @@ const roofline = (() => {
     const radius = (dot) => 2 + (largest - 2) * Math.sqrt(dot.us / longest);
     const text = {fill: "currentColor", stroke: "var(--paper)", strokeWidth: 4, fontSize: 12};
     const along = slope ? low * (high / low) ** 0.03 : low;
+    const height = narrow ? 360 : 440, ceiling = Math.max(top * 1.6, d3.max(dots, (dot) => dot.y) * 1.2);
+    const place = (dot) => [(width - 74) * Math.log(dot.x / low) / Math.log(high / low), (height - 76) * Math.log(dot.y / floor) / Math.log(ceiling / floor)];
     const chart = Plot.plot({
-      className: "plot", width: Math.max(width, 280), height: narrow ? 360 : 440,
+      className: "plot", width: Math.max(width, 280), height,
       marginLeft: 58, marginRight: 16, marginTop: 30, marginBottom: 46,
-      x: {type: "log", domain: [low, high], label: "useful FLOP per byte →", tickFormat: short, ticks: narrow ? 4 : 8},
-      y: {type: "log", domain: [floor, Math.max(top * 1.6, d3.max(dots, (dot) => dot.y) * 1.2)], label: "↑ predicted, useful FLOP/s (TFLOPS)", tickFormat: short, grid: true, ticks: 6},
+      x: {type: "log", domain: [low, high], label: "useful FLOP per byte →", tickFormat: (x) => narrow && high / low > 50 && !/^1/.test(short(x)) ? "" : short(x), ticks: narrow ? 4 : 8},
+      y: {type: "log", domain: [floor, ceiling], label: "↑ predicted, useful FLOP/s (TFLOPS)", tickFormat: short, grid: true, ticks: 6},
       r: {type: "identity"},
       marks: [
         Plot.line(roof(ceilings, slope, "peak", low, high), {x: "x", y: "y", z: "text", stroke: "var(--line)", strokeWidth: 1.5}),
@@ -52,12 +74,13 @@ const roofline = (() => {
         ...(slope ? [Plot.text([`DRAM: ${rate(bandwidth)}, reached: ${rate(reached)}`], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
         ...Object.keys(bounds).map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: radius, symbol: bounds[bound], fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.8})),
-        Plot.text(dots.filter((dot) => radius(dot) >= lettered), {x: "x", y: "y", text: (dot) => dot.pass[0], fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 2.5, fontSize: 12, fontWeight: 600}),
-        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, title: (dot) => says(dot, data.names)})),
+        Plot.text(apart(dots.filter((dot) => radius(dot) >= lettered), place), {x: "x", y: "y", text: (dot) => dot.pass[0], fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 2.5, fontSize: 12, fontWeight: 600}),
+        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data.names)})),
       ],
     });
     chart.setAttribute("aria-hidden", "true"); // the figure's label and the table say it
     chart.addEventListener("click", () => { if (chart.value) lead(chart.value.layer); });
     return chart;
-  };
+  }
+  return {draw, above};
 })();
