@@ -96,7 +96,7 @@ def test_all_targets_are_shown_by_name_where_nobody_can_choose(watch: Watch, mad
         page.emulate_media(media="print")
     gpus = [one["gpu"] for one in report["totals"]]
     for row in page.locator("#layers tr.layer").all():
-        for cell in ("td.number:not(.of-target)", "td.wide", "td:has(.letter)"):
+        for cell in ("td.number:not(.of-target)", "td.wide", "td:has(.letter)", "td.links"):
             spans = row.locator(f"{cell} > span[data-target]").all()
             assert [span.is_visible() for span in spans] == [True, True]
             named = [span.evaluate("one => getComputedStyle(one, '::before').content.replaceAll('\"', '').trim()")
@@ -123,3 +123,23 @@ def test_lines_say_what_the_data_sheet_has_and_what_is_reached(watch: Watch, mad
     assert "predicted, useful FLOP/s" in words
     dashed = page.locator("#roofline-chart svg [aria-label='line'][stroke-dasharray]")
     assert dashed.count() == 1
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_is_said_of_a_point_fits_the_window(watch: Watch, made: Makes, width: int) -> None:
+    page = watch.open(made("mixed").page, width=width)
+    points = page.locator(POINTS)
+    points.first.wait_for()
+    for point in points.all():
+        point.scroll_into_view_if_needed()
+        point.hover(force=True)
+        tip = page.locator("#roofline-chart [aria-label='tip'] text")
+        tip.wait_for()
+        said = tip.text_content() or ""
+        assert "bound by" in said
+        assert "TFLOPS" in said
+        assert "implicit-gemm" in said or "direct" in said
+        box = tip.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"]
+        assert box["x"] + box["width"] <= width
