@@ -141,5 +141,16 @@ def test_what_is_said_of_a_point_fits_the_window(watch: Watch, made: Makes, widt
         assert "implicit-gemm" in said or "direct" in said
         box = tip.bounding_box()
         assert box is not None
-        assert 0 <= box["x"]
+        assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
+
+
+def test_points_above_a_line_are_explained_where_there_are_some(watch: Watch, made: Makes) -> None:
+    """ResNet's strided 1x1 downsamples read a quarter of the input that is counted."""
+    page = watch.open(made("resnet50").page)
+    page.locator(POINTS).first.wait_for()
+    note = page.locator("#roofline-note")
+    assert "above the slope: the stride skips input that is counted" in note.inner_text()
+    page = watch.open(made("mixed").page)
+    page.locator(POINTS).first.wait_for()
+    assert "above" not in page.locator("#roofline-note").inner_text()
