@@ -9,7 +9,8 @@ from convlint.model.layer import Mode
 from convlint.report import Report
 from convlint.reporters.page.findings import Item
 from convlint.reporters.page.roofline import known_gpu
-from convlint.reporters.words import duration, step, totals
+from convlint.reporters.totals import totals
+from convlint.reporters.words import duration, step
 
 _FIRST = 3  # pieces of advice at the top
 
