@@ -1,4 +1,4 @@
-"""What to do first on a target: the gravest and dearest advice, and as one piece what only pays together."""
+"""What to do first on a target: the gravest and dearest advice, and as one piece what belongs together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ _FIRST = 3  # pieces of advice at the top
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """One thing to do: one finding's fix, or those of several that pay together. Texts are plain."""
+    """One thing to do: a fix, of however many findings, or several that pay together. Texts are plain."""
 
     items: tuple[Item, ...]  # the dearest first
     saves: str  # time, or what else it brings; empty where that is unknown
     layers: tuple[int, ...]  # of all of them
 
     @property
+    def fixes(self) -> tuple[Item, ...]:
+        """One finding for each change, the dearest of those that ask for it."""
+        return tuple({item.edit: item for item in reversed(self.items)}.values())[::-1]
+
+    @property
     def rules(self) -> str:
         """`CL102 channel-alignment`; of several rules their codes."""
-        if len(self.items) == 1:
-            return f"{self.items[0].code} {self.items[0].name}"
-        return ", ".join(dict.fromkeys(item.code for item in self.items))
+        names = list(dict.fromkeys((item.code, item.name) for item in self.items))
+        return " ".join(names[0]) if len(names) == 1 else ", ".join(code for code, _ in names)
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -45,20 +49,33 @@ def first_steps(found: Sequence[Item], gpu: str, layers: set[int]) -> tuple[Advi
 
 
 def _together(items: Sequence[Item]) -> list[list[Item]]:
-    """The items in groups: in one with each are those of its layers with which alone it earns its price."""
-    group_of = {item.number: [item] for item in items}
-    for item in items:
-        for other in items:
-            if _pays_with(item, other) and group_of[other.number] is not group_of[item.number]:
-                joined = group_of[item.number] + group_of[other.number]
-                group_of.update({each.number: joined for each in joined})
-    return list({id(group): group for group in group_of.values()}.values())
+    """The items in groups: with each are those that ask for the same, and those of its layers that it pays with."""
+    group = list(range(len(items)))
 
+    def root(at: int) -> int:
+        while group[at] != at:
+            group[at] = group[group[at]]
+            at = group[at]
+        return at
 
-def _pays_with(item: Item, other: Item) -> bool:
-    if other.finding.rule.code not in item.finding.pays_with:
-        return False
-    return not item.layers or not other.layers or not set(item.layers).isdisjoint(other.layers)
+    places: dict[tuple[str, int | None], list[int]] = {}  # by rule and layer; None: of the whole network
+    of_rule: dict[str, list[int]] = {}
+    same: dict[tuple[str, str, str], int] = {}
+    for at, item in enumerate(items):
+        code = item.finding.rule.code
+        of_rule.setdefault(code, []).append(at)
+        for layer in item.layers or (None,):
+            places.setdefault((code, layer), []).append(at)
+        group[at] = root(same.setdefault((code, item.severity, item.edit), at))
+    for at, item in enumerate(items):
+        for code in item.finding.pays_with:
+            near = [each for layer in (*item.layers, None) for each in places.get((code, layer), ())]
+            for other in near if item.layers else of_rule.get(code, ()):
+                group[root(other)] = root(at)
+    found: dict[int, list[Item]] = {}
+    for at, item in enumerate(items):
+        found.setdefault(root(at), []).append(item)
+    return list(found.values())
 
 
 def _advice(group: Sequence[Item]) -> Advice:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, FIRST_LAYER, LAYERS, LAYOUT, at, finding, full_report, priced_report
@@ -53,6 +55,29 @@ def test_a_chain_of_three_is_one_piece() -> None:
     )
     assert first(*chain) == [["CL401", "CL103", "CL102"]]
     assert first(*reversed(chain)) == [["CL401", "CL103", "CL102"]]
+
+
+def test_one_fix_of_many_layers_is_one_piece() -> None:
+    fix = Fix(describe="use C=64", safety="unsafe", set={"C": 64})
+    report = full_report(
+        findings=tuple(
+            replace(advised(ALIGNMENT, name, lost), fix=fix) for name, lost in zip(LAYERS, (1, 9, 5, 2), strict=True)
+        )
+    )
+    (one,) = first_steps(items(report), "a100", ALL)
+    assert (len(one.items), one.layers, one.rules) == (4, (0, 1, 2, 3), "CL102 channel-alignment")
+    assert [item.layers for item in one.fixes] == [(1,)]
+    assert one.saves == "saves 17 us, 6.0 % of the convolutions"
+
+
+def test_ten_thousand_findings_that_pay_together_are_soon_joined() -> None:
+    layout, stem = advised(LAYOUT, None, 96.0), advised(FIRST_LAYER, "stem", 1.0, "CL401")
+    found = items(full_report(findings=(layout, stem)))
+    many = [found[0], *(replace(found[1], number=number, edit=f"fix {number}") for number in range(1, 10_000))]
+    start = time.process_time()
+    (one, *_) = first_steps(many, "a100", ALL)
+    assert len(one.items) == 10_000
+    assert time.process_time() - start < 5
 
 
 def test_warnings_come_before_infos_that_save_more() -> None:

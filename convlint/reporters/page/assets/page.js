@@ -29,6 +29,7 @@
 
   // The GPU
   const choice = one("target");
+  let waiting = 0;
   const ofTargets = all("#layers span[data-target]");
 
   function choose(number) {
@@ -36,7 +37,8 @@
     for (const each of ofTargets) each.hidden = Number(each.dataset.target) !== target;
     if (largest) order();
     filter();
-    draw();
+    clearTimeout(waiting);
+    waiting = setTimeout(draw); // a task of its own: a chart of thousands of points takes long
   }
   function current() { choose(choice ? Number(choice.value) : 0); }
   if (choice) choice.addEventListener("change", current);
@@ -96,7 +98,7 @@
       if (choice && number >= 0) choice.value = String(number);
       current();
     }
-    there.scrollIntoView({block: "center"});
+    there.scrollIntoView({block: there.clientHeight > innerHeight / 2 ? "start" : "center"});
     if (there.tabIndex === -1) there.focus({preventScroll: true});
   }
   addEventListener("click", (event) => { // a second click on one link changes no address
