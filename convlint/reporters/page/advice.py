@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from convlint.report import SEVERITIES
 from convlint.reporters.page.findings import Item
-from convlint.reporters.words import price
+from convlint.reporters.words import duration, price
 
 _FIRST = 3  # pieces of advice at the top
 
@@ -21,9 +21,13 @@ class Advice(Struct, frozen=True, kw_only=True):
     layers: tuple[int, ...]  # of all of them
 
     @property
-    def fixes(self) -> tuple[Item, ...]:
-        """One finding for each change, the dearest of those that ask for it."""
-        return tuple({item.edit: item for item in reversed(self.items)}.values())[::-1]
+    def fixes(self) -> tuple[tuple[Item, str], ...]:
+        """The changes, the dearest first: one finding that asks for each, and what it saves in all of its layers."""
+        asking: dict[str, list[Item]] = {}
+        for item in self.items:
+            asking.setdefault(item.edit, []).append(item)
+        ordered = sorted(asking.values(), key=lambda items: -_saved(items))
+        return tuple((items[0], duration(saved) if (saved := _saved(items)) > 0 else "") for items in ordered)
 
     @property
     def rules(self) -> str:

@@ -40,6 +40,7 @@ def test_what_only_pays_together_is_one_piece() -> None:
     (both, _) = first_steps(items(full_report(findings=(layout, stem, conv2))), "a100", ALL)
     assert both.saves == "saves 146 us, 3.0 % of the convolutions"
     assert both.rules == "CL401, CL103"
+    assert [saves for _, saves in both.fixes] == ["96 us", "50 us"]
     assert both.layers == (0, 1, 2, 3)
 
 
@@ -66,7 +67,7 @@ def test_one_fix_of_many_layers_is_one_piece() -> None:
     )
     (one,) = first_steps(items(report), "a100", ALL)
     assert (len(one.items), one.layers, one.rules) == (4, (0, 1, 2, 3), "CL102 channel-alignment")
-    assert [item.layers for item in one.fixes] == [(1,)]
+    assert [(item.layers, saves) for item, saves in one.fixes] == [((1,), "17 us")]
     assert one.saves == "saves 17 us, 6.0 % of the convolutions"
 
 
