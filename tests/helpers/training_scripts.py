@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from convlint.model.source import Program
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.reading import read_programs
 from convlint.readers.python.project import Project
 
@@ -39,7 +40,7 @@ def programs(
     os.chdir(root)
     try:
         project = Project(".", ())
-        return read_programs(project, project.paths if paths is None else paths, entries)
+        return read_programs(Imports(project), project.paths if paths is None else paths, entries)
     finally:
         os.chdir(before)
 

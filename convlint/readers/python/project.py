@@ -33,6 +33,7 @@ class Project:
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
+        self._real_folders: dict[str, str] = {}
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
             real = _real(path)
@@ -103,23 +104,28 @@ class Project:
                     os.path.dirname(os.path.abspath(folder)) if os.path.isabs(folder) else os.path.join(folder, "..")
                 )
             return self._at(folder, parts)
-        top = _real(self.root)
+        top = self._real_folder(self.root)
         while True:
             for start in (folder, os.path.join(folder, "src")):
                 found = self._at(start, parts)
                 if found is not None and found != importer:
                     return found
-            if _real(folder) == top or not _real(folder).startswith(top):
+            real = self._real_folder(folder)
+            if real == top or not real.startswith(top):
                 break
             folder = os.path.join(folder, "..")
         return self._unique(parts)
 
     def _at(self, folder: str, parts: list[str]) -> str | None:
-        base = os.path.join(_real(folder), *parts)
-        candidates = [os.path.join(base, "__init__.py")]
-        if parts:
-            candidates.insert(0, base + ".py")
-        return next((self._by_real[real] for real in candidates if real in self._by_real), None)
+        base = os.sep.join((self._real_folder(folder), *parts))
+        found = self._by_real.get(f"{base}.py") if parts else None
+        return found or self._by_real.get(f"{base}{os.sep}__init__.py")
+
+    def _real_folder(self, folder: str) -> str:
+        if folder not in self._real_folders:
+            real = _real(folder)
+            self._real_folders[folder] = "" if real == os.sep else real
+        return self._real_folders[folder]
 
     def _unique(self, parts: list[str]) -> str | None:
         """The one file whose path ends like that; a single name is too common to go by."""

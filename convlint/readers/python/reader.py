@@ -44,6 +44,7 @@ def read_source(
     """
     from convlint.readers.python.nn.reading import read_layers
     from convlint.readers.python.nn.repository_bias_uses import first_uses
+    from convlint.readers.python.programs.closure import Imports
     from convlint.readers.python.programs.reading import read_programs
 
     notebooks, unread = _notebooks(given, contents or {})
@@ -55,8 +56,9 @@ def read_source(
     )
     asked = given if part is None else part
     own = [path for path in asked if path not in unread and project.file(path) is not None]
-    read = read_layers(project, own, input_shape=input_shape)
-    programs = read_programs(project, own, tuple(entries))
+    imports = Imports(project)
+    read = read_layers(imports, own, input_shape=input_shape)
+    programs = read_programs(imports, own, tuple(entries))
     pointed = dict.fromkeys(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
     )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from convlint.readers.python.walking import LEAVES, every
+
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_EMPTY = LEAVES - {ast.Name, ast.alias}
 CHANGERS = frozenset({  # methods that change a list, dict or set
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
     "sort", "update", "move_to_end",
@@ -14,18 +17,20 @@ CHANGERS = frozenset({  # methods that change a list, dict or set
 
 
 def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of a body, those of functions and classes inside it left out."""
+    """The nodes of a body but for constants; those of functions and classes inside it are left out."""
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, _INNER):
-            for name in node._fields:
-                child = getattr(node, name, None)
-                if child.__class__ is list:
-                    waiting += [each for each in child if isinstance(each, ast.AST)]
-                elif isinstance(child, ast.AST) and not isinstance(child, (ast.expr_context, ast.operator)):
-                    waiting.append(child)
+        if isinstance(node, _INNER):
+            continue
+        for name in node._fields:
+            child = getattr(node, name, None)
+            kind = child.__class__
+            if kind is list:
+                waiting += [each for each in child if each.__class__ not in _EMPTY]  # type: ignore[union-attr]
+            elif kind not in _EMPTY and isinstance(child, ast.AST):
+                waiting.append(child)
 
 
 class Names:
@@ -81,7 +86,7 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
 def changed_by_functions(tree: ast.Module) -> set[str]:
     """Names of the module that a function of it binds anew or changes: what they hold depends on who called what."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in every(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         names = Names(node.body)

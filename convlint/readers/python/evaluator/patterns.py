@@ -10,6 +10,7 @@ from convlint.readers.python.evaluator.compiler import Compiler, Eval
 from convlint.readers.python.evaluator.paths import GOES_ON, Run, fork
 from convlint.readers.python.evaluator.scope import Scope
 from convlint.readers.python.evaluator.values import Const, Items, Value, unknown
+from convlint.readers.python.walking import every
 
 
 def matched(compiler: Compiler, node: ast.Match) -> Run:
@@ -44,7 +45,7 @@ def matched(compiler: Compiler, node: ast.Match) -> Run:
 
 def _values(compiler: Compiler, pattern: ast.pattern) -> dict[ast.expr, Eval]:
     return {node.value: compiler.expression(node.value)
-            for node in ast.walk(pattern) if isinstance(node, ast.MatchValue)}  # fmt: skip
+            for node in every(pattern) if isinstance(node, ast.MatchValue)}  # fmt: skip
 
 
 def _fits(scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval]) -> bool | None:

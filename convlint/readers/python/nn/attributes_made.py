@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from convlint.readers.python.nn.bias_guards import names_other_kind
 from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.walking import every, walked
 
 _GIVE_ITSELF = frozenset(("to", "cuda", "cpu", "eval", "train", "half", "float", "double", "requires_grad_"))
 
@@ -24,6 +26,7 @@ class Made(NamedTuple):
     variables: frozenset[str]
 
 
+@lru_cache(maxsize=1)  # uses of a bias are judged by it, and then placed by it
 def attributes_made(tree: ast.Module) -> Made:
     """Of a whole file, whatever the object is."""
     modules = _framework_names(tree)
@@ -80,7 +83,7 @@ def last_name(node: ast.expr) -> str:
 def _set(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.expr | None]]:
     """Each attribute and variable that anything sets, with the value; None where that is not said."""
     valued: set[int] = set()
-    for node in ast.walk(tree):
+    for node in every(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 valued.add(id(target))
@@ -95,7 +98,7 @@ def _set(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.expr | None]]:
 def _framework_names(tree: ast.Module) -> frozenset[str]:
     """The names of modules that are imported from frameworks: `nn` of `from torch import nn`."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walked([tree]):
         match node:
             case ast.Import(names=names):
                 found |= {(each.asname or each.name).split(".")[0] for each in names if _is_framework(each.name)}

@@ -6,6 +6,8 @@ import ast
 import re
 from typing import NamedTuple
 
+from convlint.readers.python.walking import every
+
 _OTHER_KIND = ("norm", "linear", "dense", "embedding", "lstm", "gru", "rnn")
 # the name of one class, as against that of several: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
 _CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)([1-3][dD]|Base|Bag|Cell)?")
@@ -49,7 +51,7 @@ def names_in(node: ast.AST, *, stored: bool = False) -> frozenset[str]:
     """The variables and attributes that code has, or no more than those that it sets or deletes."""
     return frozenset(
         each.id if isinstance(each, ast.Name) else each.attr
-        for each in ast.walk(node)
+        for each in every(node)
         if isinstance(each, (ast.Name, ast.Attribute)) and not (stored and isinstance(each.ctx, ast.Load))
     )
 

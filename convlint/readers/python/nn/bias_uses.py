@@ -23,6 +23,7 @@ from convlint.readers.python.nn.bias_words import (
     without_words,
 )
 from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import every
 
 # of functions that take no bias as well: of frameworks, and what classes of theirs call
 _TAKE_NONE = re.compile(r"_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool")
@@ -36,7 +37,7 @@ def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
     try:
         uses.block(file.tree.body, frozenset())
     except RecursionError:
-        return tuple(node for node in ast.walk(file.tree) if isinstance(node, ast.expr) and _is_bias(node))
+        return tuple(node for node in every(file.tree) if isinstance(node, ast.expr) and _is_bias(node))
     return tuple(sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset)))
 
 
@@ -130,7 +131,7 @@ class _Uses:
 
     def _all_of(self, test: ast.expr, there: Facts) -> None:
         """Of a test that ends the run where a bias is None, each bias that it asks for."""
-        self.found += [node for node in ast.walk(test) if isinstance(node, ast.expr) and self._would_fail(node, there)]
+        self.found += [node for node in every(test) if isinstance(node, ast.expr) and self._would_fail(node, there)]
 
     def _parts(self, node: ast.AST, there: Facts) -> None:
         for _, value in ast.iter_fields(node):
@@ -221,9 +222,7 @@ def _with_none(node: ast.Compare) -> bool:
 
 def _parameters(node: ast.AST) -> frozenset[str]:
     arguments = getattr(node, "args", None)
-    return (
-        frozenset(each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)) if arguments else frozenset()
-    )
+    return frozenset(each.arg for each in every(arguments) if isinstance(each, ast.arg)) if arguments else frozenset()
 
 
 def _leaves(body: _Block) -> bool:

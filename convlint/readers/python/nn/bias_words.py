@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-WORDS = (b"bias", b".parameters()")  # one of them is in any line that uses a bias
-# and this in any file; a keyword `bias=False` is no use
+# In any file that uses a bias; a keyword `bias=False` is no use
 _USE = re.compile(rb"\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 _ASK = frozenset((
@@ -23,7 +22,7 @@ def may_use(content: bytes) -> bool:
 
 def may_use_in(line: bytes) -> bool:
     """Whether a line may, of statements that may go over several."""
-    return any(word in line for word in WORDS) and _USE_IN_LINE.search(line) is not None
+    return (b"bias" in line or b".parameters()" in line) and _USE_IN_LINE.search(line) is not None
 
 
 def is_word(node: ast.AST) -> bool:

@@ -12,11 +12,10 @@ from functools import cached_property
 
 from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_norms
 from convlint.readers.python.nn.sites import dotted
-from convlint.readers.python.nn.walking import walked
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.imports import Import
-from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import is_quiet
+from convlint.readers.python.walking import walked
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
@@ -26,8 +25,8 @@ _MOST_PASSED = 5  # files that hand on a class which one of them defines
 class FrozenNorms:
     """Asks each file once."""
 
-    def __init__(self, project: Project) -> None:
-        self._project, self._imports = project, Imports(project)
+    def __init__(self, imports: Imports) -> None:
+        self._project, self._imports = imports.project, imports
         self._answers: dict[str, bool] = {}
         self._known: dict[str, bool] = {}
         self._based: dict[str, frozenset[str]] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from convlint.readers.python.walking import every
+
 _Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -12,13 +14,13 @@ def freezes_norms(tree: ast.Module) -> bool:
     """Whether code puts norms into evaluation, and they may stay there."""
     return any(
         _holds(node) if isinstance(node, ast.ClassDef) else _evaluates_tested(node) or _evaluates_made(node)
-        for node in ast.walk(tree)
+        for node in every(tree)
     )
 
 
 def freezes_tested_norms(tree: ast.Module) -> bool:
     """Whether it puts the very module into evaluation that a test takes for a norm: what it does to any network."""
-    tested = [node for node in ast.walk(tree) if _evaluates_tested(node)]
+    tested = [node for node in every(tree) if _evaluates_tested(node)]
     ties = _ties(tree) if tested else {}
     return any(
         each.id in names or ties.get(each.id, set()) & names
@@ -38,13 +40,13 @@ def _said(node: ast.AST) -> set[str]:
             tests = [test for loop in loops for test in loop.ifs]
         case _:
             tests = []
-    return {each.id for test in tests for each in ast.walk(test) if isinstance(each, ast.Name)}
+    return {each.id for test in tests for each in every(test) if isinstance(each, ast.Name)}
 
 
 def _ties(tree: ast.Module) -> dict[str, set[str]]:
     """The names that stand for the name or the class of a module: `for name, m in ...`, `name = type(m).__name__`."""
     ties: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in every(tree):
         match node:
             case (
                 ast.For(target=ast.Tuple(elts=[ast.Name(id=name), ast.Name(id=module)]))
@@ -52,7 +54,7 @@ def _ties(tree: ast.Module) -> dict[str, set[str]]:
             ):
                 ties.setdefault(module, set()).add(name)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if _asks_class(value):
-                for each in ast.walk(value):
+                for each in every(value):
                     if isinstance(each, ast.Name):
                         ties.setdefault(each.id, set()).add(name)
             case _:
@@ -81,7 +83,7 @@ def _made_in(function: ast.AST) -> set[str]:
     """The names that a function gives to what it makes with norms, and does not train."""
     made: set[str] = set()
     trained: set[str] = set()
-    for node in ast.walk(function):
+    for node in every(function):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if _constructs(value):
                 made.add(name)
@@ -93,7 +95,7 @@ def _made_in(function: ast.AST) -> set[str]:
 
 
 def _constructs(value: ast.expr) -> bool:
-    return any(isinstance(each, ast.Call) and _names_class(each.func) for each in ast.walk(value))
+    return any(isinstance(each, ast.Call) and _names_class(each.func) for each in every(value))
 
 
 def _names_class(function: ast.expr) -> bool:
@@ -107,7 +109,7 @@ def _holds(cls: ast.ClassDef) -> bool:
     own = {each.attr for each in evaluated if isinstance(each, ast.Attribute) and _is_self(each.value)}
     if any(map(_is_norm, own)) or (evaluated and any(map(_overrides_train, cls.body))):
         return True
-    return bool(own) and any(_makes_norm(node, own) for node in ast.walk(cls))
+    return bool(own) and any(_makes_norm(node, own) for node in every(cls))
 
 
 def _makes_norm(node: ast.AST, attributes: set[str]) -> bool:
@@ -126,7 +128,7 @@ def _overrides_train(method: ast.stmt) -> bool:
     modes = any(each.arg == "mode" for each in (*method.args.args, *method.args.kwonlyargs))
     return modes or any(
         isinstance(node, ast.Call) and ast.unparse(node.func) in ("super().train", "nn.Module.train")
-        for node in ast.walk(method)
+        for node in every(method)
     )
 
 
@@ -148,7 +150,7 @@ def _evaluates(code: Iterable[ast.AST]) -> bool:
 def _names_norm(tests: Iterable[ast.expr]) -> bool:
     """By the name of a class: in isinstance(m, ...), type(m) or a text."""
     for test in tests:
-        for node in ast.walk(test):
+        for node in every(test):
             match node:
                 case ast.Constant(value=str(name)) | ast.Attribute(attr=name) | ast.Name(id=name) if _is_norm(name):
                     return True
@@ -167,7 +169,7 @@ def _evaluated(code: Iterable[ast.AST]) -> Iterator[ast.expr]:
     The last two count of parts alone: a module that writes them of itself says its own mode.
     """
     for each in code:
-        for node in ast.walk(each):
+        for node in every(each):
             match node:
                 case ast.Call(func=ast.Attribute(value=holder, attr="eval"), args=[], keywords=[]):
                     yield holder

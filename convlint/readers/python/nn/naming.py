@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from convlint.readers.python.nn.sites import dotted
-from convlint.readers.python.nn.walking import LEAVES, below
 from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import LEAVES, below
 
 _Nodes = list[tuple[ast.AST, str, str]]
 

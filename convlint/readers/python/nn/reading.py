@@ -23,6 +23,7 @@ from convlint.readers.python.nn.naming import names
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.roots import input_tensor, run_body, run_twice
 from convlint.readers.python.nn.sites import Sites
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import is_quiet
 
@@ -40,13 +41,14 @@ class LayersRead(NamedTuple):
     taken: frozenset[Side] = frozenset()  # and those that some took, or may take
 
 
-def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None) -> LayersRead:
+def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None) -> LayersRead:
     """Every convolution that the files construct; `input_shape` is that of a network's input, with or without batch."""
+    project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering()
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
-    relevance = Relevance(project)
+    relevance = Relevance(imports)
     shape = input_tensor(input_shape)
     for path in given:
         content = project.content(path)
@@ -57,10 +59,11 @@ def read_layers(project: Project, paths: Sequence[str], *, input_shape: tuple[in
             if not relevance.may_construct(root):
                 continue
             run_twice(machine, library, root, gathering, shape)
-    return _report(project, given, gathering.seen.values(), machine.choices)
+    return _report(imports, given, gathering.seen.values(), machine.choices)
 
 
-def _report(project: Project, given: list[str], seen: Iterable[Seen], choices: Choices) -> LayersRead:
+def _report(imports: Imports, given: list[str], seen: Iterable[Seen], choices: Choices) -> LayersRead:
+    project = imports.project
     at: dict[Key, list[Seen]] = {}
     wanted = set(given)
     for each in seen:
@@ -70,7 +73,7 @@ def _report(project: Project, given: list[str], seen: Iterable[Seen], choices: C
     reported = wanted.union(project.given)
     layers: list[SourceLayer] = []
     named: dict[str, dict[int, str]] = {}
-    frozen = FrozenNorms(project)
+    frozen = FrozenNorms(imports)
     for (path, *_), group in sorted(at.items()):
         file, node = group[0].layer.place
         if path not in named:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from convlint.readers.python.evaluator.values import Class, Function
 from convlint.readers.python.nn.words import words_by_name
 from convlint.readers.python.programs.closure import Imports
-from convlint.readers.python.project import Project
 
 # In the name of every framework's layer of convolutions, and in no word of prose or geometry. With a small c they are
 # functions, which construct none, and names of the source, which are followed to what they stand for.
@@ -34,8 +33,8 @@ def names_convolution(content: bytes | None) -> bool:
 class Relevance:
     """What the words of a repository's functions and classes lead to."""
 
-    def __init__(self, project: Project) -> None:
-        self._project, self._imports = project, Imports(project)
+    def __init__(self, imports: Imports) -> None:
+        self._project, self._imports = imports.project, imports
         self._words: dict[str, dict[str, frozenset[bytes]]] = {}  # of each name at the top of a file, by path
         self._bound: dict[str, dict[bytes, list[Part]]] = {}  # what the imports of a file bind, by path
         self._says: dict[Part, bool] = {}
@@ -118,8 +117,7 @@ class Relevance:
 
     def _top(self, path: str) -> dict[str, frozenset[bytes]]:
         if path not in self._words:
-            file = self._project.file(path)
-            self._words[path] = {} if file is None else words_by_name(file)
+            self._words[path] = words_by_name(self._project.content(path) or b"")
         return self._words[path]
 
     def _bound_in(self, path: str) -> dict[bytes, list[Part]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from convlint.readers.python.nn.kinds import CONVOLUTIONS, canonical
-from convlint.readers.python.nn.walking import walked
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import walked
 
 _LONGEST_CHAIN = 12  # of imports and base classes from a name to the framework's
 

@@ -1,70 +1,116 @@
-"""The words of the code of a file, by the names at its top that they define: of no comment, and of no docstring."""
+"""The words of the code of a file, by the names at its top that they define: of no comment, and of no docstring.
+
+Files are cut at the lines that begin a statement, without parsing them: most are looked at for their words alone.
+Where that could be done in two ways, a name stands for more words rather than for fewer.
+"""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Sequence
-
-from convlint.readers.python.source_file import SourceFile, is_guard
+from collections.abc import Iterator
 
 WORD = re.compile(rb"[A-Za-z_]\w*")
+_TEXT = re.compile(
+    rb'"""(?:[^"\\]+|\\.|"(?!""))*(?:"""|\Z)'
+    rb"|'''(?:[^'\\]+|\\.|'(?!''))*(?:'''|\Z)"
+    rb'|"(?:[^"\\\n]+|\\.)*"?'
+    rb"|'(?:[^'\\\n]+|\\.)*'?"
+    rb"|\#[^\n]*",
+    re.DOTALL,
+)
+_START = re.compile(rb"^(?!(?:else|elif|except|finally)\b)[^\s)\]}]", re.MULTILINE)
+_DEFINED = re.compile(rb"(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
+_BLOCK = re.compile(rb"(?:if|try|with|for|while|async|match)\b")
+_BINDS = re.compile(
+    rb"(?:(?:^|[;:])[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)"
+    rb"|([^=;:#{}\n]+?|[(\[][^=;:#{}()\[\]]+[)\]][ \t]*))|=[ \t]*([\w.][\w., \t]*?))"
+    rb"(?(1)|(?::[^=\n]{0,200})?(?:[-+*/|&^%@]|//|\*\*|<<|>>)?(?==(?!=)))",
+    re.MULTILINE,
+)
+_CHAINED = re.compile(rb"=[ \t]*[\w., \t]+=(?!=)")  # another name for what stands further on
+_NO_WORD = bytes(byte if byte > 127 or bytes([byte]).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
+_INSIDE = (b"(", b",", b"=", b"[", b"{", b"+", b"\\")  # behind one of these, a text is part of an expression
+_NEAR = 400  # bytes in front of a text that are looked at
+_LONGEST = 200_000  # bytes of one statement that is searched for what it binds
 
 
-def words_by_name(file: SourceFile) -> dict[str, frozenset[bytes]]:
-    """What each name at the top of the file stands for, in words; one that is defined twice, in those of both."""
+def words_by_name(content: bytes) -> dict[str, frozenset[bytes]]:
+    """What each name at the top of a file stands for, in words; one that is defined twice, in those of both."""
     found: dict[str, frozenset[bytes]] = {}
-    lines = _code(file)
-    for node in file.tree.body:
-        names = _defines(node)
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    for statement in _statements(_TEXT.sub(_as_words, content)):
+        names = _names(statement)
         if names:
-            code = b"\n".join(map(_without_comment, lines[node.lineno - 1 : node.end_lineno]))
-            words = frozenset(WORD.findall(code))
-            for name in names:
+            words = frozenset(WORD.findall(statement))
+            for each in names:
+                name = each.decode("utf-8", "replace")
                 found[name] = found.get(name, frozenset()) | words
     return found
 
 
-def _without_comment(line: bytes) -> bytes:
-    """Up to a comment; one behind which a quotation mark stands may be within a text, and stays."""
-    if b"#" not in line:
-        return line
-    if line.lstrip().startswith(b"#"):
+def _as_words(match: re.Match[bytes]) -> bytes:
+    """The words of a text in one line; nothing of a comment or a docstring."""
+    text = match[0]
+    if text.startswith(b"#") or (text.startswith((b'"""', b"'''")) and _is_docstring(match)):
         return b""
-    at = line.find(b"#", max(line.rfind(b'"'), line.rfind(b"'")) + 1)
-    return line if at < 0 else line[:at]
+    return text.translate(_NO_WORD)
 
 
-def _code(file: SourceFile) -> list[bytes]:
-    """The lines of a file, those of docstrings empty."""
-    lines = file.text.encode("utf-8", "surrogatepass").split(b"\n")
-    for text in _docstrings(file.tree.body):
-        end = text.end_lineno or text.lineno
-        if not lines[text.lineno - 1][: text.col_offset].strip() and not lines[end - 1][text.end_col_offset :].strip():
-            lines[text.lineno - 1 : end] = [b""] * (end - text.lineno + 1)
-    return lines
+def _is_docstring(match: re.Match[bytes]) -> bool:
+    """Whether a text is a statement: alone on its lines, and no part of what stands before."""
+    content, start = match.string, match.start()
+    before = content[max(0, start - _NEAR) : start].rstrip(b" \trRuU")
+    if before and not before.endswith(b"\n"):
+        return False
+    end = content.find(b"\n", match.end())
+    behind = content[match.end() : end if end >= 0 else None]
+    return not behind.strip() and not before.rstrip().endswith(_INSIDE)
 
 
-def _docstrings(body: Sequence[ast.stmt]) -> Iterator[ast.Expr]:
-    """The texts that are statements, in definitions and in what they hold."""
-    waiting = [body]
-    while waiting:
-        for node in waiting.pop():
-            if isinstance(node, ast.Expr):
-                if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-                    yield node
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.If | ast.Try | ast.With):
-                waiting.append(node.body)
+def _statements(code: bytes) -> Iterator[bytes]:
+    """The statements at the top of a file; a line within brackets begins none."""
+    begin, depth, counted = -1, 0, 0
+    for match in _START.finditer(code):
+        at = match.start()
+        depth += _depth(code[counted:at])
+        counted = at
+        if depth > 0 or code[max(0, at - 2) : at] == b"\\\n":
+            continue
+        depth = 0
+        if begin >= 0:
+            yield code[begin:at]
+        begin = at
+    if begin >= 0:
+        yield code[begin:]
 
 
-def _defines(node: ast.stmt) -> list[str]:
-    """The names that a statement at the top of a file gives a meaning."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-    if isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
-        return [*(["__main__"] if is_guard(node) else []), *(name for each in inner for name in _defines(each))]
-    return []
+def _depth(code: bytes) -> int:
+    """How many more brackets open than close."""
+    return (
+        code.count(b"(") + code.count(b"[") + code.count(b"{") - code.count(b")") - code.count(b"]") - code.count(b"}")
+    )
+
+
+def _names(statement: bytes) -> list[bytes]:
+    """The names that a statement gives a meaning."""
+    defined = _DEFINED.match(statement)
+    if defined is not None:
+        return [defined[1]]
+    if statement.startswith((b"import ", b"from ", b"@")):
+        return []
+    names = [b"__main__"] if statement.startswith(b"if ") and b"__name__" in statement else []
+    return [*names, *_bound(statement, is_block=_BLOCK.match(statement) is not None)]
+
+
+def _bound(statement: bytes, *, is_block: bool) -> Iterator[bytes]:
+    """The names that an assignment, or the lines of a block, bind; arguments by name do not."""
+    depth = counted = 0
+    for match in _BINDS.finditer(statement, 0, _LONGEST):
+        depth += _depth(statement[counted : match.start()])
+        counted = match.start()
+        if depth > 0:
+            continue
+        yield from WORD.findall(match[1] or match[2] or match[3])
+        if not is_block and not _CHAINED.match(statement, match.end()) and b";" not in statement:
+            return

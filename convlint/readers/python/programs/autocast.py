@@ -9,6 +9,7 @@ from itertools import pairwise
 from convlint.model.location import Location
 from convlint.readers.python.programs.constants import literal
 from convlint.readers.python.programs.unit import Unit
+from convlint.readers.python.walking import every
 
 _AUTOCAST = {
     "torch.autocast",
@@ -35,7 +36,7 @@ def backward_inside(unit: Unit) -> tuple[Location, ...]:
 def around_loss(unit: Unit) -> tuple[Location, ...]:
     """Autocast blocks that hold the criterion alone, right behind the call of the model that they are meant for."""
     found = []
-    inside = {id(node) for block in _blocks(unit) for each in block.body for node in ast.walk(each)}
+    inside = {id(node) for block in _blocks(unit) for each in block.body for node in every(each)}
     for body in _bodies(unit.file.tree):
         for before, block in pairwise(body):
             if not isinstance(block, ast.With) or not _is_autocast(block, unit) or id(block) in inside:
@@ -47,7 +48,7 @@ def around_loss(unit: Unit) -> tuple[Location, ...]:
 
 
 def _blocks(unit: Unit) -> Iterator[ast.With]:
-    for node in ast.walk(unit.file.tree):
+    for node in every(unit.file.tree):
         if isinstance(node, ast.With) and _is_autocast(node, unit):
             yield node
 
@@ -82,7 +83,7 @@ def _within(body: list[ast.stmt], unit: Unit) -> Iterator[ast.AST]:
 
 
 def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(tree):
+    for node in every(tree):
         for name in ("body", "orelse", "finalbody"):
             body = getattr(node, name, None)
             if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
@@ -106,14 +107,14 @@ def _only_loss(body: list[ast.stmt], output: str) -> bool:
     for node in body:
         if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             return False
-        for each in ast.walk(node):
+        for each in every(node):
             if not isinstance(each, ast.Call):
                 continue
             name = _last(each.func).lower()
             if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
                 return False
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
-            used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in ast.walk(arg))
+            used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in every(arg))
     return used
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from convlint.readers.python.programs.segments import Segment, parts
+from convlint.readers.python.walking import every
 
 _FUNCTIONS = frozenset((
     "interpolate", "resize", "upsample", "upsample_bilinear", "upsample_nearest", "resized_crop", "center_crop",
@@ -78,10 +79,10 @@ def _step(segment: Segment) -> _Step:
 
 def _trained(segment: Segment, loops: list[ast.For | ast.AsyncFor | ast.While]) -> Iterator[ast.AST]:
     """The code that runs for each batch: loops with a backward pass, or all of a function that is called in one."""
-    inside = [node for loop in loops for node in ast.walk(loop) if _passes_back(node)]
+    inside = [node for loop in loops for node in every(loop) if _passes_back(node)]
     for loop in loops:
-        if any(map(_passes_back, ast.walk(loop))):
-            yield from ast.walk(loop)
+        if any(map(_passes_back, every(loop))):
+            yield from every(loop)
     if segment.kind == "function":
         looped = {id(node) for node in inside}
         if segment.name == "training_step" or any(
@@ -96,10 +97,10 @@ def _passes_back(node: ast.AST) -> bool:
 
 def _scales_own(loop: ast.For) -> bool:
     """Whether a loop of any kind scales what it goes through."""
-    names = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    names = {each.id for each in every(loop.target) if isinstance(each, ast.Name)}
     return any(
         isinstance(node, ast.Call) and node.args and _whose(node.args[0]) in names and _scales(node)
-        for node in ast.walk(loop)
+        for node in every(loop)
     )
 
 
@@ -109,7 +110,7 @@ def _scale(code: Iterable[ast.AST]) -> bool:
         id(inner)
         for node in nodes
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
-        for inner in ast.walk(node.value)
+        for inner in every(node.value)
     }  # a part of an image put into a part of another: none changes its size
     return any(
         _scales(node) if isinstance(node, ast.Call) else id(node) not in pasted and _cuts(node) for node in nodes

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from convlint.readers.python.programs.unit import Function
+from convlint.readers.python.walking import every
 
 Literal = bool | int | float | str | None
 _NEVER = {"TYPE_CHECKING"}
@@ -88,6 +89,6 @@ def given(function: Function, call: ast.Call | None, names: Mapping[str, Literal
         if keyword.arg is not None:
             found[keyword.arg] = known(keyword.value, names)
     bound_again = {
-        each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        each.id for each in every(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
     }
     return {name: value[0] for name, value in found.items() if value is not None and name not in bound_again}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -12,7 +12,8 @@ from convlint.model.location import Location
 from convlint.readers.python.programs.pipelines import Settled, inside, transformed
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.transforms import Size
-from convlint.readers.python.programs.unit import Unit, bindings, statements
+from convlint.readers.python.programs.unit import Named, Unit, bindings, statements
+from convlint.readers.python.walking import below
 
 # Data sets of torchvision whose images are all of one size.
 ONE_SIZE = frozenset(
@@ -74,7 +75,7 @@ _FOLDERS = frozenset(
 _BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
 _HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
 _MOST_HOPS = 5
-_MENTIONS = re.compile("|".join((*ONE_SIZE, *_FOLDERS, "[Dd]ata")).encode())
+_NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
 
 class Data(Struct, frozen=True):
@@ -94,74 +95,88 @@ class DataSets:
 
     def of(self, reached: Iterable[Segment]) -> list[Data]:
         """Those that the reached parts of a program make, held-out ones left aside."""
-        return [each for segment in reached if segment.has(_MENTIONS) for each in self._of(segment)]
+        return [each for segment in reached if _mentions(segment) for each in self._of(segment)]
 
     def _of(self, segment: Segment) -> list[Data]:
         if id(segment) not in self._made:
-            found = (_data(call, context, segment) for call, context in _made(segment))
-            self._made[id(segment)] = [each for each in found if each is not None]
+            self._made[id(segment)] = list(_made(segment))
         return self._made[id(segment)]
 
 
-def _made(segment: Segment) -> Iterator[tuple[ast.Call, str]]:
-    """Calls in a segment, each with the name that its statement binds."""
+def _mentions(segment: Segment) -> bool:
+    """Whether its words speak of data at all."""
+    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
+
+
+def _made(segment: Segment) -> Iterator[Data]:
+    """The data sets that a segment makes for training."""
+    unit = segment.unit
+    bound = _Bound(segment.body) if unit is not None else None
     for node in statements(segment.body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if unit is None or bound is None or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
-        bound = " ".join(_targets(node)).lower()
         for call in _own_calls(node):
-            yield call, bound
+            made = _data(call, bound, unit)
+            if made is not None and not _held_out(call, _targets(node), segment):
+                yield made
 
 
-def _targets(node: ast.stmt) -> Iterator[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    for each in targets:
-        yield ast.unparse(each)
+class _Bound:
+    """What each variable of a body is bound to, looked for where a variable is called."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.body = body
+
+    @cached_property
+    def values(self) -> dict[str, list[ast.expr | None]]:
+        """By name; None for what is a part of something."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for node in statements(self.body):
+            for name, value in bindings(node):
+                found.setdefault(name, []).append(value)
+        return found
+
+
+def _targets(node: ast.stmt) -> str:
+    """What a statement binds, as it is written."""
+    return " ".join(map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [])).lower()
 
 
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
     """Calls in a statement itself, and not in the statements of its blocks."""
-    waiting: list[ast.AST] = [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt)]
+    waiting: list[ast.AST] = [each for each in below(node) if not isinstance(each, ast.stmt)]
     while waiting:
         each = waiting.pop()
         if isinstance(each, ast.Call):
             yield each
-        waiting.extend(child for child in ast.iter_child_nodes(each) if not isinstance(child, ast.stmt))
+        waiting.extend(child for child in below(each) if not isinstance(child, ast.stmt))
 
 
-def _data(call: ast.Call, bound: str, segment: Segment) -> Data | None:
-    unit = segment.unit
-    if unit is None:
-        return None
+def _data(call: ast.Call, bound: _Bound, unit: Unit) -> Data | None:
+    """The data set that a call makes; None of any other call."""
     named = unit.named(call.func)
-    full = named.full
-    name = full.split(".")[-1]
-    if _held_out(call, bound, segment):
-        return None
-    at = unit.file.locate(call)
-    names = [name] if _of_library(full) else _chosen(call.func, segment.body, unit)
+    names = [named.full.split(".")[-1]] if _of_library(named.full) else []
+    if named == Named() and isinstance(call.func, ast.Name):
+        names = _chosen(bound.values.get(call.func.id, []), unit)
     if names:
         before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
-        size, settled = transformed(call, segment.body, unit, before)
-        return Data(" or ".join(names), at, size, settled)
+        size, settled = transformed(call, bound.body, unit, before)
+        return Data(" or ".join(names), unit.file.locate(call), size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
     of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
-    size, settled = transformed(call, segment.body, unit, "fixed" if of_one_size else "unknown")
+    size, settled = transformed(call, bound.body, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
         size, settled = inside(named.node, named.unit)
-    return Data(named.node.name, at, size, settled)
+    return Data(named.node.name, unit.file.locate(call), size, settled)
 
 
 def _of_library(full: str) -> bool:
     return full.startswith("torchvision.datasets") and full.split(".")[-1] in ONE_SIZE | _FOLDERS
 
 
-def _chosen(func: ast.expr, body: list[ast.stmt], unit: Unit) -> list[str]:
-    """The data sets of a library among which a name of the body was chosen; none where it may be anything else."""
-    if not isinstance(func, ast.Name):
-        return []
-    values = [value for node in statements(body) for name, value in bindings(node) if name == func.id]
+def _chosen(values: Iterable[ast.expr | None], unit: Unit) -> list[str]:
+    """The data sets of a library among which a variable was chosen; none where it may be anything else."""
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 

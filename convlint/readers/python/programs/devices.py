@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from convlint.readers.python.programs.unit import Unit, Units
+from convlint.readers.python.walking import every
 
 _MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
 _DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
@@ -30,7 +31,7 @@ class Devices:
         if path not in self._found:
             mentions = _MENTIONS.search(self._units.imports.project.content(path) or b"") is not None
             unit = self._units.get(path) if mentions else None
-            self._found[path] = unit is not None and any(_uses(node, unit) for node in ast.walk(unit.file.tree))
+            self._found[path] = unit is not None and any(_uses(node, unit) for node in every(unit.file.tree))
         return self._found[path]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.unit import Unit, statements
 from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.walking import every
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
 _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
@@ -52,7 +53,7 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
 
 
 def _holds_loop(function: ast.AST) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in ast.walk(function))
+    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
 
 
 def _trains(node: ast.expr, loops: set[str]) -> bool:

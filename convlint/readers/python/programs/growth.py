@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import Function
+from convlint.readers.python.walking import every
 
 _SIZING = frozenset(("Resize", "Scale", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop"))
 _SIZES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_SIZING)).encode())
@@ -54,7 +55,7 @@ class Growth:
 
 def _loop(loop: ast.For | ast.While) -> tuple[list[ast.Call], frozenset[str]]:
     """The calls in a loop, and the names that it binds."""
-    nodes = list(ast.walk(loop))
+    nodes = list(every(loop))
     bound = frozenset(each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
     return [each for each in nodes if isinstance(each, ast.Call)], bound
 
@@ -78,7 +79,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _names(nodes: Iterable[ast.expr]) -> Iterator[str]:
-    return (each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+    return (each.id for node in nodes for each in every(node) if isinstance(each, ast.Name))
 
 
 def _name(call: ast.Call) -> str:

@@ -7,6 +7,7 @@ import ast
 from convlint.model.location import Location
 from convlint.readers.python.programs.unit import Function, Unit
 from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.walking import every
 
 _STARTERS = (b"spawn", b"Process(", b"launch")
 
@@ -92,7 +93,7 @@ def _binds(function: Function, name: str) -> bool:
     """Whether a function has something else of that name."""
     if not name:
         return False
-    for node in ast.walk(function):
+    for node in every(function):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
             return True
         if isinstance(node, ast.arg) and node.arg == name:

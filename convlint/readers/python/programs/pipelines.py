@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from convlint.model.location import Location
 from convlint.readers.python.programs.transforms import Size, is_transform, size_after
 from convlint.readers.python.programs.unit import Unit, bindings, statements
+from convlint.readers.python.walking import every
 
 Settled = tuple[str, Location]  # the transform that settles a size, in words, and where it stands
 _MOST_HOPS = 5
@@ -72,7 +73,7 @@ def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:
 def inside(node: ast.ClassDef, unit: Unit) -> tuple[Size, Settled | None]:
     """What the transforms in a data set's own class make of its images."""
     results = []
-    for each in ast.walk(node):
+    for each in every(node):
         if isinstance(each, ast.Call) and is_transform(each, unit) and unit.full_name(each.func).endswith(".Compose"):
             size, by = size_after(each, unit)
             results.append((size, _words(by, unit) if by is not None else None))

@@ -35,12 +35,12 @@ _MAY_TRAIN = re.compile(rb"backward|\.fit|apply_gradients|minimize\(|train_on_ba
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
-def read_programs(project: Project, paths: Sequence[str], entries: Sequence[str] = ()) -> tuple[Program, ...]:
+def read_programs(imports: Imports, paths: Sequence[str], entries: Sequence[str] = ()) -> tuple[Program, ...]:
     """The programs that somebody who is given `paths` wants to hear of; `entries`, where given, are all there are."""
-    reader = _Reader(project)
+    project, reader = imports.project, _Reader(imports)
     wanted = set(paths)
     found = []
-    candidates = _candidates(project, wanted, entries, reader.imports)
+    candidates = _candidates(project, wanted, entries, imports)
     reader.prepare(candidates)
     for path in candidates:
         program = reader.program(path, named=bool(entries))
@@ -96,15 +96,14 @@ def _replaced(program: Program, **changes: object) -> Program:
 
 
 class _Reader:
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.imports = Imports(project)
-        self.units = Units(self.imports)
+    def __init__(self, imports: Imports) -> None:
+        self.imports, self.project = imports, imports.project
+        self.units = Units(imports)
         self._reach = Reach(self.units)
-        self._relevant = Relevant(self.imports, self._reach)
+        self._relevant = Relevant(imports, self._reach)
         self._walk = Walk(self.units, self._relevant)
         self._followed, self._devices = Followed(self.units), Devices(self.units)
-        self._convolutions = Convolutions(project.content)
+        self._convolutions = Convolutions(self.project.content)
         self._sizes = InputSizes()
         self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
         self._set: dict[int, list[tuple[str, Location]]] = {}

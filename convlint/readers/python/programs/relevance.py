@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from convlint.readers.python.programs.assignments import TRACES
 from convlint.readers.python.programs.closure import Imports
@@ -71,11 +71,7 @@ class Relevant:
     def between(self, unit: Unit, first: int, last: int) -> bool:
         """Whether lines of a file say anything that can lead to a setting."""
         if unit.path not in self._hot:
-            self._hot[unit.path] = [
-                number
-                for number, line in enumerate(unit.file.content.splitlines(), 1)
-                if not self._names.isdisjoint(_WORD.findall(line)) or any(trace in line for trace in TRACES)
-            ]
+            self._hot[unit.path] = _lines_with(self._names, unit.file.content)
         lines = self._hot[unit.path]
         at = bisect.bisect_left(lines, first)
         return at < len(lines) and lines[at] <= last
@@ -94,3 +90,32 @@ class Relevant:
                 rest = [each for each in rest if id(each) not in chosen]
                 found = found + new
         return found
+
+
+def _lines_with(names: set[bytes], content: bytes) -> list[int]:
+    """The lines that say one of the names, or set something by themselves."""
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    starts = {match.start() for match in SETS.finditer(content)}
+    for name in names.intersection(_WORD.findall(content)):
+        starts.update(_places(name, content))
+    found: list[int] = []
+    line, counted = 1, 0
+    for start in sorted(starts):
+        line += content.count(b"\n", counted, start)
+        counted = start
+        if found[-1:] != [line]:
+            found.append(line)
+    return found
+
+
+def _places(name: bytes, content: bytes) -> Iterator[int]:
+    """Where a word is the name."""
+    at = content.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (content[at - 1 : at].isalnum() or content[end : end + 1].isalnum()) and (
+            content[at - 1 : at] != b"_" and content[end : end + 1] != b"_"
+        ):
+            yield at
+        at = content.find(name, end)

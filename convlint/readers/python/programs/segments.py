@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Literal
 
 from convlint.readers.python.programs.imports import IMPORT
-from convlint.readers.python.programs.unit import Function, Unit, Units, statements
+from convlint.readers.python.programs.unit import Function, Unit, Units
+from convlint.readers.python.walking import every
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _COMMENT = re.compile(rb"#[^\n]*")
@@ -78,14 +79,7 @@ class Segment:
     def node(self) -> Function | ast.ClassDef | None:
         """What it is in the parsed file; None for a module."""
         unit = self.unit if self.kind != "module" else None
-        for each in statements(unit.file.tree.body) if unit is not None else ():
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                if each.lineno == self.line:
-                    return each
-                for inner in statements(each.body) if isinstance(each, ast.ClassDef) else ():
-                    if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner.lineno == self.line:
-                        return inner
-        return None
+        return unit.at.get(self.line) if unit is not None else None
 
     @property
     def body(self) -> list[ast.stmt]:
@@ -136,8 +130,8 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
 def parts(segment: Segment) -> Iterator[ast.AST]:
     """The nodes of a segment; of a module or a class, without functions and classes, which are segments too."""
     if segment.kind == "function":
-        yield from ast.walk(segment.node) if segment.node is not None else ()
+        yield from every(segment.node) if segment.node is not None else ()
         return
     for node in segment.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from ast.walk(node)
+            yield from every(node)

@@ -12,6 +12,7 @@ from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.constants import literal
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import Function, Unit
+from convlint.readers.python.walking import every
 
 _PATH = re.compile(r"[\w.:/]+")  # a string that a registry, or importlib, may take for a function
 _SEPARATOR = re.compile(r"[.:/]")
@@ -33,7 +34,7 @@ class Passed:
     def branch(self, body: Sequence[ast.stmt], test: ast.expr, unit: Unit) -> None:
         """A branch that the known outcome of its test leaves out."""
         if body:
-            names = frozenset(each.id for each in ast.walk(test) if isinstance(each, ast.Name))
+            names = frozenset(each.id for each in every(test) if isinstance(each, ast.Name))
             self._branches[unit.path, body[0].lineno, body[-1].end_lineno or body[-1].lineno] = names
 
     def left_out(self, at: Location) -> frozenset[str] | None:

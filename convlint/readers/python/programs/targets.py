@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from convlint.readers.python.programs.constants import Literal
 from convlint.readers.python.programs.unit import Function, Unit
+from convlint.readers.python.walking import every
 
 # Functions that run what they are given, now and in this process.
 _AT_ONCE = {"fire.Fire", "absl.app.run", "typer.run", "tyro.cli", "asyncio.run", "tf.compat.v1.app.run"}
@@ -123,7 +124,7 @@ def _attribute(name: str, scope: Scope) -> Made | None:
         return None
     values = [
         node.value
-        for node in ast.walk(scope.cls)
+        for node in every(scope.cls)
         if isinstance(node, ast.Assign)
         and any(isinstance(one, ast.Attribute) and one.attr == name for one in node.targets)
     ]

@@ -7,6 +7,7 @@ import re
 from typing import Literal
 
 from convlint.readers.python.programs.unit import Unit
+from convlint.readers.python.walking import every
 
 Size = Literal["fixed", "varying", "unknown"]
 
@@ -102,7 +103,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _drawn(node: ast.expr) -> bool:
     """Whether a size is drawn at random."""
-    return any(isinstance(each, ast.Call) and _last(each.func) in _RANDOM for each in ast.walk(node))
+    return any(isinstance(each, ast.Call) and _last(each.func) in _RANDOM for each in every(node))
 
 
 def _last(func: ast.expr) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
     from convlint.readers.python.programs.closure import Imports
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_HOPS = 12  # from one re-export to the next
+_WITH_BLOCKS = frozenset(
+    (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+)
 _UNBOUND = {"torch": "torch", "cudnn": "torch.backends.cudnn", "os": "os"}  # as a star import brings them
 
 
@@ -46,6 +52,18 @@ class Unit:
                     self.assigned.setdefault(name, []).append(value)
         self.bound = {each.name: each for each in imports.of(self.path) if each.name != "*"}
         self.stars = [each for each in imports.of(self.path) if each.name == "*"]
+
+    @cached_property
+    def at(self) -> dict[int, Function | ast.ClassDef]:
+        """Its functions and classes, and the methods of those, by the lines of their `def`; the first of a line."""
+        found: dict[int, Function | ast.ClassDef] = {}
+        for each in statements(self.file.tree.body):
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.setdefault(each.lineno, each)
+            for inner in statements(each.body) if isinstance(each, ast.ClassDef) else ():
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.setdefault(inner.lineno, inner)
+        return found
 
     def has(self, pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in the file; remembered."""
@@ -167,14 +185,16 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a body and of the blocks in it, but for functions and classes, which are one each."""
     for node in body:
         yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from statements(getattr(node, block, []))
-        for handler in getattr(node, "handlers", []):
-            yield from statements(handler.body)
-        for case in getattr(node, "cases", []):
-            yield from statements(case.body)
+        kind = node.__class__
+        if kind in _WITH_BLOCKS:
+            for block in ("body", "orelse", "finalbody"):
+                inner = getattr(node, block, None)
+                if inner:
+                    yield from statements(inner)
+            for handler in getattr(node, "handlers", ()):
+                yield from statements(handler.body)
+            for case in getattr(node, "cases", ()):
+                yield from statements(case.body)
 
 
 def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
@@ -184,11 +204,11 @@ def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
             if isinstance(target, ast.Name):
                 yield target.id, node.value
             else:
-                yield from ((each.id, None) for each in ast.walk(target) if _stored(each))  # type: ignore[attr-defined]
+                yield from ((each.id, None) for each in every(target) if _stored(each))  # type: ignore[attr-defined]
     elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id, node.value if isinstance(node, ast.AnnAssign) else None
     elif isinstance(node, ast.For | ast.AsyncFor):
-        yield from ((each.id, None) for each in ast.walk(node.target) if _stored(each))  # type: ignore[attr-defined]
+        yield from ((each.id, None) for each in every(node.target) if _stored(each))  # type: ignore[attr-defined]
     elif isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
             if isinstance(item.optional_vars, ast.Name):

@@ -9,6 +9,7 @@ import pytest
 
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.held_norms import freezes_norms
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
 
@@ -72,7 +73,7 @@ def test_a_file_is_looked_through_once(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("from nets import Base\nclass Net(Base):\n pass\n")
     project = _Counting(str(tmp_path), [str(path)])
-    frozen = FrozenNorms(project)
+    frozen = FrozenNorms(Imports(project))
     assert not frozen.in_file(str(path))
     before = project.asked
     assert not any(frozen.in_file(str(path)) for _ in range(100))
@@ -123,4 +124,4 @@ def test_norms_that_another_file_holds(
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     path = next(iter(files))
-    assert FrozenNorms(Project(".", [path])).in_file(path) is held
+    assert FrozenNorms(Imports(Project(".", [path]))).in_file(path) is held

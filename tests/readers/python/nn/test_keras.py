@@ -9,6 +9,7 @@ import pytest
 
 from convlint.model.source import SourceLayer
 from convlint.readers.python.nn.reading import read_layers
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "import tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
@@ -17,7 +18,9 @@ INPUT = "def make():\n    i = keras.Input((224, 112, 3))\n"
 
 def read(tmp_path: Path, text: str) -> list[SourceLayer]:
     (tmp_path / "net.py").write_text(HEAD + text)
-    return list(read_layers(Project(str(tmp_path), [str(tmp_path / "net.py")]), [str(tmp_path / "net.py")]).layers)
+    return list(
+        read_layers(Imports(Project(str(tmp_path), [str(tmp_path / "net.py")])), [str(tmp_path / "net.py")]).layers
+    )
 
 
 def body(*lines: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from convlint.readers.python.nn.reading import read_layers
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "from torch import nn\nfrom elsewhere import wrapped, known\n"
@@ -15,7 +16,7 @@ HEAD = "from torch import nn\nfrom elsewhere import wrapped, known\n"
 def follows(tmp_path: Path, text: str) -> list[bool | None]:
     path = tmp_path / "net.py"
     path.write_text(HEAD + text)
-    layers = read_layers(Project(str(tmp_path), [str(path)]), [str(path)]).layers
+    layers = read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
     return [each.layer.norm_follows for each in layers]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from convlint.readers.python.nn.reading import LayersRead, read_layers
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen as fnn\nimport haiku as hk\n"
@@ -16,7 +17,7 @@ HEAD = "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen a
 def read(tmp_path: Path, text: str) -> LayersRead:
     path = tmp_path / "net.py"
     path.write_text(HEAD + text)
-    return read_layers(Project(str(tmp_path), [str(path)]), [str(path)])
+    return read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from convlint.model.source import SourceLayer
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import LayersRead, read_layers
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -20,7 +21,7 @@ def read(tmp_path: Path, text: str, name: str = "net.py", **options: Any) -> Lay
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEAD + text)
-    return read_layers(Project(str(tmp_path), [str(path)]), [str(path)], **options)
+    return read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)], **options)
 
 
 def one(found: LayersRead) -> SourceLayer:
@@ -331,7 +332,7 @@ def test_a_script_makes_a_network_of_another_file(tmp_path: Path, script: str, w
     (tmp_path / "net.py").write_text(HEAD + SIZED)
     (tmp_path / "run.py").write_text("import torch\nfrom net import Net\n" + script)
     paths = [str(tmp_path / "net.py"), str(tmp_path / "run.py")]
-    found = read_layers(Project(str(tmp_path), paths), paths)
+    found = read_layers(Imports(Project(str(tmp_path), paths)), paths)
     assert {each.layer.K for each in found.layers if each.layer.K} == widths
     assert found.constructions == found.known == 1
 
@@ -349,7 +350,7 @@ def test_layers_are_the_same_however_the_files_are_divided(tmp_path: Path) -> No
     paths = [str(tmp_path / name) for name in texts]
 
     def read_in(*parts: list[str]) -> list[tuple[Any, ...]]:
-        found = [each for part in parts for each in read_layers(Project(str(tmp_path), paths), part).layers]
+        found = [each for part in parts for each in read_layers(Imports(Project(str(tmp_path), paths)), part).layers]
         return [(each.layer.name, each.layer.C, each.layer.K, each.layer.H, each.certainty, each.condition)
                 for each in merged_again(found)]  # fmt: skip
 

@@ -11,6 +11,7 @@ import pytest
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.relevance import Relevance
+from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -24,7 +25,7 @@ def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
         (tmp_path / name).write_text(text)
     main = str(tmp_path / "main.py")
     project = Project(str(tmp_path), [main])
-    relevance = Relevance(project)
+    relevance = Relevance(Imports(project))
     return {root.name for root in Machine(project, Frameworks()).roots(main) if relevance.may_construct(root)}
 
 
