@@ -22,13 +22,14 @@ from convlint.reporters.page.findings import by_layer, items
 from convlint.reporters.page.layers import rows
 from convlint.reporters.page.planned import BAR, PlanView
 from convlint.reporters.page.roofline import chart
-from convlint.reporters.page.verdicts import cards
+from convlint.reporters.page.verdicts import cards, grades, plan_command
 from convlint.reporters.summary import notes
 from convlint.reporters.words import partly_read, place
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
     "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
-    "judged": False, "findings": [], "codes": [], "severities": [], "suppressed": [],
+    "judged": False, "plan_command": "", "grades": grades(), "findings": [], "codes": [], "severities": [],
+    "suppressed": [],
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "roofline.js", "page.js")
@@ -64,6 +65,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         cards=cards(report, found),
         layers=rows(report, by_layer(found)),
         judged=judged,
+        plan_command=plan_command(report) if judged else "",
         findings=found,
         codes=sorted({(item.code, item.name) for item in found}),
         severities=[each for each in SEVERITIES if any(item.severity == each for item in found)],

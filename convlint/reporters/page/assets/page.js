@@ -29,6 +29,7 @@
 
   // The GPU
   const choice = one("target");
+  let waiting = 0;
   const ofTargets = all("#layers span[data-target]");
 
   function choose(number) {
@@ -36,9 +37,11 @@
     for (const each of ofTargets) each.hidden = Number(each.dataset.target) !== target;
     if (largest) order();
     filter();
-    draw();
+    clearTimeout(waiting);
+    waiting = setTimeout(draw); // a task of its own: a chart of thousands of points takes long
   }
-  if (choice) choice.addEventListener("change", () => choose(Number(choice.value)));
+  function current() { choose(choice ? Number(choice.value) : 0); }
+  if (choice) choice.addEventListener("change", current);
 
   // The findings
   const form = one("filters");
@@ -48,22 +51,37 @@
     text: (article.querySelector(".message").textContent + " " + article.querySelector(".place").textContent).toLowerCase(),
   }));
 
+  // Why a finding is not shown, the first reason alone; empty where it is.
+  function why(each, wish) {
+    if (wish.gpu && each.gpu && each.gpu !== wish.gpu) return "gpu";
+    if (!wish.severities.has(each.severity)) return "severity";
+    if (wish.code && each.code !== wish.code) return "rule";
+    const named = each.layers.length ? each.layers.some((name) => name.includes(wish.layer)) : each.text.includes(wish.layer);
+    return wish.layer && !named ? "layer" : "";
+  }
+
   function filter() {
     if (!form) return;
-    const severities = new Set(all("input[name=severity]:checked", form).map((box) => box.value));
-    const code = form.elements.code.value;
-    const wanted = form.elements.layer.value.trim().toLowerCase();
-    const gpu = choice ? data.targets[target].label : "";
-    let shown = 0;
+    const wish = {
+      severities: new Set(all("input[name=severity]:checked", form).map((box) => box.value)),
+      code: form.elements.code.value,
+      layer: form.elements.layer.value.trim().toLowerCase(),
+      gpu: choice ? data.targets[target].label : "",
+    };
+    const left = {"": 0, gpu: 0, severity: 0, rule: 0, layer: 0};
     for (const each of articles) {
-      const fits = severities.has(each.severity) && (!code || each.code === code)
-        && (!gpu || !each.gpu || each.gpu === gpu)
-        && (!wanted || (each.layers.length ? each.layers.some((name) => name.includes(wanted)) : each.text.includes(wanted)));
-      if (each.article.hidden === fits) each.article.hidden = !fits;
-      shown += fits;
+      const reason = why(each, wish);
+      if (each.article.hidden !== (reason !== "")) each.article.hidden = reason !== "";
+      left[reason] += 1;
     }
-    one("count").textContent = `${shown} of ${articles.length} findings`;
-    one("none").hidden = shown > 0;
+    one("count").textContent = counted(left, wish.gpu);
+    one("none").hidden = left[""] > 0;
+  }
+
+  function counted(left, gpu) {
+    const hidden = [[left.gpu, `of other GPUs than ${gpu}`], [left.severity, "by severity"], [left.rule, "by rule"], [left.layer, "by layer"]]
+      .filter(([number]) => number).map(([number, reason]) => `${number} ${reason}`);
+    return `${left[""]} of ${articles.length} findings` + (hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
   }
   if (form) {
     form.addEventListener("input", filter);
@@ -78,9 +96,9 @@
       form.reset();
       const number = data.targets.findIndex((each) => each.label === there.dataset.gpu);
       if (choice && number >= 0) choice.value = String(number);
-      choose(choice ? Number(choice.value) : 0);
+      current();
     }
-    there.scrollIntoView({block: "center"});
+    there.scrollIntoView({block: there.clientHeight > innerHeight / 2 ? "start" : "center"});
     if (there.tabIndex === -1) there.focus({preventScroll: true});
   }
   addEventListener("click", (event) => { // a second click on one link changes no address
@@ -129,6 +147,9 @@
     const now = Math.round(entries[0].contentRect.width);
     if (now && now !== width) { width = now; clearTimeout(later); later = setTimeout(draw, 120); }
   }).observe(figure ?? document.body);
-  choose(choice ? Number(choice.value) : 0);
+  addEventListener("pageshow", () => { // a browser may give controls their former values once all is loaded
+    if (choice && Number(choice.value) !== target) current(); else filter();
+  });
+  current();
   if (location.hash) follow();
 })();
