@@ -132,9 +132,17 @@ def _share(finding: Finding, lost_us: float) -> str:
         return "" if _is_something(finding.lost_alone_us) else _NOTHING
     text = price(lost_us, finding.lost_percent)
     if finding.pays_with:
-        most = "most of it " if _is_something(finding.lost_alone_us) else ""
-        text += f", {most}only together with {clean(' and '.join(finding.pays_with))}"
+        text += (
+            f", {_how_much(lost_us, finding.lost_alone_us)}only together with {clean(' and '.join(finding.pays_with))}"
+        )
     return text
+
+
+def _how_much(lost_us: float, alone_us: float | None) -> str:
+    """Of a price, how much comes only with other fixes: of joined layers, some may pay alone."""
+    if alone_us is None or not _is_something(alone_us):
+        return ""
+    return "most of it " if alone_us < lost_us / 2 else "part of it "
 
 
 def price(lost_us: float, percent: float | None) -> str:

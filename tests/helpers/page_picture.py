@@ -12,13 +12,15 @@ from checkout import ROOT
 
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
 SPEC = "sample_configs/unet_thin.yaml"
-WIDTH = 960
-LAYERS, FINDINGS = 4, 1  # that are shown, of each the first
-# What a picture has no room for: the roofline, what stands below the findings, and all but the first of each kind.
-LEAVE_OUT = """([layers, findings]) => {
+WIDTH = 880
+LAYERS, FINDINGS = 3, 1  # that are shown, of each the first
+# What a picture has no room for: words below the cards, the roofline, what stands below the findings, and all but the
+# first layers and findings, with the layers of those.
+LEFT_OUT = "nav, #verdict > :not(h2, .cards), #roofline, #filters, dl > :nth-child(6), #missing, footer"
+LEAVE_OUT = """([others, layers, findings]) => {
     const beyond = (all, most) => [...document.querySelectorAll(all)].slice(most);
-    for (const one of [...beyond("tr.layer", layers), ...beyond("article.finding", findings),
-                       ...document.querySelectorAll("#roofline, #filters, #missing, footer")]) one.hidden = true;
+    for (const one of [...beyond(others, 0), ...beyond("tr.layer", layers), ...beyond("article.finding", findings)])
+        one.hidden = true;
 }"""
 MOST_BYTES = 200_000  # of a picture that everybody downloads who looks at the README
 
@@ -34,7 +36,7 @@ def take(page: Path, picture: Path) -> None:
         tab.wait_for_selector("#roofline-chart svg")
         tab.click("#sort-largest")
         tab.mouse.move(0, 0)
-        tab.evaluate(LEAVE_OUT, [LAYERS, FINDINGS])
+        tab.evaluate(LEAVE_OUT, [LEFT_OUT, LAYERS, FINDINGS])
         picture.parent.mkdir(parents=True, exist_ok=True)
         tab.screenshot(path=picture, full_page=True)
         browser.close()

@@ -80,6 +80,10 @@ def test_coverage_counts_skipped_layers_and_unread_inputs_once() -> None:
             {"lost_us": 210.25, "lost_alone_us": 7.0, "lost_percent": 2.31, "pays_with": ("CL106", "CL401")},
             "210 us, 2.3 % of the convolutions, most of it only together with CL106 and CL401",
         ),
+        (
+            {"lost_us": 10.0, "lost_alone_us": 9.0, "pays_with": ("CL102",)},  # of several layers, some pay alone
+            "10 us, part of it only together with CL102",
+        ),
         ({"lost_us": 0.0, "lost_capacity_us": 12.5}, "no time, but 12.5 us paid for capacity that it does not use"),
         ({"lost_us": 0.0, "lost_capacity_us": 0.001}, "nothing"),
         ({"lost_capacity_us": 12.5}, "12.5 us paid for capacity that it does not use"),

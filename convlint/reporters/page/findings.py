@@ -45,7 +45,7 @@ class Item(Struct, frozen=True, kw_only=True):
     why: str
     source: str
     url: str
-    repeats: bool  # a finding of the same rule stands above, with the same reasons
+    repeats: bool  # a finding of the same rule and GPU stands above, with the same reasons
     finding: Finding
     tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
     tiles_of: str = ""
@@ -55,11 +55,13 @@ def items(report: Report) -> list[Item]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
     numbers = Numbers(report)
     ordered = sorted(gravest_first(report.findings), key=_order)
-    said: set[str] = set()
+    said: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
     found = []
     for number, finding in enumerate(ordered):
-        found.append(_item(number, finding, numbers, report, repeats=finding.rule.code in said))
-        said.add(finding.rule.code)
+        code = finding.rule.code
+        repeats = (code, finding.gpu) in said or (code, None) in said
+        found.append(_item(number, finding, numbers, report, repeats=repeats))
+        said.add((code, finding.gpu))
     return found
 
 

@@ -19,7 +19,17 @@ def test_reasons_stand_in_full_once_for_each_rule() -> None:
         said.add(item.code)
     assert sum(item.repeats for item in found) == 1
     text = page(full_report())
-    assert text.count("<details><summary>as in CL102 above</summary>") == 1
+    assert text.count("<details><summary>as for the other CL102</summary>") == 1
+
+
+def test_reasons_are_not_left_to_a_finding_of_another_gpu() -> None:
+    """Which the choice of a GPU hides."""
+    report = full_report()
+    one = report.findings[0]
+    several = (replace(one, gpu="a100"), replace(one, gpu="t4"), replace(one, gpu="a100"))
+    found = items(replace(report, findings=several, targets=("a100", "t4")))
+    assert [(item.gpu, item.repeats) for item in found] == [("a100", False), ("t4", False), ("a100", True)]
+    assert all(item.repeats for item in items(replace(report, findings=(replace(one, gpu=None), *several)))[1:])
 
 
 def test_severity_is_a_word_and_a_mark_beside_its_colour() -> None:
