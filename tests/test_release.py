@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
 
 from checkout import ROOT
@@ -12,14 +11,17 @@ from convlint import __version__
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-_KINDS = (".py", ".toml", ".yaml", ".yml", ".cfg")
+_KINDS = {".py", ".toml", ".yaml", ".yml", ".cfg"}
 _TAG = re.compile(r"(?:rev: |convlint/convlint(?:\.git)?@)(\S+?)[\"']?$", re.MULTILINE)
 
 
 def test_the_version_stands_in_one_file() -> None:
     """Documents name it for their readers, and two tests hold those to it; code and settings do not repeat it."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    files = [ROOT / name for name in listed.split("\0") if name.endswith(_KINDS) and "corpus/" not in name]
+    folders = [
+        ROOT / name for name in ("convlint", "rules", "tests", "benchmarks", "sample_configs", "docs", ".github")
+    ]
+    inside = [path for folder in folders for path in folder.rglob("*") if "corpus" not in path.parts]
+    files = [path for path in [*ROOT.iterdir(), *inside] if path.suffix in _KINDS and path.is_file()]
     stating = re.compile(rf"(?<![\d.]){re.escape(__version__)}(?![\d.])")
     found = [str(path.relative_to(ROOT)) for path in files if stating.search(path.read_text(encoding="utf-8"))]
     assert found == ["convlint/__init__.py"]
