@@ -28,6 +28,7 @@ import speed_inputs as given
 from side_by_side import Row, Table, call, compare, process, shown
 
 PYTHON = sys.executable
+RESNET50 = Path(__file__).resolve().parent.parent / "sample_configs" / "resnet50.yaml"
 REPEATED = f"layers ({len(given.SHAPES)} shapes repeated)"
 
 
@@ -216,7 +217,7 @@ def bench_estimates(bench: Bench) -> None:
 
 
 def bench_formats(bench: Bench) -> None:
-    """All report formats at once against text alone."""
+    """All report formats at once against text alone, and what the page adds."""
     path = bench.write("layers.yaml", given.spec_text(bench.layers))
     formats = ("concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "markdown")
     extra = [f"--output={name}={bench.folder / name}.out" for name in formats]
@@ -227,6 +228,11 @@ def bench_formats(bench: Bench) -> None:
         convlint("check", path, *UNBOUND),
         aim="<= 1.2",
     )
+    name = "check ResNet-50 with the HTML page : text alone"
+    if not bench.lacks(name, "jinja2"):
+        page = f"--output=html={bench.folder / 'report.html'}"
+        text = convlint("check", "--isolated", str(RESNET50), "--output=text")
+        bench.processes(name, [*text, page], text, aim="500 ms more at most")
 
 
 def bench_config(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -142,10 +143,23 @@ def test_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
         assert "report-file" not in runner.step("Check", workspace, {**asked, "report": report}, {}).outputs
 
 
-def test_the_page_is_uploaded_before_the_verdict() -> None:
+def test_no_upload_can_hide_the_verdict() -> None:
+    """That of the page comes after all others, and its failure is none; the verdict is said whatever became of them."""
     names = [step["name"] for step in STEPS]
-    assert names.index("Check") < names.index("Upload the page") < names.index("Verdict")
+    assert names[-3:] == ["Upload to code scanning", "Upload the page", "Verdict"]
+    assert STEPS[-2]["continue-on-error"] is True
+    assert STEPS[-1]["if"] == "${{ !cancelled() && steps.check.outputs.exit-code != '' }}"
+    assert not any("continue-on-error" in step for step in STEPS if step["name"] != "Upload the page")
     assert DEFAULTS["report"] == "false"
+
+
+def test_the_extras_are_named() -> None:
+    import tomllib
+
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    named = re.search(r"\((.*?)\)", ACTION["inputs"]["extras"]["description"])
+    assert named is not None
+    assert set(named[1].split(", ")) == extras - {"all", "test", "browser", "dev"}
 
 
 def test_every_action_is_pinned_to_a_commit() -> None:
@@ -237,6 +251,12 @@ def test_nothing_is_installed_by_a_name_alone(runner: Runner, workspace: Path) -
         f"{pip} --require-hashes --only-binary :all: --requirement {runner.action}/requirements.lock",
         f"{pip} --no-deps --no-build-isolation {runner.action}",
     ]
+    shutil.rmtree(temp)
+    temp.mkdir()
+    asked = runner_like.step("Install convlint", workspace, {"report": "true"}, {}).out.splitlines()
+    assert asked[3:] == [
+        f"{pip} --require-hashes --only-binary :all: --requirement {runner.action}/requirements-html.lock"
+    ]
 
 
 def test_a_checkout_cannot_stand_in_for_what_the_steps_run(runner: Runner, tmp_path: Path) -> None:
@@ -269,6 +289,10 @@ def test_what_is_pinned_is_what_the_package_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     asked = [Requirement(text) for text in project["project"]["dependencies"] + project["build-system"]["requires"]]
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    html = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements-html.lock").read_text(), re.MULTILINE))
+    (jinja,) = map(Requirement, project["project"]["optional-dependencies"]["html"])
+    assert jinja.specifier.contains(html[jinja.name])
+    assert set(html) == {"jinja2", "markupsafe"}
     hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())[0]
     hooked = dict(entry.split("==") for entry in hook["additional_dependencies"])
     for requirement in asked:

@@ -105,6 +105,28 @@ SAMPLES: dict[str, Sample] = {
         },
         reasons={},  # N=11 would fill the last wave at the bottom of the U, for 1 % less time per image
     ),
+    "unet_thin": Sample(
+        convolutions=18,
+        sizes={
+            "down1.conv1": (3, 384, 384, 30, 384, 384),
+            "down4.conv2": (256, 48, 48, 256, 48, 48),
+            "up3.conv1": (256, 96, 96, 128, 96, 96),
+            "up1.conv1": (60, 384, 384, 30, 384, 384),
+            "segmentation": (30, 384, 384, 4, 384, 384),
+        },
+        reasons={
+            (
+                None,
+                "CL401",
+                "warning",
+            ): "every layer is NCHW in fp16: channels_last saves more than a third of the time",
+            (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
+            **{
+                (name, "CL102", "warning"): "K=30 in NHWC is padded in a copy, where maps are largest; 32 is not"
+                for name in ("down1.conv1", "down1.conv2", "up1.conv1", "up1.conv2")
+            },
+        },
+    ),
     "deeplabv3": Sample(
         convolutions=61,
         sizes={

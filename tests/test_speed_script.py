@@ -42,7 +42,10 @@ LINES = {
         ("three passes of a layer", [], False),
         ("rules on 300 distinct layers", [], True),
     ),
-    "formats": (("check, 300 layers (20 shapes repeated), all formats", [], True),),
+    "formats": (
+        ("check, 300 layers (20 shapes repeated), all formats", [], True),
+        ("check ResNet-50 with the HTML page : text alone", ["jinja2"], True),
+    ),
     "config": (("check 5 layers, configuration eight folders up", [], True),),
     "source": (
         ("check 30 files of Python, 150 lines each : torchfix", ["torchfix"], True),

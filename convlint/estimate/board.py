@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.precision import cuda_core_peak, tensor_peak
+from convlint.estimate.roof import Roof
 from convlint.estimate.search import Program, Searches, programs
 from convlint.gpus.calibration import Group, Kind, factors_of
 from convlint.gpus.gpu import Gpu
@@ -31,6 +32,7 @@ class Unit(NamedTuple):
     best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
     tables: dict[str, tuple[Program, ...]]  # by Lowering.table
     searched: Searches  # the last ones among those tables
+    roof: Roof
 
 
 class Board:
@@ -81,8 +83,9 @@ class Board:
 
     def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> Unit | None:
         gpu = self.gpu
+        fp16_sums = tensor and tensorrt and compute == Dtype.fp16
         if tensor:
-            peak = tensor_peak(gpu, compute, fp16_accumulate=tensorrt and compute == Dtype.fp16)
+            peak = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums)
             if peak is not None and compute == Dtype.tf32 and "9.0" <= gpu.compute_capability < "12.0":
                 peak *= const.TF32_ON_HOPPER
             family = tensor_family(gpu, compute, tensorrt)
@@ -93,6 +96,8 @@ class Board:
                 family = family._replace(granule=const.DP4A_GRANULE)
         if peak is None:
             return None
+        on_paper = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums) if tensor else peak
+        faster = fp16_sums and on_paper != tensor_peak(gpu, compute, fp16_accumulate=False)
         if gpu.boost_clock_hz is not None:
             per_clock = (
                 peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor or compute == Dtype.int8 else 4)
@@ -122,7 +127,12 @@ class Board:
         }  # fmt: skip
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
         best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
-        return Unit(tensor, family, peak, best, tables, {})
+        roof = Roof(
+            dtype=compute if tensor else _SIMT_TYPE.get(compute, compute), tensor_cores=tensor, fp16_sums=faster,
+            peak=on_paper or peak, reached=best * 1e6, bandwidth=gpu.dram_bytes_per_s,
+            reached_bandwidth=1e6 / self.us_per_byte,
+        )  # fmt: skip
+        return Unit(tensor, family, peak, best, tables, {}, roof)
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

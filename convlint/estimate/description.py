@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from convlint.estimate.board import Board
+from convlint.estimate.board import Board, Unit
 from convlint.estimate.kernels import (
     FUSED_TILE,
     Priced,
@@ -16,8 +16,10 @@ from convlint.estimate.kernels import (
 from convlint.estimate.price import Situation
 from convlint.estimate.problem import Problem
 from convlint.estimate.results import Bound, Grid, PassEstimate
-from convlint.estimate.search import THREADS_PER_TILE, Choice, join
+from convlint.estimate.roof import Roof
+from convlint.estimate.search import THREADS_PER_TILE, join
 from convlint.model.gemm import Gemm
+from convlint.model.layer import Dtype
 
 
 class Tiling(Struct, frozen=True, gc=False):
@@ -45,12 +47,13 @@ def described(
     choice, unit = priced.choice, priced.unit
     lowering, program = choice.lowering, choice.program
     dealt = tiling_of(priced, board)
-    tm, tn, tiles, resident, wave = program.tm, program.tn, dealt.tiles, dealt.resident, dealt.wave
+    tiles, resident, wave = dealt.tiles, dealt.resident, dealt.wave
     flops = problem.flops
     bytes_ = problem.element_bytes * elements
     direct = lowering.algorithm == "direct"
     last = 0 if direct else tiles % wave
     efficiency = tile_efficiency(choice)
+    sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
     elif choice.compute_us >= choice.memory_us:
@@ -75,7 +78,7 @@ def described(
         compute_dtype=situation.compute,
         tensor_cores=unit.tensor and not direct,
         algorithm=lowering.algorithm,
-        tile=(tm, tn),
+        tile=sides,
         split_k=choice.split,
         tiles=tiles,
         waves=tiles / wave,
@@ -96,11 +99,14 @@ def described(
         padding_us=priced.copies.padding_us,
         unquantized_us=unquantized,
         workspace_bytes=workspace_bytes(priced),
-        grid=None if direct else _grid(choice),
+        grid=None if direct else Grid(lowering.batch, lowering.M, lowering.N, *sides),
+        roof=_roof(unit, board, situation, direct=direct),
     )
 
 
-def _grid(choice: Choice) -> Grid:
-    lowering, program = choice.lowering, choice.program
-    sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
-    return Grid(lowering.batch, lowering.M, lowering.N, *sides)
+def _roof(unit: Unit, board: Board, situation: Situation, *, direct: bool) -> Roof:
+    """That of the unit; kernels without tiles run on CUDA cores, whatever stands beside those."""
+    if direct and unit.tensor:
+        simt = board.units(situation.compute, situation.tensorrt)[1] or board.units(Dtype.fp32, situation.tensorrt)[1]
+        return (simt or unit).roof
+    return unit.roof

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from convlint.estimate.basis import Basis
+from convlint.estimate.roof import Roof
 from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype, Pass
 
@@ -53,7 +54,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     compute_dtype: Dtype
     tensor_cores: bool
     algorithm: str  # implicit-gemm, winograd, fft or direct
-    tile: tuple[int, int]
+    tile: tuple[int, int]  # of the output; a fused Winograd kernel's is 8 x 16 positions by 32 channels
     split_k: int
     tiles: int  # batch and split included
     waves: float
@@ -75,6 +76,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
     workspace_bytes: int  # what the kernels of this pass keep beside its tensors
     grid: Grid | None
+    roof: Roof  # of the unit that it runs on
 
 
 class LayerEstimate(Struct, frozen=True, kw_only=True):

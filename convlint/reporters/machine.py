@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from convlint.files.safe import clean, clean_path
-from convlint.report import NetworkReport, Report
+from convlint.model.layer import Mode
+from convlint.report import LayerReport, NetworkReport, Report
 from convlint.reporters.words import duration, plural
 
 if TYPE_CHECKING:
     from convlint.gpus.calibration import CalibrationUse
 
 _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
+_MEASURED = {"measured": "held against timings of this generation"}
 
 
 def basis_notes(report: Report) -> list[str]:
     """For each target on which some times do not rest on timings of its generation: what they rest on, and how many."""
     notes = []
     for gpu in report.targets:
-        bases = [estimate.basis for entry in report.layers if (estimate := entry.estimates.get(gpu)) is not None]
-        parts = [
-            f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
-            for basis, text in _BASES.items()
-            if basis in bases
-        ]
-        if parts:
+        if text := _bases(report.layers, gpu, _BASES):
             where = f" on {gpu}" if len(report.targets) > 1 else ""
-            notes.append(f"times{where}: {', '.join(parts)}")
+            notes.append(f"times{where}: {text}")
     return notes
+
+
+def basis_of(report: Report, gpu: str, mode: Mode) -> str:
+    """What the times of one target and mode rest on, whatever that is; empty where none is known."""
+    entries = [entry for entry in report.layers if entry.mode == mode]
+    bases = _bases(entries, gpu, _MEASURED | _BASES)
+    used = [use for use in report.calibrations if use.gpu == gpu and not use.reason]
+    calibrated = [note.partition(": ")[2] for note in calibration_notes(used, several=False)]
+    return "; ".join([*calibrated, bases]) if bases else ""
+
+
+def _bases(entries: Iterable[LayerReport], gpu: str, words: Mapping[str, str]) -> str:
+    bases = [estimate.basis for entry in entries if (estimate := entry.estimates.get(gpu)) is not None]
+    return ", ".join(
+        f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
+        for basis, text in words.items()
+        if basis in bases
+    )
 
 
 def calibration_notes(uses: Iterable[CalibrationUse], *, several: bool) -> list[str]:

@@ -9,6 +9,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.covered import coverage, unread_parts
+from convlint.reporters.totals import verdicts
 from convlint.reporters.words import (
     advice,
     behind,
@@ -20,7 +21,6 @@ from convlint.reporters.words import (
     place,
     place_of,
     plural,
-    verdicts,
 )
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub

@@ -10,7 +10,8 @@ from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
-from convlint.reporters.words import costs_nothing, duration, plural, verdicts
+from convlint.reporters.totals import verdicts
+from convlint.reporters.words import costs_nothing, duration, plural
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _ONE_LINE = 1_000_000  # columns

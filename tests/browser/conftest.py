@@ -68,12 +68,15 @@ def watch(browser: Browser) -> Iterator[Watch]:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Made]:
-    """The page of a network of `NETWORKS`, or of "N layers", made once."""
+    """The page of a network of `NETWORKS`, or of "N layers" or "N layers, two targets", made once."""
     pages: dict[str, Made] = {}
 
     def make(name: str) -> Made:
         if name not in pages:
-            spec, options = NETWORKS.get(name) or (many_layers(int(name.split()[0])), ())
+            spec, options = NETWORKS.get(name) or (
+                many_layers(int(name.split()[0])),
+                TWO if name.endswith("two targets") else (),
+            )
             pages[name] = make_page(tmp_path_factory.mktemp("page"), spec, *options)
         return pages[name]
 

@@ -108,3 +108,65 @@ def test_enter_in_the_search_keeps_the_page(page: Page) -> None:
     field.press("Enter")
     assert page.url == address
     assert len(shown(page)) == count
+
+
+def test_the_count_says_what_hides_the_others(page: Page) -> None:
+    everything = len(shown(page))
+    count = page.locator("output#count")
+    assert "hidden" not in count.inner_text()
+    infos = page.locator("article.finding[data-severity=info]").count()
+    page.locator("#filters input[value=info]").uncheck()
+    assert count.inner_text() == f"{everything - infos} of {everything} findings; hidden: {infos} by severity"
+    page.locator("#filters select[name=code]").select_option("CL102")
+    page.locator("#filters input[name=layer]").fill("block0.conv")
+    left = len(shown(page))
+    numbers = {reason: int(number) for number, reason in re.findall(r"(\d+) by (\w+)", count.inner_text())}
+    assert set(numbers) == {"severity", "rule", "layer"}
+    assert sum(numbers.values()) == everything - left
+
+
+def test_the_count_says_that_the_choice_of_a_gpu_hides_findings(watch: Watch, made: Makes) -> None:
+    file, report = made("two targets")
+    page = watch.open(file)
+    for total in report["totals"]:
+        gpu = total["gpu"]
+        page.locator("select#target").select_option(label=gpu)
+        others = sum(one["gpu"] not in (gpu, None) for one in report["findings"])
+        assert others > 0
+        assert f"hidden: {others} of other GPUs than {gpu}" in page.locator("output#count").inner_text()
+        for one in shown(page):
+            assert re.search(rf"on ({gpu}|every GPU)", one.locator("h3").inner_text())
+
+
+@pytest.mark.parametrize("way", ["reload", "back"])
+def test_what_is_shown_is_what_the_controls_say_after_a_return(watch: Watch, made: Makes, way: str) -> None:
+    """A browser gives some controls the values that they had, others not."""
+    file = made("two targets").page
+    page = watch.open(file)
+    page.locator("#filters input[value=info]").uncheck()
+    page.locator("#filters select[name=code]").select_option("CL102")
+    page.locator("#filters input[name=layer]").fill("block0")
+    page.locator("select#target").select_option(index=1)
+    page.locator("#sort-largest").click()
+    if way == "reload":
+        page.reload()
+    else:
+        page.goto("about:blank")
+        page.go_back()
+    page.wait_for_timeout(300)
+    boxes = {box.get_attribute("value") for box in page.locator("#filters input:checked").all()}
+    code = page.locator("#filters select[name=code]").input_value()
+    layer = page.locator("#filters input[name=layer]").input_value()
+    gpu = page.locator("select#target option:checked").inner_text()
+    seen = shown(page)
+    for one in page.locator("article.finding").all():
+        names = {MIXED_NAMES[int(number)] for number in (one.get_attribute("data-layers") or "").split()}
+        found = any(layer in name for name in names) if names else layer in texts(one)
+        fits = one.get_attribute("data-severity") in boxes and code in ("", one.get_attribute("data-code"))
+        assert (one.get_attribute("id") in values(seen, "id")) is (
+            fits and found and one.get_attribute("data-gpu") in (gpu, "")
+        )
+    cell = page.locator("#layers td.wide > span:visible").first
+    assert cell.get_attribute("data-target") == page.locator("select#target").input_value()
+    rows = [int(one.get_attribute("data-layer") or "") for one in page.locator("tr.layer").all()]
+    assert (rows == sorted(rows)) is (page.locator("#sort-network").get_attribute("aria-pressed") == "true")

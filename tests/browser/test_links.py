@@ -57,6 +57,49 @@ def test_a_layer_leads_to_its_findings_and_they_lead_back(page: Page) -> None:
     assert pairs >= 6
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_links_of_a_long_page_arrive(watch: Watch, made: Makes, width: int) -> None:
+    """Where what lies outside the window is not laid out before it is scrolled to."""
+    file, report = made("2000 layers")
+    page = watch.open(file, width=width)
+    last = max(int(one.get_attribute("data-layer") or "") for one in page.locator("tr.layer:has(.dot)").all()[-1:])
+    link = page.locator(f"#layer-{last} a[href^='#finding-']").first
+    finding = (link.get_attribute("href") or "")[1:]
+    link.click()
+    arrived(page, finding)
+    page.locator(f"#{finding} a[href='#layer-{last}']").first.click()
+    arrived(page, f"layer-{last}")
+    page.goto(f"{file.as_uri()}#finding-{len(report['findings']) - 1}")
+    arrived(page, f"finding-{len(report['findings']) - 1}")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_sections_are_reached_from_the_top(watch: Watch, made: Makes, width: int) -> None:
+    page = watch.open(made("mixed").page, width=width)
+    names = page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
+    assert names == ["verdict", "time", "roofline", "findings", "missing"]
+    for name in names:
+        if width > 800:
+            page.evaluate("scrollTo(0, 0)")
+        page.locator(f"nav a[href='#{name}']").click()  # on a narrow screen wherever the page is scrolled to
+        arrived(page, name)
+        top = page.evaluate("name => document.querySelector(`#${name} h2`).getBoundingClientRect().top", name)
+        bar = page.evaluate("document.querySelector('nav').getBoundingClientRect().bottom")
+        assert max(bar, 0) - 1 <= top < 900, "the heading is outside the window, or the bar of links lies over it"
+
+
+def test_a_link_arrives_where_pages_may_move(watch: Watch, made: Makes) -> None:
+    page = watch.open(made("mixed").page, motion=True)
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "smooth"
+    link = page.locator("#layers a[href^='#finding-']").last
+    link.click()
+    arrived(page, (link.get_attribute("href") or "")[1:])
+
+
+def test_nothing_moves_where_less_motion_is_asked_for(page: Page) -> None:
+    assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
 def test_the_keyboard_goes_on_where_a_link_led(page: Page) -> None:
     link = page.locator("#layers a[href^='#finding-']").first
     finding = (link.get_attribute("href") or "")[1:]

@@ -80,3 +80,15 @@ def test_the_fused_winograd_kernel_has_tiles_of_its_own():
     assert one.grid.batch == 1  # not a product for each of 36 points
     assert (one.grid.height, one.grid.width, one.grid.columns) == (128, 32, 4)
     assert one.grid.rows == 4 * 7 * 4  # blocks of 8 x 16 positions on 56x56
+
+
+def test_the_tile_of_a_fused_winograd_kernel_is_what_it_covers_of_the_output() -> None:
+    """8 x 16 positions by 32 channels, as its grid counts them; 128 x 128 only prices its steps."""
+    layer = conv(N=4, C=64, K=80, H=28, W=28, dtype=Dtype.fp32, layout="NCHW")
+    for which in ("fprop", "dgrad"):
+        one = estimate_pass(layer, which, load_gpu("v100"), RUNTIME)
+        assert one is not None
+        assert one.grid is not None
+        assert (one.algorithm, one.tile) == ("winograd", (128, 32))
+        assert one.tile == (one.grid.height, one.grid.width)
+        assert one.tiles == one.grid.rows * one.grid.columns

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 _PARTS = (
     "convlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", "action.yml",
     "requirements.lock",
+    "requirements-html.lock",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""README's picture of the report page: ResNet-50's, as Chromium shows its top; `make pictures` takes it anew."""
+"""README's picture of the report page: its top, its dearest layers and a finding; `make pictures` takes it anew."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from browsers import arguments, executable, missing
 from checkout import ROOT
 
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
-SPEC = "sample_configs/resnet50.yaml"
-WIDTH, HEIGHT = 1100, 1000
+SPEC = "sample_configs/unet_thin.yaml"
+WIDTH = 880
+LAYERS, FINDINGS = 3, 1  # that are shown, of each the first
+# What a picture has no room for: words below the cards, the roofline, what stands below the findings, and all but the
+# first layers and findings, with the layers of those.
+LEFT_OUT = "nav, #verdict > :not(h2, .cards), #roofline, #filters, dl > :nth-child(6), #missing, footer"
+LEAVE_OUT = """([others, layers, findings]) => {
+    const beyond = (all, most) => [...document.querySelectorAll(all)].slice(most);
+    for (const one of [...beyond(others, 0), ...beyond("tr.layer", layers), ...beyond("article.finding", findings)])
+        one.hidden = true;
+}"""
 MOST_BYTES = 200_000  # of a picture that everybody downloads who looks at the README
 
 
 def take(page: Path, picture: Path) -> None:
-    """The top of the page, in its light theme."""
+    """The page in its light theme, the dearest layers first."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=arguments())
-        tab = browser.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce"
-        )
+        tab = browser.new_page(viewport={"width": WIDTH, "height": 600}, color_scheme="light", reduced_motion="reduce")
         tab.goto(page.as_uri())
         tab.wait_for_selector("#roofline-chart svg")
+        tab.click("#sort-largest")
+        tab.mouse.move(0, 0)
+        tab.evaluate(LEAVE_OUT, [LEFT_OUT, LAYERS, FINDINGS])
         picture.parent.mkdir(parents=True, exist_ok=True)
-        tab.screenshot(path=picture)
+        tab.screenshot(path=picture, full_page=True)
         browser.close()
 
 

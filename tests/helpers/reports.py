@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from convlint.estimate.roof import Roof
 from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.location import Location
@@ -103,12 +104,18 @@ LINES = tuple(SPEC.splitlines())
 LAYERS = ("stem", "conv2", "conv3", "head")
 
 
+ROOF = Roof(
+    dtype=Dtype.fp16, tensor_cores=True, fp16_sums=False, peak=312e12, reached=250e12, bandwidth=1555e9,
+    reached_bandwidth=1322e9,
+)  # fmt: skip
+
+
 def passes() -> dict[str, Any]:
     one = SimpleNamespace(
         gemm=Gemm(M=3211264, N=64, K=147), flops=60423143424, bytes=488000000, arithmetic_intensity=123.8,
         tile=(128, 64), split_k=1, tiles=25088, waves=116.148, tile_efficiency=1.0, wave_efficiency=0.9927,
         workspace_bytes=0, time_us=406.25, tflops=148.7, bound_by="memory", compute_dtype=Dtype.fp16, tensor_cores=True,
-        algorithm="implicit-gemm", resident_tiles=2, last_wave_tiles=32,
+        algorithm="implicit-gemm", resident_tiles=2, last_wave_tiles=32, roof=ROOF,
     )  # fmt: skip
     return {"fprop": one, "wgrad": one}
 

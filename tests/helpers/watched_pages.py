@@ -34,11 +34,17 @@ class Watch:
         self._contexts: list[BrowserContext] = []
         self._trouble: list[str] = []
 
-    def open(self, file: Path, *, width: int = 1280, theme: Any = "light", script: bool = True) -> Page:
-        """The page of that file, loaded, in a window of its own."""
+    def open(
+        self, file: Path, *, width: int = 1280, theme: Any = "light", script: bool = True, motion: bool = False
+    ) -> Page:
+        """The page of that file, loaded, in a window of its own; without `motion` it is asked to move nothing.
+
+        A click waits until what is scrolled smoothly stands still, so that tests with many clicks take minutes.
+        """
         context = self._browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=script
-        )
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=script,
+            reduced_motion="no-preference" if motion else "reduce",
+        )  # fmt: skip
         self._contexts.append(context)
         context.set_default_timeout(30_000)
         url = file.resolve().as_uri()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
 from convlint.files.safe import clean, clean_path
-from convlint.planning.result import Plan, Step
+from convlint.planning.result import Plan, State
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import plan_page
-from convlint.reporters.page.layers import BAR
-from convlint.reporters.page.planned import PlanStep, PlanView
+from convlint.reporters.page.planned import BAR, PlanStep, PlanView
 from convlint.reporters.words import duration
 
 
@@ -23,14 +22,14 @@ def _view(planned: Planned) -> PlanView:
     title = f"Plan for {clean_path(planned.path)}"
     if plan is None:
         return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
-    steps = tuple(_step(plan, step) for step in plan.steps)
-    return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), steps=steps)
+    steps = tuple(_step(plan, clean(change(step)), step.before, step.after) for step in plan.steps)
+    whole = _step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
+    return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), steps=steps, whole=whole)
 
 
-def _step(plan: Plan, step: Step) -> PlanStep:
-    before, after = step.before, step.after
+def _step(plan: Plan, says: str, before: State, after: State) -> PlanStep:
     return PlanStep(
-        change=clean(change(step)),
+        change=says,
         before=duration(before.time_us),
         after=duration(after.time_us),
         saved=percent(before.time_us, after.time_us),

@@ -32,7 +32,7 @@ class Project:
         self._files: dict[str, SourceFile | None] = {}
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
-        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._resolved: dict[tuple[str, str, int], str | None] = {}
         self._real_folders: dict[str, str] = {}
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
@@ -90,13 +90,15 @@ class Project:
         """
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
-        key = f"{level}:{module}", os.path.dirname(importer)
+        folder = os.path.dirname(importer)
+        key = module, folder, level
         if key not in self._resolved:
-            self._resolved[key] = self._resolve(module, importer, level)
-        return self._resolved[key]
+            self._resolved[key] = self._resolve(module, folder or ".", level)
+        found = self._resolved[key]
+        # A script named as a library, which it imports, means the library: the next one further up.
+        return self._resolve(module, folder or ".", level, besides=importer) if found == importer else found
 
-    def _resolve(self, module: str, importer: str, level: int) -> str | None:
-        folder = os.path.dirname(importer) or "."
+    def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:
         parts = module.split(".") if module else []
         if level:
             for _ in range(level - 1):
@@ -108,7 +110,7 @@ class Project:
         while True:
             for start in (folder, os.path.join(folder, "src")):
                 found = self._at(start, parts)
-                if found is not None and found != importer:
+                if found is not None and found != besides:
                     return found
             real = self._real_folder(folder)
             if real == top or not real.startswith(top):

@@ -19,24 +19,25 @@ from convlint.files.safe import clean
 from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
 from convlint.reporters.page.findings import by_layer, items
-from convlint.reporters.page.layers import BAR, rows
-from convlint.reporters.page.planned import PlanView
+from convlint.reporters.page.layers import rows
+from convlint.reporters.page.planned import BAR, PlanView
 from convlint.reporters.page.roofline import chart
-from convlint.reporters.page.verdicts import cards
+from convlint.reporters.page.verdicts import cards, grades, plan_command
 from convlint.reporters.summary import notes
 from convlint.reporters.words import partly_read, place
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
     "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
-    "judged": False, "findings": [], "codes": [], "severities": [], "suppressed": [],
+    "judged": False, "plan_command": "", "grades": grades(), "findings": [], "codes": [], "severities": [],
+    "suppressed": [],
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
-_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "page.js")
+_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "roofline.js", "page.js")
 # Of the libraries, and of what is built into them; every page is a copy of those.
 _LICENCES = tuple(
     f"vendor/{name}.LICENSE" for name in ("d3", "plot", "isoformat", "interval-tree-1d", "binary-search-bounds")
 )
-_STYLES = ("page.css", "tiles.css")
+_STYLES = ("page.css", "charts.css", "tiles.css")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
 _OF_PLOT = """:where(.plot) {
@@ -64,6 +65,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         cards=cards(report, found),
         layers=rows(report, by_layer(found)),
         judged=judged,
+        plan_command=plan_command(report) if judged else "",
         findings=found,
         codes=sorted({(item.code, item.name) for item in found}),
         severities=[each for each in SEVERITIES if any(item.severity == each for item in found)],

@@ -9,11 +9,12 @@ from convlint.files.safe import clean
 from convlint.model.layer import Pass
 from convlint.report import Finding, Report
 from convlint.reporters.page.numbering import Numbers
-from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles
+from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.words import (
     DOCUMENT_URLS,
     advice,
     behind,
+    edit,
     gravest_first,
     layer_of,
     lost,
@@ -39,10 +40,12 @@ class Item(Struct, frozen=True, kw_only=True):
     lost: str
     lost_us: float
     fix: str
+    edit: str  # the fix without what it does to the time
     no_edit: str
     why: str
     source: str
     url: str
+    repeats: bool  # a finding of the same rule and GPU stands above, with the same reasons
     finding: Finding
     tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
     tiles_of: str = ""
@@ -52,7 +55,14 @@ def items(report: Report) -> list[Item]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
     numbers = Numbers(report)
     ordered = sorted(gravest_first(report.findings), key=_order)
-    return [_item(number, finding, numbers, report) for number, finding in enumerate(ordered)]
+    said: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
+    found = []
+    for number, finding in enumerate(ordered):
+        code = finding.rule.code
+        repeats = (code, finding.gpu) in said or (code, None) in said
+        found.append(_item(number, finding, numbers, report, repeats=repeats))
+        said.add((code, finding.gpu))
+    return found
 
 
 def by_layer(found: list[Item]) -> dict[int, tuple[int, ...]]:
@@ -85,10 +95,14 @@ def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[s
         lost = (one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us) * entry.layer.calls
         if best is None or lost > best[0]:
             best = lost, number, one, which
-    return ("", None) if best is None else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3]))
+    return (
+        ("", None)
+        if best is None
+        else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3], waves=shows_waves(finding.rule)))
+    )
 
 
-def _item(number: int, finding: Finding, numbers: Numbers, report: Report) -> Item:
+def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, repeats: bool) -> Item:
     rule = finding.rule
     layers = numbers.of(finding)
     tiles_of, tiles = _drawn(report, finding, layers)
@@ -106,10 +120,12 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report) -> It
         lost=lost(finding),
         lost_us=finding.lost_us or 0.0,
         fix=advice(finding.fix) if finding.fix is not None else "",
+        edit=edit(finding.fix) if finding.fix is not None else "",
         no_edit=clean(finding.fix.no_edit) if finding.fix is not None else "",
         why=clean(rule.rationale),
         source=origin(rule),
         url=DOCUMENT_URLS.get(rule.source.document, ""),
+        repeats=repeats,
         finding=finding,
         tiles=tiles,
         tiles_of=tiles_of,

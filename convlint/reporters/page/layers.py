@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
@@ -13,19 +14,22 @@ from convlint.report import LayerReport, Report
 from convlint.reporters.shape import shape
 from convlint.reporters.words import duration, place_of
 
-BAR = 1000  # units of a bar's drawing: the longest layer of the target
-_GAP = 2  # between passes
-_LEAST = 1.5  # of a pass, so that it is seen
+LETTERS: dict[Pass, str] = {"fprop": "f", "dgrad": "d", "wgrad": "w"}
+BAR = 90.0  # percent of the drawing's width: the longest layer of the target; the rest is for letters beside it
+_GAP = 0.6  # between passes
+_LEAST = 0.3  # of a pass, so that it is seen
+_LETTERED = 6.0  # of a pass that has room for its letter
 
 
 class PassBar(Struct, frozen=True, kw_only=True):
-    """A pass as a part of its layer's bar; `x` and `width` in units of the drawing."""
+    """A pass as a part of its layer's bar; `x` and `width` in percent of the drawing."""
 
     which: Pass
     bound: str
     x: float
     width: float
     says: str
+    letter: str
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -37,6 +41,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     share: str = ""
     grade: str = ""
     bars: tuple[PassBar, ...] = ()
+    beside: str = ""  # the letters of all passes, where one of them has no room for its own
+    drawn: Markup = Markup()  # the shapes of the bar
     says: str = ""
 
 
@@ -112,10 +118,26 @@ def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
         lacking = entry.lacking.get(gpu, "")
         return Cell(gpu=clean(gpu), says=clean(lacking) or "time unknown")
     bars = tuple(_bars(entry, gpu, longest))
+    beside = " ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else ""
     share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
     says = f"{duration(times.time_us)}, grade {times.grade}: {'; '.join(bar.says for bar in bars)}"
-    return Cell(gpu=clean(gpu), time=duration(times.time_us), time_us=round(times.time_us, 3), share=share,
-                grade=times.grade, bars=bars, says=says)  # fmt: skip
+    return Cell(
+        gpu=clean(gpu), time=duration(times.time_us), time_us=round(times.time_us, 3), share=share, grade=times.grade,
+        bars=bars, beside=beside, drawn=_drawn(bars, beside), says=says,
+    )  # fmt: skip
+
+
+def _drawn(bars: tuple[PassBar, ...], beside: str) -> Markup:
+    """The parts of a bar, each with its letter, or all letters at its end; the template would take far longer."""
+    shapes = []
+    for bar in bars:
+        place = f'class="{bar.bound}" x="{bar.x}%"'
+        shapes.append(f'<rect {place} width="{bar.width}%" height="16"><title>{escape(bar.says)}</title></rect>')
+        if not beside:
+            shapes.append(f'<text {place} dx="3" y="12">{bar.letter}</text>')
+    if beside:
+        shapes.append(f'<text x="{round(bars[-1].x + bars[-1].width, 2)}%" dx="4" y="12">{beside}</text>')
+    return Markup("".join(shapes))
 
 
 def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
@@ -124,8 +146,9 @@ def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
         time_us = one.time_us * entry.layer.calls
         width = max(BAR * time_us / longest if longest else 0.0, _LEAST)
         says = (
-            f"{which} {duration(time_us)}, bound by {one.bound_by}, "
+            f"{which} {duration(time_us)}, bound by {one.bound_by}, {one.algorithm}, "
             f"{one.arithmetic_intensity:.3g} FLOP/B, {one.tflops:.3g} TFLOPS"
         )
-        yield PassBar(which=which, bound=one.bound_by, x=round(x, 1), width=round(width, 1), says=says)
+        yield PassBar(which=which, bound=one.bound_by, x=round(x, 2), width=round(width, 2), says=says,
+                      letter=LETTERS[which])  # fmt: skip
         x += width + _GAP

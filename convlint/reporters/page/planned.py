@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+BAR = 1000  # units of a bar's drawing: the time before all steps
+
 
 class PlanStep(Struct, frozen=True, kw_only=True):
-    """A step; texts are plain, `width` is its time afterwards, where BAR of `layers` is the time before all."""
+    """A step, or all; texts are plain, `width` is the time afterwards, where BAR is that before all."""
 
     change: str
     before: str
@@ -24,3 +26,4 @@ class PlanView(Struct, frozen=True, kw_only=True):
     title: str
     says: str
     steps: tuple[PlanStep, ...]
+    whole: PlanStep | None = None  # all steps, where there are some

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from convlint.errors import UsageError
+from convlint.estimate.roof import Roof
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.model.layer import Dtype
 from convlint.report import Report
 from convlint.reporters.page.layers import names_of, passes_run
 
 MOST_POINTS = 6_000  # of one target; of more, those that take longest
 
-_Point = tuple[int, str, float, float, float, str]  # layer, pass, FLOP/B, TFLOPS, us, bound
+_Point = tuple[int, str, float, float, float, str, str]  # layer, pass, FLOP/B, TFLOPS, us, bound, algorithm
 
 
 def chart(report: Report) -> dict[str, Any]:
@@ -30,16 +30,16 @@ def _target(report: Report, label: str) -> dict[str, Any]:
     gpu = known_gpu(label)
     points = list(_points(report, label))
     shown = heapq.nlargest(MOST_POINTS, points, key=lambda point: point[4])
-    used = dict.fromkeys((one.compute_dtype, one.tensor_cores) for entry in report.layers
-                         for _, one in passes_run(entry, label))  # fmt: skip
+    roofs = list(dict.fromkeys(one.roof for entry in report.layers for _, one in passes_run(entry, label)))
     return {
         "label": clean(label),
         "name": clean(label) if gpu is None else gpu.name,
-        "bandwidth": None if gpu is None else round(gpu.dram_bytes_per_s / 1e9, 1),
-        "ceilings": [] if gpu is None else [[text, round(peak / 1e12, 3)] for text, peak in _ceilings(gpu, list(used))],
+        "bandwidth": round(roofs[0].bandwidth / 1e9, 1) if roofs else None,
+        "reached": round(roofs[0].reached_bandwidth / 1e9, 1) if roofs else None,
+        "ceilings": [[_unit(roof), round(roof.peak / 1e12, 3), round(roof.reached / 1e12, 3)] for roof in roofs],
         "points": [list(point) for point in shown],
         "left": len(points) - len(shown),
-    }  # fmt: skip
+    }
 
 
 def known_gpu(label: str) -> Gpu | None:
@@ -55,19 +55,11 @@ def _points(report: Report, gpu: str) -> Iterator[_Point]:
         for which, one in passes_run(entry, gpu):
             if one.time_us > 0 and one.flops > 0 and one.bytes > 0:
                 time_us = round(one.time_us * entry.layer.calls, 3)
-                yield number, which, round(one.arithmetic_intensity, 3), round(one.tflops, 4), time_us, one.bound_by
+                yield (number, which, round(one.arithmetic_intensity, 3), round(one.tflops, 4), time_us, one.bound_by,
+                       one.algorithm)  # fmt: skip
 
 
-def _ceilings(gpu: Gpu, used: list[tuple[Dtype, bool]]) -> Iterator[tuple[str, float]]:
-    """What the units that some pass runs on do at most, by the GPU's data sheet."""
-    units = dict.fromkeys((_multiplied(gpu, dtype, tensor=tensor), tensor) for dtype, tensor in used)
-    for dtype, tensor in units:
-        peak = gpu.peak(dtype, tensor=tensor)
-        if peak is not None:
-            yield f"{dtype.value} {'Tensor Cores' if tensor else 'CUDA cores'}", peak
-
-
-def _multiplied(gpu: Gpu, dtype: Dtype, *, tensor: bool) -> Dtype:
-    """The type that is multiplied: kernels for CUDA cores beside Tensor Cores of a dtype convert to fp32 first."""
-    narrow = dtype in (Dtype.fp16, Dtype.bf16, Dtype.tf32)
-    return Dtype.fp32 if narrow and not tensor and gpu.peak(dtype, tensor=True) is not None else dtype
+def _unit(roof: Roof) -> str:
+    """`fp16 Tensor Cores`, with what is summed in where that has a rate of its own."""
+    units = "Tensor Cores" if roof.tensor_cores else "CUDA cores"
+    return f"{roof.dtype.value} {units}{', fp16 sums' if roof.fp16_sums else ''}"

@@ -37,6 +37,7 @@ class Panel(Struct, frozen=True, kw_only=True):
     edges: tuple[Line, ...] = ()
     cuts: tuple[Line, ...] = ()
     bottom: float = 0.0
+    right: float = 0.0
 
     def moved(self, x: float, y: float) -> Panel:
         """The same at another place."""
@@ -46,6 +47,7 @@ class Panel(Struct, frozen=True, kw_only=True):
             edges=_moved(self.edges, x, y),
             cuts=_moved(self.cuts, x, y),
             bottom=self.bottom + y,
+            right=self.right + x,
         )
 
 

@@ -11,6 +11,7 @@ from convlint.reporters.page.shapes import Box, Label, Line, Panel, zigzag
 MOST_TILES = 24  # along one side of the drawing
 _TILES_OF_A_PART = 12  # where that is too many
 _LEAST_OF_A_PART = 2
+_LETTERS = 7.0  # width of one, about
 _MOST_SLENDER, _SLENDER = 4, 2  # a longer side is cut, to so many times the other one
 
 
@@ -61,15 +62,18 @@ def grid_panel(estimate: PassEstimate, grid: Grid, which: Pass, side: float) -> 
     edges += [((column * wide, 0.0), (column * wide, height)) for column in range(columns + 1)]
     cuts = [zigzag(0.0, 0.0, width, upright=False)] if rows < grid.rows else []
     cuts += [zigzag(0.0, 0.0, height, upright=True)] if columns < grid.columns else []
+    down = f"M {grid.M:,}"
+    bottom = max(height, len(down) * _LETTERS)
     return Panel(
         boxes=(across, *_filled(useful_part(estimate, grid, which), grid, rows, columns, scale)),
         labels=(
             Label(text=f"N {grid.N:,}", x=0.0, y=-5.0),
-            Label(text=f"M {grid.M:,}", x=-6.0, y=height, upright=True),
+            Label(text=down, x=-6.0, y=bottom, upright=True),
         ),
         edges=tuple(edges),
         cuts=tuple(cuts),
-        bottom=height,
+        bottom=bottom,
+        right=max(width, len(f"N {grid.N:,}") * _LETTERS),
     )
 
 

@@ -11,34 +11,39 @@ from msgspec import Struct
 from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.model.layer import Pass
 from convlint.report import Finding, RuleInfo
-from convlint.reporters.page.shapes import Box, Label, path
+from convlint.reporters.page.shapes import Box, Label, Panel, path
 from convlint.reporters.page.tile_grid import grid_panel
 from convlint.reporters.page.tile_words import tiles_in_words, waves_in_words
 from convlint.reporters.page.wave_slots import slots_panel
 
-WIDTH = 340.0
 _MARGIN = 2.0
-_TOP, _LEFT = 14.0, 16.0  # for what is written beside the grid
-_SIDE = 144.0  # of either panel
+_TOP, _LEFT = 17.0, 18.0  # for what is written beside the grid
+_SIDE = 200.0  # of either panel, in px
 # what an estimate says of the loss that a rule counts: the time, and the useful share
 _LOST = {"tile": ("lost_to_tiles_us", "tile_efficiency"), "wave": ("lost_to_waves_us", "wave_efficiency")}
 
 
-class Drawing(Struct, frozen=True, kw_only=True):
-    """The tile grid and the waves of a pass, for the macro in `tiles.svg.j2`.
-
-    `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and where parts of the grid are left out.
-    `captions` say in words what is drawn, and stand beside it as text for everybody; `title` only names the picture.
-    """
+class Picture(Struct, frozen=True, kw_only=True):
+    """One panel in px; `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and what is left out."""
 
     title: str
-    captions: tuple[str, ...]
     width: float
     height: float
     boxes: tuple[Box, ...]
     labels: tuple[Label, ...]
     edges: str
     cuts: str
+
+
+class Drawing(Struct, frozen=True, kw_only=True):
+    """The tile grid and the waves of a pass, for the macro in `tiles.svg.j2`; of what tiles lose the grid alone.
+
+    `captions` say in words what is drawn, and stand beside it as text for everybody; titles only name the pictures.
+    """
+
+    captions: tuple[str, ...]
+    tiles: Picture
+    waves: Picture | None
 
 
 def shows_tiles(rule: RuleInfo) -> bool:
@@ -59,20 +64,26 @@ def pass_shown(finding: Finding, layer: LayerEstimate) -> Pass | None:
     return min(tiled, key=lambda which: (-getattr(tiled[which], lost), getattr(tiled[which], efficiency)))
 
 
-def drawing(estimate: PassEstimate, which: Pass) -> Drawing | None:
-    """The drawing of a pass; None where it runs without tiles."""
+def drawing(estimate: PassEstimate, which: Pass, *, waves: bool = True) -> Drawing | None:
+    """The drawing of a pass, with its `waves` or without; None where it runs without tiles."""
     grid = estimate.grid
     if grid is None:
         return None
-    tiles = grid_panel(estimate, grid, which, _SIDE).moved(_LEFT, _TOP)
-    waves = slots_panel(estimate, _SIDE).moved(WIDTH - _SIDE - _MARGIN, 0.0)
     return Drawing(
-        title=f"Tiles and waves of {which}",
-        captions=(tiles_in_words(estimate, grid, which), waves_in_words(estimate)),
-        width=WIDTH,
-        height=max(tiles.bottom, waves.bottom) + _MARGIN,
-        boxes=tiles.boxes + waves.boxes,
-        labels=tiles.labels + waves.labels,
-        edges=path(tiles.edges + waves.edges),
-        cuts=path(tiles.cuts),
+        captions=(tiles_in_words(estimate, grid, which), *([waves_in_words(estimate)] if waves else [])),
+        tiles=_picture(f"Tiles of {which}", grid_panel(estimate, grid, which, _SIDE).moved(_LEFT, _TOP)),
+        waves=_picture(f"Waves of {which}", slots_panel(estimate, _SIDE)) if waves else None,
     )
+
+
+def shows_waves(rule: RuleInfo) -> bool:
+    """Whether findings of this rule are about what waves leave empty."""
+    return rule.loss == "wave"
+
+
+def _picture(title: str, panel: Panel) -> Picture:
+    return Picture(
+        title=title, width=max(panel.right, _SIDE / 2, *(box.x + box.width for box in panel.boxes)) + _MARGIN,
+        height=panel.bottom + _MARGIN, boxes=panel.boxes, labels=panel.labels, edges=path(panel.edges),
+        cuts=path(panel.cuts),
+    )  # fmt: skip

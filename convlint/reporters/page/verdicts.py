@@ -1,17 +1,24 @@
-"""The top of the page: for each target the time, the grade, and what to do first."""
+"""The top of the page: for each target the time, the grade, what costs most, and what to do first."""
 
 from __future__ import annotations
 
+import shlex
+from typing import TypeVar
+
 from msgspec import Struct
 
-from convlint.files.safe import clean
+from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
-from convlint.report import Report
+from convlint.report import GRADES, Report
+from convlint.reporters.machine import basis_of
+from convlint.reporters.page.advice import Advice, first_steps
+from convlint.reporters.page.costs import Costs, costs
 from convlint.reporters.page.findings import Item
 from convlint.reporters.page.roofline import known_gpu
-from convlint.reporters.words import duration, step, totals
+from convlint.reporters.totals import asking_for_a_batch, outcome, totals
+from convlint.reporters.words import duration, step
 
-_FIRST = 3  # pieces of advice at the top
+T = TypeVar("T")
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -21,10 +28,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
     device: str
     mode: str
     grade: str
-    time: str
-    after: str
+    time: str  # empty where some layer's is unknown
+    after: str  # with all advice taken: the time, or what is saved, where `is_saving`; empty without advice
+    is_saving: bool
+    asks_for_a_batch: bool  # which is no part of `after`
     batch: int | None  # where all networks have one
-    first: tuple[Item, ...]  # what to do first
+    costs: Costs
+    basis: str  # what the times rest on
+    first: tuple[Advice, ...]  # what to do first
 
 
 def cards(report: Report, found: list[Item]) -> list[Verdict]:
@@ -35,9 +46,11 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
     of_mode: dict[Mode, set[int]] = {}
     for number, entry in enumerate(report.layers):
         of_mode.setdefault(entry.mode, set()).add(number)
+    asking = asking_for_a_batch(report)
     result = []
     for total in totals(report):
         times = total.times
+        after, is_saving = ("", False) if times is None else outcome(times)
         result.append(
             Verdict(
                 gpu=clean(total.gpu),
@@ -45,21 +58,37 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
                 mode=step(total.mode),
                 grade=total.grade or "",
                 time="" if times is None else duration(times.time_us),
-                after="" if times is None or times.after_us >= times.time_us else duration(times.after_us),
+                after=after,
+                is_saving=is_saving,
+                asks_for_a_batch=total.gpu in asking,
                 batch=_only(batches.get((total.gpu, total.mode), set())),
-                first=_first(found, total.gpu, of_mode.get(total.mode, set())),
+                costs=costs(report, total.gpu, total.mode),
+                basis=clean(basis_of(report, total.gpu, total.mode)),
+                first=first_steps(found, total.gpu, of_mode.get(total.mode, set())),
             )
         )
     return result
 
 
-def _only(values: set[int | None]) -> int | None:
+def grades() -> str:
+    """`A from 0.90, B from 0.75, C from 0.60, D from 0.40, else F`."""
+    return ", ".join(f"{letter} from {least:.2f}" for least, letter in GRADES) + ", else F"
+
+
+def plan_command(report: Report) -> str:
+    """What prints the plan of the network, ready for a shell; a word to fill in stands for what is not one thing."""
+    if not any(total.times for total in totals(report)):
+        return ""  # a plan is made of times
+    model = _only({entry.layer.model for entry in report.layers})
+    path = _only({network.path for network in report.networks} | {entry.layer.path for entry in report.layers})
+    what = "FILE"
+    if model:
+        what = f"--model {shlex.quote(clean(model))}"
+    elif path and not path.startswith(("<", "-")):
+        what = shlex.quote(clean_path(path))
+    gpu = shlex.quote(clean(report.targets[0])) if len(report.targets) == 1 else "GPU"
+    return f"convlint plan {what} --gpu {gpu}"
+
+
+def _only(values: set[T]) -> T | None:
     return next(iter(values)) if len(values) == 1 else None
-
-
-def _first(found: list[Item], gpu: str, layers: set[int]) -> tuple[Item, ...]:
-    """What to do first: errors, then what saves most; of the whole network, and of the layers that this mode has."""
-    own = [item for item in found if item.fix and item.finding.gpu in (gpu, None)
-           and (not item.layers or not layers.isdisjoint(item.layers))]  # fmt: skip
-    worth = [item for item in own if item.severity != "info" or (item.finding.advised and item.lost_us > 0)]
-    return tuple(sorted(worth, key=lambda item: (item.severity != "error", -item.lost_us))[:_FIRST])

@@ -1,4 +1,4 @@
-"""The waves of a pass: a bar for each full one, and the slots of the last one, to scale."""
+"""The waves of a pass: a bar for each full one, and the slots of the last one, or the SMs of one alone, to scale."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from convlint.estimate import PassEstimate
 from convlint.reporters.page.shapes import Box, Label, Line, Panel
 from convlint.reporters.words import plural
 
-MOST_MARKS = 200  # in the last wave; each stands for one slot, or for several
+MOST_MARKS = 200  # in the last wave; each stands for one slot or SM, or for several
 _MARKS_A_ROW = 20
 _MOST_BARS = 8
 _BARS_OF_MANY = 4
 _BAR, _STEP = 4.0, 6.0  # height of a full wave's bar, and from one to the next
-_WORDS, _TEXT = 14.0, 9.0  # height of a line of words, and where they stand in it
+_WORDS, _TEXT = 17.0, 12.0  # height of a line of words, and where they stand in it
 _HIGHEST_MARK = 12.0
 
 
@@ -41,11 +41,12 @@ def slots_panel(estimate: PassEstimate, side: float) -> Panel:
     """The waves in `side` units of width."""
     waves = waves_of(estimate)
     if not waves.full:
-        return _last(waves, side, f"{waves.filled:,} of {waves.slots:,} slots, one wave")
+        return _sms(estimate, waves, side)
     drawn = waves.full if waves.full <= _MOST_BARS else _BARS_OF_MANY
     words = plural(waves.full, "full wave") if waves.full < 1000 else f"{waves.full:,} full waves"
     bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=side, height=_BAR) for bar in range(drawn)]
-    last = _last(waves, side, f"last wave: {waves.filled:,} of {waves.slots:,} slots")
+    words_of_last = f"last wave: {waves.filled:,} of {waves.slots:,} slots"
+    last = _marks(waves.filled, waves.slots, "slots", side, [words_of_last])
     last = last.moved(0.0, _WORDS + drawn * _STEP + 4.0)
     return Panel(
         boxes=(*bars, *last.boxes),
@@ -55,17 +56,30 @@ def slots_panel(estimate: PassEstimate, side: float) -> Panel:
     )
 
 
-def _last(waves: Waves, side: float, words: str) -> Panel:
-    """The slots of the last wave, in rows of marks; the first ones are filled."""
-    each = -(-waves.slots // MOST_MARKS)
-    marks = waves.slots / each
-    wide = side / min(_MARKS_A_ROW, -(-waves.slots // each))
+def _sms(estimate: PassEstimate, waves: Waves, side: float) -> Panel:
+    """Where there is no more than one wave, what matters is how many SMs have a tile at all."""
+    sms = waves.slots // estimate.resident_tiles
+    busy = min(estimate.tiles, sms)
+    words = [f"{busy:,} of {sms:,} SMs busy"]
+    if busy == sms and estimate.resident_tiles > 1:
+        words.append(f"{waves.filled:,} of {waves.slots:,} tiles that fit")
+    return _marks(busy, sms, "SMs", side, words)
+
+
+def _marks(filled: int, every: int, noun: str, side: float, words: list[str]) -> Panel:
+    """Slots or SMs in rows of marks, below the words; the first ones are filled."""
+    each = -(-every // MOST_MARKS)
+    if each > 1:
+        words = [*words, f"each square: {each} {noun}"]
+    wide = side / min(_MARKS_A_ROW, -(-every // each))
     high = min(wide, _HIGHEST_MARK)
-    filled = _rows(waves.filled / each, "slot", wide, high)
-    every = _rows(marks, "slot idle", wide, high)
-    edges = tuple(line for box in every for line in _sides(box, wide, high))
-    panel = Panel(boxes=(*every, *filled), edges=edges, bottom=sum(box.height for box in every)).moved(0.0, _WORDS)
-    return Panel(boxes=panel.boxes, edges=panel.edges, bottom=panel.bottom, labels=(Label(text=words, x=0.0, y=_TEXT),))
+    idle = _rows(every / each, "slot idle", wide, high)
+    edges = tuple(line for box in idle for line in _sides(box, wide, high))
+    panel = Panel(
+        boxes=(*idle, *_rows(filled / each, "slot", wide, high)), edges=edges, bottom=sum(box.height for box in idle)
+    ).moved(0.0, _WORDS * len(words))
+    labels = tuple(Label(text=text, x=0.0, y=_TEXT + line * _WORDS) for line, text in enumerate(words))
+    return Panel(boxes=panel.boxes, edges=panel.edges, bottom=panel.bottom, labels=labels)
 
 
 def _rows(marks: float, kind: str, wide: float, high: float) -> list[Box]:

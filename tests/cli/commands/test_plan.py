@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from convlint.cli.plan import FORMATS, share, time_us
 from convlint.errors import UsageError
+from convlint.reporters.words import duration
 
 NET = """\
 version: 1
@@ -107,6 +108,16 @@ def test_markdown_is_a_table(plan: Any) -> None:
     html = MarkdownIt("commonmark").enable("table").render(ran.out)
     assert html.count("<tr>") == 1 + len(document(plan(NET, "-o", "json"))["steps"])
     assert "64 channels for 60" in html
+
+
+def test_the_page_has_each_step_with_its_times_and_their_sum(plan: Any) -> None:
+    found = document(plan(NET, "-o", "json"))
+    ran = plan(NET, "-o", "html")
+    assert ran.code == 0
+    cells = re.findall(r'data-label="(before|after)">([^<]*)<', ran.out)
+    times = [duration(step[f"time_{name}_us"]) for step in found["steps"] for name in ("before", "after")]
+    assert [time for _, time in cells] == [*times, duration(found["time_us"]), duration(found["time_after_us"])]
+    assert f"all {len(found['steps'])} steps" in ran.out.partition("<tfoot>")[2]
 
 
 @pytest.mark.parametrize(

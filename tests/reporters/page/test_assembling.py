@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 from reports import full_report
 
 from convlint.model.layer import ConvLayer
@@ -46,7 +47,7 @@ def test_the_policy_lets_in_what_the_page_holds_and_nothing_else() -> None:
     read = Read(page(full_report()))
     assert read.policy.startswith("default-src 'none'; ")
     assert "unsafe" not in read.policy
-    assert len(read.raw) == 5
+    assert len(read.raw) == 7
     for tag, text in read.raw:
         found = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"'sha256-{found}'" in read.policy.partition(f"{tag}-src ")[2].partition(";")[0]
@@ -72,7 +73,7 @@ def test_names_are_text() -> None:
     layer = LayerReport(layer=ConvLayer(name=HOSTILE, path=HOSTILE))
     report = full_report(layers=(layer,), errors=(InputError(path=HOSTILE, message=HOSTILE),), targets=("a100",))
     read = Read(page(report))
-    assert [tag for tag, _ in read.elements].count("script") == 4
+    assert [tag for tag, _ in read.elements].count("script") == 5
     assert "img" not in [tag for tag, _ in read.elements]
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(report), re.DOTALL)
     assert data is not None
@@ -94,11 +95,23 @@ def test_what_was_only_estimated_is_not_called_free_of_findings() -> None:
     assert "errors" not in text.partition("<title>")[2].partition("</title>")[0]
 
 
-def test_a_plan_has_its_steps() -> None:
+def test_a_plan_has_its_steps_and_their_sum() -> None:
     step = PlanStep(change=HOSTILE, before="2 ms", after="1 ms", saved="-50.0 %", grade="A", parameters="-", flops="-",
                     width=500.0)  # fmt: skip
-    text = plan_page(PlanView(title="Plan for x", says="2 ms; 1 ms after 1 step", steps=(step,)), ["a note"], ())
+    whole = replace(step, change="all 2 steps", before="3 ms", saved="-66.7 %")
+    plan = PlanView(title="Plan for x", says="3 ms; 1 ms after 2 steps", steps=(step, step), whole=whole)
+    text = plan_page(plan, ["a note"], ())
     assert text.count("<img") == 0
-    assert 'width="500.0"' in text
+    assert text.count('width="500.0"') == 3
+    assert text.partition("<tfoot>")[2].count("3 ms") == 2
+    assert text.count('data-label="before">2 ms') == 2
     assert "a note" in text
     assert 'id="verdict"' not in text
+    assert "<tfoot>" not in plan_page(replace(plan, whole=None), [], ())
+
+
+def test_sections_are_linked_from_the_top() -> None:
+    for report in (full_report(), full_report(findings=(), layers=(), errors=(), skipped=(), suppressed=())):
+        text = page(report)
+        linked = re.findall(r'href="#(\w+)"', text.partition("<nav")[2].partition("</nav>")[0])
+        assert linked == re.findall(r'<section id="(\w+)"', text)

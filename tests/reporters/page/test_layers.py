@@ -2,29 +2,77 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from convolutions import conv
 from msgspec.structs import replace
 from reports import full_report, passes
 
+from convlint.estimate import estimate_layer
+from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype
+from convlint.model.runtime import Runtime
+from convlint.report import LayerReport
 from convlint.reporters.page.findings import by_layer, items
 from convlint.reporters.page.layers import BAR, rows
 from convlint.reporters.page.roofline import chart
-from convlint.reporters.page.verdicts import cards
+
+
+def estimate_of(**times: float) -> Any:
+    ran = {which: SimpleNamespace(**{**vars(passes()["fprop"]), "time_us": us}) for which, us in times.items()}
+    return SimpleNamespace(time_us=sum(times.values()), unquantized_us=1.0, basis="measured", passes=ran)
 
 
 def test_bars_are_as_long_as_their_passes() -> None:
     report = full_report()
-    for row in rows(report, {}):
-        (cell,) = row.cells
-        if not cell.bars:
-            continue
+    drawn = [cell for row in rows(report, {}) for cell in row.cells if cell.bars]
+    assert len(drawn) == len(report.layers)
+    for cell in drawn:
         longest = max(each.time_us for each in (one.cells[0] for one in rows(report, {})))
         assert sum(bar.width for bar in cell.bars) == pytest.approx(BAR * cell.time_us / longest, rel=0.01)
         ends = [bar.x + bar.width for bar in cell.bars]
         assert all(end < bar.x + 3 for end, bar in zip(ends, cell.bars[1:], strict=False))
+
+
+def test_each_part_of_a_bar_says_which_pass_it_is() -> None:
+    """A first layer has no dgrad: by its place alone, wgrad would look like one."""
+    bars = [bar for row in rows(full_report(), {}) for bar in row.cells[0].bars]
+    assert {(bar.which, bar.letter) for bar in bars} == {("fprop", "f"), ("wgrad", "w")}
+    assert all(bar.says.startswith(f"{bar.which} 406 us, bound by memory, implicit-gemm, ") for bar in bars)
+
+
+def test_where_a_part_has_no_room_letters_stand_beside_the_bar() -> None:
+    report = full_report()
+    first, second, *others = report.layers
+    short = replace(first, estimates={"a100": estimate_of(fprop=900.0, wgrad=5.0)})
+    tiny = replace(second, estimates={"a100": estimate_of(fprop=4.0, wgrad=5.0)})
+    found = rows(full_report(layers=(short, tiny, *others)), {})
+    (one,), (other,) = found[0].cells, found[1].cells
+    assert (one.beside, other.beside) == ("f w", "f w")
+    assert [row.cells[0].beside for row in found[2:]] == ["", ""]
+    for cell in (one, other):
+        end = float(re.findall(r'<text x="([\d.]+)%"', cell.drawn)[0])
+        assert end == pytest.approx(cell.bars[-1].x + cell.bars[-1].width, abs=0.02)
+        assert cell.drawn.count("<text") == 1
+    whole = found[2].cells[0]
+    assert re.findall(r"<text[^>]*>(\w)</text>", whole.drawn) == [bar.letter for bar in whole.bars]
+
+
+def test_the_longest_bar_leaves_room_for_letters() -> None:
+    ends = [bar.x + bar.width for row in rows(full_report(), {}) for bar in row.cells[0].bars]
+    assert max(ends) < 97
+
+
+def test_each_part_of_a_bar_is_drawn_as_it_is_counted() -> None:
+    for row in rows(full_report(), {}):
+        (cell,) = row.cells
+        parts = re.findall(
+            r'<rect class="(\w+)" x="([\d.]+)%" width="([\d.]+)%" height="16"><title>(.*?)</title>', cell.drawn
+        )
+        assert parts == [(bar.bound, str(bar.x), str(bar.width), bar.says) for bar in cell.bars]
 
 
 def test_shares_add_up_to_all() -> None:
@@ -56,26 +104,34 @@ def test_the_roofline_has_every_pass_and_the_ceilings_of_the_data_sheet() -> Non
     (target,) = chart(report)["targets"]
     assert len(target["points"]) == sum(len(entry.estimates["a100"].passes) for entry in report.layers
                                         if entry.estimates.get("a100"))  # type: ignore[union-attr]  # fmt: skip
-    assert target["ceilings"] == [["fp16 Tensor Cores", 312.0]]
+    assert target["ceilings"] == [["fp16 Tensor Cores", 312.0, 250.0]]
     assert target["bandwidth"] == pytest.approx(1555, abs=1)
+    assert target["reached"] == pytest.approx(1322, abs=1)
+    assert all(point[-2:] == ["memory", "implicit-gemm"] for point in target["points"])
 
 
 @pytest.mark.parametrize(
-    ("gpu", "dtype", "tensor", "ceiling"),
+    ("gpu", "runtime", "sizes", "ceiling"),
     [
-        ("a100", Dtype.fp16, False, ["fp32 CUDA cores", 19.5]),  # as depthwise ones and narrow first layers run
-        ("a100", Dtype.tf32, False, ["fp32 CUDA cores", 19.5]),
-        ("a100", Dtype.tf32, True, ["tf32 Tensor Cores", 156.0]),
-        ("p100", Dtype.fp16, False, ["fp16 CUDA cores", 21.2]),
-        ("v100", Dtype.fp32, False, ["fp32 CUDA cores", 15.7]),
+        ("a100", Runtime(), {"groups": 64}, ("fp32 CUDA cores", 19.5)),  # as depthwise ones run
+        ("a100", Runtime(tf32=True), {"dtype": Dtype.fp32}, ("tf32 Tensor Cores", 156.0)),
+        ("p100", Runtime(), {}, ("fp32 CUDA cores", 10.6)),  # libraries sum fp16 in fp32
+        ("v100", Runtime(), {"dtype": Dtype.fp32}, ("fp32 CUDA cores", 15.7)),
+        ("rtx-3090", Runtime(), {}, ("fp16 Tensor Cores", 71.0)),
+        ("rtx-3090", Runtime(framework="tensorrt"), {}, ("fp16 Tensor Cores, fp16 sums", 142.0)),
     ],
 )
-def test_the_ceiling_is_that_of_the_unit_that_ran(gpu: str, dtype: Dtype, tensor: bool, ceiling: list[object]) -> None:
-    ran = SimpleNamespace(**{**vars(passes()["fprop"]), "compute_dtype": dtype, "tensor_cores": tensor})
-    estimate = SimpleNamespace(time_us=1.0, unquantized_us=1.0, basis="measured", passes={"fprop": ran})
-    layers = [replace(entry, estimates={gpu: estimate}) for entry in full_report().layers]
-    (target,) = chart(full_report(layers=tuple(layers), targets=(gpu,)))["targets"]
-    assert target["ceilings"] == [[ceiling[0], pytest.approx(ceiling[1], rel=0.02)]]
+def test_the_ceiling_is_that_of_the_unit_that_ran(
+    gpu: str, runtime: Runtime, sizes: dict[str, Any], ceiling: tuple[str, float]
+) -> None:
+    layer = conv(**sizes)
+    estimate = estimate_layer(layer, load_gpu(gpu), runtime, "inference")
+    report = full_report(layers=(LayerReport(layer=layer, estimates={gpu: estimate}),), targets=(gpu,))
+    ((text, peak, reached),) = chart(report)["targets"][0]["ceilings"]
+    assert (text, peak) == (ceiling[0], pytest.approx(ceiling[1], rel=0.02))
+    assert estimate is not None
+    assert reached == pytest.approx(estimate.passes["fprop"].roof.reached * 1e-12, abs=0.001)
+    assert 0 < reached < peak
 
 
 def test_shares_are_of_the_layers_of_one_mode() -> None:
@@ -89,11 +145,3 @@ def test_shares_are_of_the_layers_of_one_mode() -> None:
 def test_a_gpu_that_is_not_known_has_no_ceilings() -> None:
     (target,) = chart(full_report(targets=("made up",)))["targets"]
     assert (target["bandwidth"], target["ceilings"]) == (None, [])
-
-
-def test_each_target_has_its_verdict_and_what_to_do_first() -> None:
-    report = full_report()
-    (card,) = cards(report, items(report))
-    assert (card.gpu, card.grade, card.device) == ("a100", "C", "NVIDIA A100 SXM4 40GB")
-    assert all(item.fix for item in card.first)
-    assert len(card.first) <= 3

@@ -20,7 +20,7 @@ from convlint.model.location import Location
 from convlint.report import Finding, RuleInfo
 from convlint.reporters.page.shapes import Box
 from convlint.reporters.page.tile_grid import MOST_TILES, shown_tiles
-from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles
+from convlint.reporters.page.tiles import Drawing, Picture, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.page.wave_slots import MOST_MARKS, wave_of
 from convlint.rulebook.book import load_rulebook
 
@@ -36,6 +36,7 @@ LAYERS: dict[str, ConvLayer] = {
     "wide groups": conv(N=8, C=512, K=256, H=28, W=28, groups=2),
     "small": conv(N=2, C=512, H=7, W=7, K=512),
     "pointwise": conv(N=5, C=100, K=60, R=1, S=1),
+    "fused": conv(N=4, C=64, K=80, H=28, W=28, dtype=Dtype.fp32, layout="NCHW"),
     "transforms": conv(N=16, C=100, K=60, dtype=Dtype.fp32, layout="NCHW"),
     "large filter": conv(N=16, C=3, K=100, R=5, S=5, H=31, W=31, dtype=Dtype.fp32, layout="NCHW"),
     "odd channels": conv(N=16, C=90, K=130),
@@ -70,8 +71,16 @@ def area(boxes: list[Box]) -> float:
     return sum(box.width * box.height for box in boxes)
 
 
-def of_kind(picture: Drawing, kind: str) -> list[Box]:
-    return [box for box in picture.boxes if box.kind == kind]
+def pictures(found: Drawing) -> list[Picture]:
+    return [picture for picture in (found.tiles, found.waves) if picture is not None]
+
+
+def of_kind(found: Drawing, kind: str) -> list[Box]:
+    return [box for picture in pictures(found) for box in picture.boxes if box.kind == kind]
+
+
+def labels(found: Drawing) -> list[str]:
+    return [label.text for picture in pictures(found) for label in picture.labels]
 
 
 def test_there_is_every_kind_of_pass() -> None:
@@ -143,12 +152,20 @@ def test_the_last_wave_is_to_scale(name: str, gpu: str, which: Pass) -> None:
     every = of_kind(picture, "slot idle")
     bars = [box for box in of_kind(picture, "slot") if box.y < every[0].y - 1e-6]
     filled = [box for box in of_kind(picture, "slot") if box not in bars]
-    assert area(filled) / area(every) == pytest.approx((estimate.last_wave_tiles or wave) / wave)
+    sms = load_gpu(gpu).sms
+    last, busy = estimate.last_wave_tiles or wave, min(estimate.tiles, sms)
     full = estimate.tiles // wave - (estimate.last_wave_tiles == 0)
     assert len(bars) == full or len(bars) == 4 < full
-    words = [label.text for label in picture.labels]
+    words = labels(picture)
     assert (f"{full:,} full wave" in " ".join(words)) == (full > 0)
-    assert any(f"{estimate.last_wave_tiles or wave:,} of {wave:,} slots" in text for text in words)
+    shown, whole, noun = (last, wave, "slots") if full else (busy, sms, "SMs")  # in one wave SMs matter, not slots
+    assert area(filled) / area(every) == pytest.approx(shown / whole)
+    assert any(f"{shown:,} of {whole:,} {noun}" in text for text in words)
+    each = -(-whole // MOST_MARKS)
+    assert (f"each square: {each} {noun}" in words) == (each > 1)
+    high = min(200 / min(20, -(-whole // each)), 12)
+    across = 200 / min(20, -(-whole // each))
+    assert area(every) / (across * high) == pytest.approx(whole / each)
 
 
 @pytest.mark.parametrize(("name", "gpu", "which"), TILED)
@@ -157,38 +174,67 @@ def test_it_is_small_well_formed_and_without_styles(name: str, gpu: str, which: 
     text = TEMPLATE.render(drawing=picture)
     assert len(text) < 4500
     figure = ElementTree.fromstring(text)
-    svg = figure.find("svg")
-    assert svg is not None
-    assert svg.get("class") == "tiles"
-    assert svg.get("role") == "img"
-    assert svg.findtext("title") == f"Tiles and waves of {which}"
+    tiles, waves = figure.findall("svg")
+    assert tiles.findtext("title") == f"Tiles of {which}"
+    assert waves.findtext("title") == f"Waves of {which}"
     assert [p.text for p in figure.iterfind("figcaption/p")] == list(picture.captions)
     assert not [element for element in figure.iter() if "style" in element.attrib or element.tag == "style"]
     assert not [key for element in figure.iter() for key in element.attrib if key.startswith("on") or key == "href"]
-    assert {rect.get("class") for rect in svg.iter("rect")} <= {"tile", "wasted", "slot", "slot idle"}
-    assert len(list(svg.iter())) <= 1 + 1 + 2 + 3 + MOST_TILES + 1 + 8 + 4
-    sides = sum((path.get("d") or "").count("M") for path in svg.iter("path"))
+    assert len([*tiles.iter(), *waves.iter()]) <= 1 + 1 + 2 + 3 + MOST_TILES + 1 + 8 + 4 + 3
+    sides = sum((path.get("d") or "").count("M") for path in figure.iter("path"))
     assert sides <= 2 * MOST_TILES + 2 + 2 + 2 * (MOST_MARKS // 20 + 22)
-    _, _, width, height = map(float, (svg.get("viewBox") or "").split())
-    for rect in svg.iter("rect"):
-        x, y, wide, high = (float(rect.get(key) or "nan") for key in ("x", "y", "width", "height"))
-        assert 0 <= x <= x + wide <= width + 0.02
-        assert 0 <= y <= y + high <= height + 0.02
+    for svg in (tiles, waves):
+        assert (svg.get("class"), svg.get("role")) == ("tiles", "img")
+        assert {rect.get("class") for rect in svg.iter("rect")} <= {"tile", "wasted", "slot", "slot idle"}
+        _, _, width, height = map(float, (svg.get("viewBox") or "").split())
+        assert (width, height) == (float(svg.get("width") or 0), float(svg.get("height") or 0))  # 12 px are 12 px
+        assert width <= 260
+        for rect in svg.iter("rect"):
+            x, y, wide, high = (float(rect.get(key) or "nan") for key in ("x", "y", "width", "height"))
+            assert 0 <= x <= x + wide <= width + 0.02
+            assert 0 <= y <= y + high <= height + 0.02
+
+
+def test_a_finding_about_tiles_has_no_waves() -> None:
+    found = drawing(passes("plain", "a100").passes["wgrad"], "wgrad", waves=False)
+    assert found is not None
+    assert found.waves is None
+    assert len(found.captions) == 1
+    assert ElementTree.fromstring(TEMPLATE.render(drawing=found)).findall("svg")[1:] == []
+    waves = {rule.info.code for rule in load_rulebook().rules if shows_waves(rule.info)}
+    assert waves == {"CL204", "CL301", "CL704"}
+
+
+def test_within_one_wave_it_is_the_sms_that_are_shown() -> None:
+    """80 tiles or 108 on 108 SMs that take two each: what is idle is 28 SMs, or none."""
+    whole = passes("plain", "a100").passes["wgrad"]
+    for tiles, words in ((80, ["80 of 108 SMs busy"]), (150, ["108 of 108 SMs busy", "150 of 216 tiles that fit"])):
+        found = drawing(replace(whole, tiles=tiles, waves=tiles / 216, last_wave_tiles=tiles), "wgrad")
+        assert found is not None
+        assert found.waves is not None
+        assert [label.text for label in found.waves.labels] == words
+
+
+def test_message_and_drawing_of_a_fused_kernel_name_one_tile() -> None:
+    _, found = drawn("fused", "v100", "fprop")
+    tile = passes("fused", "v100").passes["fprop"].tile
+    assert f"in tiles of {tile[0]}x{tile[1]}: " in found.captions[0]
+    assert tile == (128, 32)
 
 
 def test_what_is_too_much_to_draw_is_cut_and_said() -> None:
     estimate, picture = drawn("Fig. 4", "a100", "dgrad")
     assert estimate.grid is not None
     assert (estimate.grid.rows, estimate.grid.columns) == (110, 32)
-    assert picture.cuts.count("M") == 2
+    assert picture.tiles.cuts.count("M") == 2
     assert "110 x 32 = 3,520 tiles" in picture.captions[0]
     assert picture.captions[0].endswith("Drawn are the last 12 rows and 12 columns of tiles.")
-    assert "16 full waves, 4 drawn" in [label.text for label in picture.labels]
+    assert "16 full waves, 4 drawn" in labels(picture)
 
 
 def test_what_is_small_is_drawn_whole() -> None:
     _, picture = drawn("plain", "a100", "wgrad")
-    assert picture.cuts == ""
+    assert picture.tiles.cuts == ""
     assert picture.captions == (
         "wgrad: each of 9 taps: M=256 x N=320 in tiles of 128x128: 9 x 2 x 3 x 2 (gemm.K is split) = 108 tiles, 17 % "
         "of their area is padding.",
@@ -203,7 +249,7 @@ def test_figure_4_of_the_guide() -> None:
         "the last 4 rows of tiles.",
         "220 tiles on 108 SMs x 2 tiles: 1.02 waves, the last one 2 % full.",
     )
-    assert [label.text for label in picture.labels][2:] == ["1 full wave", "last wave: 4 of 216 slots"]
+    assert labels(picture)[2:] == ["1 full wave", "last wave: 4 of 216 slots", "each square: 2 slots"]
 
 
 def test_padded_channels_are_named_as_such() -> None:

@@ -34,7 +34,6 @@ class Imports:
         self._by_file: dict[str, tuple[Import, ...]] = {}
         self._edges: dict[str, tuple[tuple[str, ...], frozenset[str], str]] = {}
         self._closures: dict[str, Closure] = {}
-        self._resolved: dict[tuple[str, str, int], str | None] = {}
         self._dynamic: dict[str, bool] = {}
         self._own: set[str] = set()
         self._folders: set[str] = set()
@@ -54,10 +53,7 @@ class Imports:
         first = module.split(".")[0]
         if not level and (first in FRAMEWORKS or first in _STANDARD or first not in self._own):
             return None
-        key = module, os.path.dirname(importer), level
-        if key not in self._resolved:
-            self._resolved[key] = self.project.resolve(module, importer, level)
-        return self._resolved[key]
+        return self.project.resolve(module, importer, level)
 
     def may_be_own(self, name: str) -> bool:
         """Whether a file or folder of the repository has that name."""

@@ -1,0 +1,53 @@
+"""Which file of a repository an import means."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from convlint.readers.python.project import Project
+
+FILES = ("lib/__init__.py", "lib/utils/__init__.py", "lib/utils/env.py", "lib/utils/other.py", "train.py", "src/net.py")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("module", "importer", "level", "found"),
+    [
+        ("lib.utils.env", "train.py", 0, "lib/utils/env.py"),
+        ("lib", "lib/utils/env.py", 0, "lib/__init__.py"),
+        ("env", "lib/utils/other.py", 0, "lib/utils/env.py"),
+        ("env", "lib/utils/other.py", 1, "lib/utils/env.py"),
+        ("utils.env", "lib/utils/other.py", 2, "lib/utils/env.py"),
+        ("", "lib/utils/other.py", 1, "lib/utils/__init__.py"),
+        ("net", "train.py", 0, "src/net.py"),
+        ("torch.nn", "train.py", 0, None),
+        ("numpy", "train.py", 0, None),
+        ("lib.missing", "train.py", 0, None),
+    ],
+)
+def test_resolved(repository: Path, module: str, importer: str, level: int, found: str | None) -> None:
+    project = Project(str(repository), ())
+    path = project.resolve(module, str(repository / importer), level)
+    assert path == (None if found is None else str(repository / found))
+
+
+def test_the_order_of_questions_changes_no_answer(repository: Path) -> None:
+    """A file that imports itself by its full name is no answer to itself alone, and one to its neighbours."""
+    asked = [("env", "lib/utils/env.py"), ("env", "lib/utils/other.py"), ("lib.utils.env", "lib/utils/env.py")]
+    answers = set()
+    for order in permutations(asked):
+        project = Project(str(repository), ())
+        given = {each: project.resolve(each[0], str(repository / each[1])) for each in order}
+        answers.add(tuple(given[each] for each in asked))
+    env = str(repository / "lib/utils/env.py")
+    assert answers == {(None, env, env)}

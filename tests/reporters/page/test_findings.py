@@ -1,0 +1,53 @@
+"""The findings of the page: their severity in words, their GPU, and reasons that are not said twice in full."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+from reports import full_report
+
+from convlint.reporters.page.assembling import page
+from convlint.reporters.page.findings import items
+
+
+def test_reasons_stand_in_full_once_for_each_rule() -> None:
+    found = items(full_report())
+    said: set[str] = set()
+    for item in found:
+        assert item.repeats is (item.code in said)
+        said.add(item.code)
+    assert sum(item.repeats for item in found) == 1
+    text = page(full_report())
+    assert text.count("<details><summary>as for the other CL102</summary>") == 1
+
+
+def test_reasons_are_not_left_to_a_finding_of_another_gpu() -> None:
+    """Which the choice of a GPU hides."""
+    report = full_report()
+    one = report.findings[0]
+    several = (replace(one, gpu="a100"), replace(one, gpu="t4"), replace(one, gpu="a100"))
+    found = items(replace(report, findings=several, targets=("a100", "t4")))
+    assert [(item.gpu, item.repeats) for item in found] == [("a100", False), ("t4", False), ("a100", True)]
+    assert all(item.repeats for item in items(replace(report, findings=(replace(one, gpu=None), *several)))[1:])
+
+
+def test_severity_is_a_word_and_a_mark_beside_its_colour() -> None:
+    chips = re.findall(r'<a class="dot (\w+)"[^>]*>(.*?)</a>', page(full_report()))
+    assert {severity for severity, _ in chips} == {"error", "warning", "info"}
+    marks = {severity: re.search(r'aria-hidden="true">(.)</span>', inner) for severity, inner in chips}
+    assert len({mark[1] for mark in marks.values() if mark}) == 3
+    for severity, inner in chips:
+        assert f'<span class="unseen">{severity} </span>' in inner
+
+
+def test_each_finding_names_its_gpus_where_there_are_several() -> None:
+    report = full_report()
+    first, *others = report.findings
+    several = replace(report, findings=(replace(first, gpu="a100"), *others), targets=("a100", "t4"))
+    text = page(several)
+    heads = re.findall(r"<h3><span class=\"badge.*?</h3>", text, re.DOTALL)
+    assert len(heads) == len(report.findings)
+    assert sum("on a100" in head for head in heads) == 1
+    assert sum("on every GPU" in head for head in heads) == len(heads) - 1
+    assert "on every GPU" not in page(report)
