@@ -14,23 +14,27 @@ from convlint.report import Finding, Scalar
 from convlint.rulebook.rule import Rule
 
 _OF_SPEC = ("gpu", "mode", "runtime", "defaults", "layers")
-_AXES = (("kernel_size", ("R", "S")), ("stride", ("U", "V")), ("dilation", ("DilH", "DilW")))
+# one key for all axes: depth, height, width
+_AXES = {
+    "kernel_size": ("T", "R", "S"),
+    "stride": ("StrideD", "U", "V"),
+    "dilation": ("DilD", "DilH", "DilW"),
+    "padding": ("PadD", "PadH", "PadW"),
+    "output_padding": ("OutPadD", "OutPadH", "OutPadW"),
+}
 
 
 class Example(Struct, frozen=True, kw_only=True):
-    """A failing example: what is given and what the rule finds there; of suppressions, only what it says."""
+    """A failing example: what is given and what the rule finds there; of suppressions, only what it says.
+
+    `mended` is the same with the fix; None where that sets nothing that a spec could hold, or is but a first step.
+    """
 
     given: Value
     message: str
-    finding: Finding | None
-    of_source: bool
-
-    @property
-    def mended(self) -> Value | None:
-        """The same with the fix; None where that sets nothing that a spec could hold."""
-        if self.finding is None or self.finding.fix is None or self.of_source or not self.finding.fix.set:
-            return None
-        return _mended(self.given, self.finding.fix.set, {self.finding.layer, *self.finding.layers})
+    finding: Finding | None = None
+    of_source: bool = False
+    mended: Value | None = None
 
 
 def document(rule: Rule) -> Mapping[str, Value]:
@@ -49,9 +53,15 @@ def failing(rule: Rule) -> list[Example]:
 def _example(rule: Rule, item: Mapping[str, Value]) -> Example:
     given = item["given"]
     if rule.scope == "suppression":
-        return Example(given=given, message=str(item["message"].data), finding=None, of_source=False)
+        return Example(given=given, message=str(item["message"].data))
     finding = example_findings(rule, given)[0][0]
-    return Example(given=given, message=finding.message, finding=finding, of_source=is_of_source(given))
+    if is_of_source(given):
+        return Example(given=given, message=finding.message, finding=finding, of_source=True)
+    mended = None
+    if finding.fix is not None and finding.fix.set:
+        mended = _mended(given, finding.fix.set, {finding.layer, *finding.layers})
+        mended = None if example_findings(rule, mended)[0] else mended
+    return Example(given=given, message=finding.message, finding=finding, mended=mended)
 
 
 def shown(rule: Rule) -> Example:
@@ -89,14 +99,31 @@ def _name(item: Value) -> str | None:
 
 
 def _with(item: Value, fields: Mapping[str, Value]) -> Value:
-    """The layer with other values; one number for both axes gives way to two where one of these is set."""
+    """The layer with other values; one key for all axes gives way to one for each where one of these is set."""
     data = dict(item.data)
-    for both, axes in _AXES:
-        if both in data and not fields.keys().isdisjoint(axes):
-            data |= dict.fromkeys(axes, data.pop(both))
-    if "padding" in data and data["padding"].plain and any(field.startswith("Pad") for field in fields):
-        data |= dict.fromkeys(("PadH", "PadW"), data.pop("padding"))
-    return Value({**data, **fields}, item.span)
+    for key, axes in _AXES.items():
+        if key in data and not fields.keys().isdisjoint((*axes, *(f"{axis}_end" for axis in axes))):
+            data |= _by_axis(data.pop(key), axes)
+    return Value(_sides({**data, **fields}, item), item.span)
+
+
+def _by_axis(value: Value, axes: tuple[str, str, str]) -> dict[str, Value]:
+    """One number is that of height and width, a list has one for each axis, the last of them of the width."""
+    several = value.data if isinstance(value.data, list) else [value, value]
+    return dict(zip(axes[3 - len(several) :], several, strict=True))
+
+
+def _sides(data: dict[str, Value], item: Value) -> dict[str, Value]:
+    """The same with uneven padding as a spec has it, one number for each side, and with one key for output padding."""
+    if out := [data.pop(axis) for axis in _AXES["output_padding"] if axis in data]:
+        data["output_padding"] = out[0] if len({each.data for each in out}) == 1 else Value(out, item.span)
+    ends = {key: data.pop(key) for key in list(data) if key.startswith("Pad") and key.endswith("_end")}
+    begins = {f"{axis}_end": data.get(axis, Value("0", item.span, plain=True)) for axis in _AXES["padding"]}
+    if all(end.data == begins[key].data for key, end in ends.items()):
+        return data
+    sides = [side for key in ("PadH_end", "PadW_end") for side in (begins[key], ends.get(key, begins[key]))]
+    kept = {key: value for key, value in data.items() if key not in ("PadH", "PadW")}
+    return kept | {"padding": Value(sides, item.span)}
 
 
 def lines(given: Value) -> Iterator[str]:

@@ -87,7 +87,7 @@ def _words(words: Iterable[Any]) -> str:
     plain = [_plain(word) for word in words]
     if plain[: len(gpu_names())] == list(gpu_names()):
         return "[a GPU](../gpus.md)"
-    if plain == ["true", "false", "1", "0"] or plain == ["true", "false"]:
+    if plain[:2] == ["true", "false"]:
         return "true or false"
     if "CL102" in plain:
         return "[a rule](../rules/index.md)'s code or name"
