@@ -26,7 +26,8 @@ check: $(VENV)/tested
 # The site: pages from their sources, MkDocs in strict mode, then every link of it. It comes to build/docs/site/.
 docs: $(VENV)/documented
 	PYTHONPATH=docs $(BIN)/python -m handbook build/docs
-	$(BIN)/mkdocs build --strict --quiet --config-file build/docs/mkdocs.yml
+	# Not quietly: what is not printed is no warning in strict mode.
+	$(BIN)/mkdocs build --strict --config-file build/docs/mkdocs.yml
 	PYTHONPATH=docs $(BIN)/python -m handbook.checks build/docs/site
 
 # Written anew: the reporters' texts, the predicted times, the console blocks of README and tutorial. The diff shows what changed.
