@@ -16,6 +16,7 @@ from convlint.rulebook.vocabulary import SUPPRESSION_MEANINGS
 from handbook.cost_sections import section
 from handbook.examples import document, lines, passing, shown
 from handbook.markup import block, code, table, text
+from handbook.scripts import PAIRS, Pair, findings, script
 
 # what a finding can point at, in words
 _SCOPES = {
@@ -185,6 +186,8 @@ def _silent(rule: Rule) -> list[str]:
 
 
 def _before_and_after(rule: Rule) -> list[str]:
+    if rule.scope in SOURCE_SCOPES and (pair := PAIRS.get(rule.info.code)):
+        return ["## Before and after", "", *_in_a_script(pair)]
     example = shown(rule)
     what = "What was read" if example.of_source or rule.scope == "suppression" else "Before"
     out = ["## Before and after", "", f"{what}:", "", *block(lines(example.given), "yaml")]
@@ -203,9 +206,21 @@ def _in_source(rule: Rule) -> list[str]:
     out = ["## In Python source", "", f"It judges {JUDGED[judging.scope]}.", ""]
     said = list(dict.fromkeys(words for case in reversed(judging.cases) for words in _messages(case.message)))
     out += ["There it says:", "", *(f"- {code(words)}" for words in said), ""]
+    if rule.scope not in SOURCE_SCOPES and (pair := PAIRS.get(rule.info.code)):
+        out += _in_a_script(pair)
     if rule.in_source is not None and judging.cases[-1].severity != rule.cases[-1].severity:
         out += [f"Its severity there is {judging.cases[-1].severity}.", ""]
     return out
+
+
+def _in_a_script(pair: Pair) -> list[str]:
+    """A part of a script before and after, and what a check of the whole script says."""
+    (finding,) = findings(script(pair.part, pair.before))
+    out = ["Before, in a script that trains:", "", *block(pair.before.split("\n"), "python")]
+    out += [f"> {text(finding.message)}", ""]
+    if finding.fix is not None:
+        out += [f"Fix: {text(advice(finding.fix))}.", ""]
+    return [*out, "After:", "", *block(pair.after.split("\n"), "python")]
 
 
 def _source(rule: Rule) -> str:
