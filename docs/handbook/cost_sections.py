@@ -6,7 +6,7 @@ from convlint.gpus.gpu import Gpu
 from convlint.reporters.words import duration
 from convlint.rulebook.rule import Rule
 from handbook.charts import Bar, bars
-from handbook.examples import lines
+from handbook.examples import lines, shown
 from handbook.markup import block, code
 from handbook.prices import Price, Prices, is_something, prices
 
@@ -19,8 +19,10 @@ def section(rule: Rule) -> list[str]:
         if rule.loss == "none":
             return [*out, "It has no price: what it finds is right or wrong, or costs what no estimate can say.", ""]
         return [*out, "None of its examples loses time by it on the GPUs that were tried.", ""]
-    out += ["The layer of this example, predicted on three GPUs, with this rule alone:", ""]
-    out += [*block(lines(found.given), "yaml")]
+    if list(lines(found.given)) == list(lines(shown(rule).given)):
+        out += ["The example above, predicted on three GPUs, with this rule alone:", ""]
+    else:
+        out += ["This example, predicted on three GPUs, with this rule alone:", "", *block(lines(found.given), "yaml")]
     if found.filled:
         out += [f"The rule's own example leaves {', '.join(map(code, found.filled))} open.", ""]
     out += bars([_bar(row) for row in found.rows], f"What {rule.info.code} costs on three GPUs")
