@@ -12,7 +12,7 @@ const roofline = (() => {
 
   function says(dot, names) {
     const row = document.getElementById(`layer-${dot.layer}`);
-    const found = row ? row.querySelectorAll("a[href^='#finding-']").length : 0;
+    const found = row ? row.querySelectorAll("span:not([hidden]) > a[href^='#finding-']").length : 0;
     return `${names[dot.layer]}\n${dot.pass} ${time(dot.us)}, bound by ${dot.bound}\n${dot.algorithm}, ${short(dot.x)} FLOP/B, `
       + `${short(dot.y)} TFLOPS\nclick: its row` + (found ? `, with its findings (${found})` : "");
   }
@@ -70,11 +70,11 @@ const roofline = (() => {
       marks: [
         Plot.line(roof(ceilings, slope, "peak", low, high), {x: "x", y: "y", z: "text", stroke: "var(--line)", strokeWidth: 1.5}),
         Plot.line(roof(ceilings, most, "most", low, high), {x: "x", y: "y", z: "text", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "5 3"}),
-        Plot.text(ceilings, {x: high, y: "peak", text: (each) => `${each.text}: ${short(each.peak)}, reached: ${short(each.most)}`, textAnchor: "end", dy: -9, ...text}),
-        ...(slope ? [Plot.text([`DRAM: ${rate(bandwidth)}, reached: ${rate(reached)}`], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
         ...Object.keys(bounds).map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: radius, symbol: bounds[bound], fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.8})),
         Plot.text(apart(dots.filter((dot) => radius(dot) >= lettered), place), {x: "x", y: "y", text: (dot) => dot.pass[0], fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 2.5, fontSize: 12, fontWeight: 600}),
+        Plot.text(ceilings, {x: high, y: "peak", text: (each) => `${each.text}: ${short(each.peak)}, reached: ${short(each.most)}`, textAnchor: "end", dy: -9, ...text}),
+        ...(slope ? [Plot.text([`DRAM: ${rate(bandwidth)}, reached: ${rate(reached)}`], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
         Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data.names)})),
       ],
     });
