@@ -183,8 +183,8 @@ class _Page:
         prefix = f"{severity} {identity}".rstrip() if identity else f"{severity}:"
         first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
         if first.startswith(prefix):
-            named = prefix[len(severity) :]
-            head = self.paint(severity, severity) + self.link(page, self.paint("strong", named))
+            gap, named = (" ", prefix[len(severity) + 1 :]) if identity else ("", ":")
+            head = self.paint(severity, severity) + gap + self.link(page, self.paint("strong", named))
             first = head + first[len(prefix) :]
         self.lines.append(f"  {first}")
         self.lines += [f"    {line}" for line in rest]
