@@ -21,6 +21,7 @@ from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import clean
 from convlint.linting.rule_examples import run_examples
+from convlint.reporters.addresses import page_of
 from convlint.reporters.words import CHANGES
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
@@ -78,37 +79,39 @@ def document(rule: Rule, width: int) -> str:
     parsed = parse(read_text(rule.path))
     assert parsed is not None
     top = parsed.data
-    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(_one_line(info.title) + ".", width), ""]
-    lines += ["Why", *_wrap(_one_line(info.rationale), width, "  "), ""]
+    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(one_line(info.title) + ".", width), ""]
+    lines += ["Why", *_wrap(one_line(info.rationale), width, "  "), ""]
     if "when" in top:
-        lines += ["Applies when", *_wrap(_one_line(top["when"].data), width, "  "), ""]
+        lines += ["Applies when", *_wrap(one_line(top["when"].data), width, "  "), ""]
     if "let" in top:
         lines += ["With", *_definitions(top["let"], width), ""]
-    lines += ["Must hold", *_wrap(_one_line(top["check"].data), width, "  "), ""]
+    lines += ["Must hold", *_wrap(one_line(top["check"].data), width, "  "), ""]
     if isinstance(top["message"].data, list):
         lines += ["Says, joined by commas", *_fragments(top["message"], width), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
         spec = rule.cases[-1].fix
         changes = "" if spec is None or spec.safety == "safe" else f" ({CHANGES[spec.changes]})"
-        lines += ["Fix", *_wrap(_one_line(fix["describe"].data) + changes, width, "  "), ""]
+        lines += ["Fix", *_wrap(one_line(fix["describe"].data) + changes, width, "  "), ""]
     lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:
-        lines += ["Fails", f"  {clean(_flow(item.data['given']))}"]
+        lines += ["Fails", f"  {clean(flow(item.data['given']))}"]
         if "message" in item.data:
-            lines += _wrap(f"-> {_one_line(item.data['message'].data)}", width, "  ")
+            lines += _wrap(f"-> {one_line(item.data['message'].data)}", width, "  ")
         if "fixed" in item.data:
-            lines.append(f"  fixed by {clean(_flow(item.data['fixed']))}")
+            lines.append(f"  fixed by {clean(flow(item.data['fixed']))}")
         lines.append("")
-    lines += ["Passes", f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
-    lines += ["Severity", *_wrap(_severity(rule), width, "  "), ""]
+    lines += ["Passes", f"  {clean(flow(top['examples'].data['pass'].data[0]))}", ""]
+    lines += ["Severity", *_wrap(severity_in_words(rule), width, "  "), ""]
     if rule.yields_to:
         lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
     lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
+    if page := page_of(info):
+        lines.append(f"Page: {page}")
     return "\n".join(lines)
 
 
-_JUDGED = {
+JUDGED = {
     "construction": "a convolution where it is constructed; broken where all that one place constructs are",
     "width": "each C and K of a convolution that is constructed, joined by the literal that makes the number",
     "program": "a script that trains, with all that it imports",
@@ -121,21 +124,21 @@ def _in_source(top: Mapping[str, Value], rule: Rule, width: int) -> list[str]:
     if judging is None:
         return []
     own = top["source_code"].data if rule.in_source is not None else {}
-    texts = [f"Judges {_JUDGED[judging.scope]}."]
+    texts = [f"Judges {JUDGED[judging.scope]}."]
     for key, word in (("severity", "Severity"), ("when", "Applies when"), ("check", "Must hold")):
-        texts += [f"{word}: {_one_line(own[key].data)}"] if key in own else []
+        texts += [f"{word}: {one_line(own[key].data)}"] if key in own else []
     lines = ["In Python source", *_hanging(texts, width)]
     if "let" in own:
         lines += ["  With", *(f"  {line}" for line in _definitions(own["let"], width - 2))]
     if "message" in own:
         message = own["message"]
         listed = isinstance(message.data, list)
-        said = _fragments(message, width - 2) if listed else _hanging([_one_line(message.data)], width - 2)
+        said = _fragments(message, width - 2) if listed else _hanging([one_line(message.data)], width - 2)
         lines += ["  Says", *(f"  {line}" for line in said)]
     return [*lines, ""]
 
 
-def _severity(rule: Rule) -> str:
+def severity_in_words(rule: Rule) -> str:
     """What decides it, in words: the rule, the price of its fix, or the time per image."""
     if rule.info.severity == "error":
         return "An error stands, whatever it costs; a fix that can be priced has its share of the time lost."
@@ -166,15 +169,15 @@ def _percent(share: float) -> str:
 
 def _definitions(let: Value, width: int) -> list[str]:
     """`name = expression`, each with its further lines set in."""
-    return _hanging([f"{name} = {_one_line(value.data)}" for name, value in let.data.items()], width)
+    return _hanging([f"{name} = {one_line(value.data)}" for name, value in let.data.items()], width)
 
 
 def _fragments(message: Value, width: int) -> list[str]:
     """`text (where condition)` for each fragment of a message."""
     texts = []
     for item in message.data:
-        when = f" (where {_one_line(item.data['when'].data)})" if "when" in item.data else ""
-        texts.append(_one_line(item.data["text"].data) + when)
+        when = f" (where {one_line(item.data['when'].data)})" if "when" in item.data else ""
+        texts.append(one_line(item.data["text"].data) + when)
     return _hanging(texts, width)
 
 
@@ -190,14 +193,15 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text with single spaces, and with nothing in it that steers a terminal."""
     return clean(" ".join(str(text).split()))
 
 
-def _flow(value: Value) -> str:
+def flow(value: Value) -> str:
     """A Value as YAML's flow style, to be copied into a spec."""
     if isinstance(value.data, dict):
-        return "{ " + ", ".join(f"{key}: {_flow(item)}" for key, item in value.data.items()) + " }"
+        return "{ " + ", ".join(f"{key}: {flow(item)}" for key, item in value.data.items()) + " }"
     if isinstance(value.data, list):
-        return "[" + ", ".join(_flow(item) for item in value.data) + "]"
+        return "[" + ", ".join(flow(item) for item in value.data) + "]"
     return str(value.data) if value.plain else f'"{value.data}"'
