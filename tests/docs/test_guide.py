@@ -1,4 +1,4 @@
-"""The pages of the site show what convlint really prints, and the limits and rules that they name are those that hold."""
+"""The site's pages show what convlint really prints; the limits and rules that they name are those that hold."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_rules_on_python_source_are_those_that_are_named() -> None:
     from convlint.rulebook.book import load_rulebook
 
     named, warnings = re.search(
-        r"\*\*What is judged\*\*: (.*?) alone,.*?Warnings are (.*?);", text_of("guide/python.md"), re.DOTALL
+        r"Source is judged by (.*?) alone,.*?Warnings are (.*?);", text_of("guide/python.md"), re.DOTALL
     ).groups()
     rules = load_rulebook().of_source
     assert re.findall(r"CL\d+", named) == [rule.info.code for rule in rules]

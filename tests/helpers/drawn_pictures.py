@@ -20,7 +20,7 @@ MOST_BYTES = 200_000  # of a picture that everybody downloads who looks at the p
 # Rich's own template fetches a font from another host. Each piece of text says how long it is, so that any font does.
 TEMPLATE = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
-.{unique_id}-matrix {{ font: {char_height}px/{line_height}px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace }}
+.{unique_id}-matrix {{ font: {char_height}px/{line_height}px ui-monospace, Menlo, "DejaVu Sans Mono", monospace }}
 .{unique_id}-title {{ font: bold 18px sans-serif }}
 {styles}
 </style>

@@ -1,4 +1,4 @@
-"""The console blocks of README.md and of the site's pages: read, run and compared; `make snapshots` refreshes their output.
+"""Console blocks of README and of the site's pages: read, run and compared; `make snapshots` refreshes their output.
 
 A block is one shell session: lines after `$ ` (and `> `) are typed, the rest is what they print at 80 columns.
 """
