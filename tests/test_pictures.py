@@ -35,7 +35,6 @@ def test_the_terminal_shows_what_is_printed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_they_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     drawn = (tmp_path / "new" / "terminal.svg", tmp_path / "pages" / "sweep.svg")
     draw(*drawn)
     for path in drawn:
