@@ -12,6 +12,7 @@ from convlint.estimate.host import Hosted
 from convlint.facts.memory import Held
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
+from convlint.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 
@@ -236,4 +237,4 @@ NETWORK: Table = {
 def shortened(names: list[str], most: int) -> str:
     """Names for a message: `a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown

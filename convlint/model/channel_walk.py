@@ -11,6 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import lcm
 
+from convlint.languages.saying import say
 from convlint.model.channels import THE_INPUT, Axis, ChannelGroup, Channels, Reader
 from convlint.model.network import Network
 from convlint.model.operation import Operation
@@ -89,7 +90,7 @@ class _Walk:
         wide = [axis for axis in given if self._of(axis) == widest]
         for axis in given:
             if self._of(axis) != widest:  # one channel for all
-                self.fix(axis, f"{_named(operation)} spreads it over other channels")
+                self.fix(axis, say("{name} spreads it over other channels", name=_named(operation)))
         for axis in wide[1:]:
             self._equal(wide[0], axis, _named(operation))
         if operation.groups > 1:
@@ -97,10 +98,10 @@ class _Walk:
         return wide[0]
 
     def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
-        reason = f"{_named(operation)} depends on it"
+        reason = say("{name} depends on it", name=_named(operation))
         for axis in given:
             self.fix(axis, reason)
-        return self._fixed(self._fresh(operation.C), f"{_named(operation)} makes it")
+        return self._fixed(self._fresh(operation.C), say("{name} makes it", name=_named(operation)))
 
     def _alone(self, index: int) -> Axis | None:
         """What a layer reads that nothing is wired to."""
@@ -112,7 +113,7 @@ class _Walk:
     def _conv(self, index: int, given: Axis | None) -> Axis | None:
         layer = self.layers[index]
         if given is not None and self._of(given) != layer.C:
-            self.fix(given, f"{layer.name} does not fit it")
+            self.fix(given, say("{name} does not fit it", name=layer.name))
             given = None
         if given is not None and index in self.read:
             self._equal(self.read[index], given, layer.name)
@@ -120,9 +121,9 @@ class _Walk:
             self.read[index] = given
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
             if given is None:
-                return self._fixed(self._fresh(layer.K), f"{layer.name} reads channels that are not known")
+                return self._fixed(self._fresh(layer.K), say("{name} reads channels that are not known", name=layer.name))
             if layer.head:
-                self.fix(given, f"{layer.name} is a head: the task fixes it")
+                self.fix(given, say("{name} is a head: the task fixes it", name=layer.name))
             times = layer.K // layer.C
             return tuple((number, scale * times) for number, scale in given)
         if layer.groups > 1 and given is not None:
@@ -135,7 +136,7 @@ class _Walk:
             if layer.groups > 1:
                 self._divisible(begun, layer.groups, layer.name)
             if layer.head:
-                self.fix(begun, f"{layer.name} is a head: the task fixes it")
+                self.fix(begun, say("{name} is a head: the task fixes it", name=layer.name))
         return self.written[index]
 
     def _tie(self, one: int, other: int) -> None:
@@ -144,13 +145,13 @@ class _Walk:
             if one in axes and other in axes:
                 self._equal(axes[one], axes[other], self.layers[other].name)
             elif one in axes or other in axes:
-                self.fix(axes[one if one in axes else other], f"{self.layers[other].name} has the same weights")
+                self.fix(axes[one if one in axes else other], say("{name} has the same weights", name=self.layers[other].name))
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Every part keeps a multiple of `groups`, so that their sum does."""
         for number, scale in axis:
             if self.width[self.find(number)] * scale % groups:
-                self.fix(axis, f"{name} has {groups} groups across it")
+                self.fix(axis, say("{name} has {groups} groups across it", name=name, groups=groups))
                 return
         for number, scale in axis:
             self.divisors.append((number, (Fraction(groups) / scale).numerator))
@@ -182,7 +183,7 @@ class _Walk:
                 self.parent[self.find(second)] = self.find(first)
         else:
             for axis in (one, other):
-                self.fix(axis, f"{name} joins it with channels that are composed in another way")
+                self.fix(axis, say("{name} joins it with channels that are composed in another way", name=name))
 
     def _of(self, axis: Axis) -> int:
         return int(sum(self.width[number] * scale for number, scale in axis))

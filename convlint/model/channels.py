@@ -9,10 +9,11 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.languages.saying import sentence
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 
-THE_INPUT = "it is the network's input"
+THE_INPUT = sentence("it is the network's input")
 
 Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here
 Axis = tuple[Part, ...]

@@ -209,4 +209,4 @@ class _Page:
         self.lines += [f"{_INDENT}{' ' * _LABEL}{line}" for line in rest]
 
 
-REPORTER = Reporter(render=render)
+REPORTER = Reporter(render=render, for_people=True)

@@ -20,6 +20,8 @@ from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
+from convlint.languages import ENGLISH
+from convlint.languages.saying import speaking
 from convlint.linting.one_input import as_asked, judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
@@ -93,11 +95,12 @@ def check(
     _say(mender.notes())
     if not shown.quiet:
         _say(mender.done())
-    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None)
+    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None, language=verdict.language)
     if summary is not None:
         from convlint.reporters import github
+        from convlint.reporters.translated import in_language
 
-        append(summary, harmless(github.summary(report)))
+        append(summary, harmless(github.summary(in_language(report, ENGLISH))))
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
 
@@ -197,9 +200,10 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
-    verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
-    write_outputs(verdict.report, shown)
+    with speaking(planner.language, both=True):
+        result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
+        verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
+    write_outputs(verdict.report, shown, language=verdict.language)
     return verdict.exit_code
 
 

@@ -1,0 +1,59 @@
+"""Sentences in the language that is spoken at the moment: English, unless a command has chosen another one.
+
+While a network is checked nobody knows which formats a text goes to, so that it is said in both languages (`pairs`);
+while a report for people is rendered, it is said in theirs. The choice is the process's, as a run has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from convlint.languages import ENGLISH
+from convlint.languages.catalogue import Catalogue, catalogue
+from convlint.languages.pairs import pair
+
+_NOBODY: tuple[Catalogue | None, bool] = (None, False)
+_spoken = _NOBODY
+
+
+@contextmanager
+def speaking(language: str, *, both: bool = False) -> Iterator[None]:
+    """What is said within is in `language`, or in `both` it and English."""
+    global _spoken
+    before = _spoken
+    _spoken = _NOBODY if language == ENGLISH else (catalogue(language), both)
+    try:
+        yield
+    finally:
+        _spoken = before
+
+
+def say(english: str, /, **values: object) -> str:
+    """The sentence, with `values` for the names in it."""
+    said = english.format(**values) if values else english
+    known, both = _spoken
+    if known is None:
+        return said
+    other = known.sentence(english)
+    other = other.format(**values) if values else other
+    return pair(said, other) if both else other
+
+
+def rule_text(code: str, english: str) -> str:
+    """A text of a rule in the language that is spoken; in English where that has none."""
+    known, both = _spoken
+    other = None if known is None else known.of_rule(code, english)
+    if other is None:
+        return english
+    return pair(english, other) if both else other
+
+
+def is_english() -> bool:
+    """Whether English alone is spoken."""
+    return _spoken[0] is None
+
+
+def sentence(english: str) -> str:
+    """The text as it is, for tables of what is said later: it marks what a catalogue has to hold."""
+    return english
