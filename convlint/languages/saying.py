@@ -49,6 +49,11 @@ def rule_text(code: str, english: str) -> str:
     return pair(english, other) if both else other
 
 
+def spoken() -> str:
+    """The language that is spoken, beside English or alone."""
+    return ENGLISH if _spoken[0] is None else _spoken[0].language
+
+
 def is_english() -> bool:
     """Whether English alone is spoken."""
     return _spoken[0] is None

@@ -121,7 +121,9 @@ class _Walk:
             self.read[index] = given
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
             if given is None:
-                return self._fixed(self._fresh(layer.K), say("{name} reads channels that are not known", name=layer.name))
+                return self._fixed(
+                    self._fresh(layer.K), say("{name} reads channels that are not known", name=layer.name)
+                )
             if layer.head:
                 self.fix(given, say("{name} is a head: the task fixes it", name=layer.name))
             times = layer.K // layer.C
@@ -145,7 +147,10 @@ class _Walk:
             if one in axes and other in axes:
                 self._equal(axes[one], axes[other], self.layers[other].name)
             elif one in axes or other in axes:
-                self.fix(axes[one if one in axes else other], say("{name} has the same weights", name=self.layers[other].name))
+                self.fix(
+                    axes[one if one in axes else other],
+                    say("{name} has the same weights", name=self.layers[other].name),
+                )
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Every part keeps a multiple of `groups`, so that their sum does."""

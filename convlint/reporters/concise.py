@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from convlint.files.safe import ascii_only, clean
+from convlint.languages.saying import say
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.covered import ending
-from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of
+from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of, severity_word
 
 
 def render(report: Report, style: Style) -> str:
@@ -22,7 +23,7 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
     for finding in report.findings:
         if with_infos or finding.severity != "info":
             at = finding.location
-            line = f"{place_of(at)}: {finding.severity} {headline(finding, several)}"
+            line = f"{place_of(at)}: {severity_word(finding.severity)} {headline(finding, several)}"
             starts = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
             beside = [layer_of(finding)] if finding.layer and not starts and not named_in(finding) else []
             if library := behind(finding):
@@ -30,7 +31,7 @@ def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
             line += f" ({', '.join(beside)})" if beside else ""
             lines.append(line)
     for error in report.errors:
-        word = "internal error" if error.internal else "error"
+        word = say("internal error") if error.internal else severity_word("error")
         lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
     return lines
 

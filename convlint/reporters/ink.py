@@ -119,6 +119,11 @@ def _is_wide(char: str) -> bool:
     return columns(char) == 2
 
 
+def padded(text: str, width: int) -> str:
+    """The text with spaces behind it, `width` columns wide if it is not wider."""
+    return text + " " * (width - columns(text))
+
+
 def shorten(text: str, width: int, more: str) -> str:
     """The text, cut to `width` columns with `more` at its end."""
     if columns(text) <= width:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from convlint.files.safe import clean, clean_path
+from convlint.languages.saying import say
 from convlint.model.layer import Mode
 from convlint.report import GRADES, Report
 from convlint.reporters.machine import basis_of
@@ -72,7 +73,8 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
 
 def grades() -> str:
     """`A from 0.90, B from 0.75, C from 0.60, D from 0.40, else F`."""
-    return ", ".join(f"{letter} from {least:.2f}" for least, letter in GRADES) + ", else F"
+    letters = say(", ").join(say("{letter} from {least:.2f}", letter=letter, least=least) for least, letter in GRADES)
+    return say("{letters}, else F", letters=letters)
 
 
 def plan_command(report: Report) -> str:
