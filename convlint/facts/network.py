@@ -12,7 +12,7 @@ from convlint.estimate.host import Hosted
 from convlint.facts.memory import Held
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
-from convlint.languages.saying import say
+from convlint.languages.saying import say, sentence
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 
@@ -146,7 +146,11 @@ class Whole:
 
 def _timed(kind: Type, meaning: str, of: Callable[[Whole], Any]) -> Quantity:
     return Quantity(
-        kind, meaning, lambda whole: of(whole) if whole.is_predicted else UNKNOWN, ("predicted time",), gpu=True
+        kind,
+        meaning,
+        lambda whole: of(whole) if whole.is_predicted else UNKNOWN,
+        (sentence("predicted time"),),
+        gpu=True,
     )
 
 

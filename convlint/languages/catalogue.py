@@ -51,7 +51,7 @@ def entries_of(language: str) -> Iterator[Entry]:
     folder = files(__package__).joinpath(language)
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         if file.name.endswith(".yaml"):
-            for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():  # noqa: S506 - a safe loader
+            for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():
                 for each in pairs:
                     yield Entry(file=file.name, section=section, english=each["en"], other=each[language])
 

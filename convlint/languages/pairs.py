@@ -12,6 +12,7 @@ import re
 _START, _MIDDLE, _END = "\x02", "\x1f", "\x03"
 _MARKS = re.compile(f"[{_START}{_MIDDLE}{_END}]")
 _PAIR = re.compile(f"{_START}([^{_START}{_MIDDLE}{_END}]*){_MIDDLE}([^{_START}{_MIDDLE}{_END}]*){_END}")
+_BESIDE = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
 _DEEPEST = 20  # pairs within pairs; the engine makes three
 
 
@@ -28,6 +29,11 @@ def english_of(text: str) -> str:
 def other_of(text: str) -> str:
     """The text with the other half of each pair in it."""
     return _half(text, 2)
+
+
+def tidied(text: str) -> str:
+    """The text without spaces beside full-width punctuation, which brings its own: parts do not know what is next."""
+    return _BESIDE.sub("", text) if not text.isascii() else text
 
 
 def unmarked(text: str) -> str:

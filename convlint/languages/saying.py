@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from convlint.languages import ENGLISH
-from convlint.languages.catalogue import Catalogue, catalogue
-from convlint.languages.pairs import pair
+from convlint.languages.pairs import pair, tidied
+
+if TYPE_CHECKING:
+    from convlint.languages.catalogue import Catalogue
 
 _NOBODY: tuple[Catalogue | None, bool] = (None, False)
 _spoken = _NOBODY
@@ -22,7 +25,12 @@ def speaking(language: str, *, both: bool = False) -> Iterator[None]:
     """What is said within is in `language`, or in `both` it and English."""
     global _spoken
     before = _spoken
-    _spoken = _NOBODY if language == ENGLISH else (catalogue(language), both)
+    if language == ENGLISH:
+        _spoken = _NOBODY
+    else:
+        from convlint.languages.catalogue import catalogue  # which English has no use for
+
+        _spoken = catalogue(language), both
     try:
         yield
     finally:
@@ -37,7 +45,7 @@ def say(english: str, /, **values: object) -> str:
         return said
     other = known.sentence(english)
     other = other.format(**values) if values else other
-    return pair(said, other) if both else other
+    return pair(said, other) if both else tidied(other)
 
 
 def rule_text(code: str, english: str) -> str:

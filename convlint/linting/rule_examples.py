@@ -45,7 +45,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
             yield _outcome(rule, item, problem)
         return
     for item in examples["pass"].data:
-        findings, _ = _found(rule, item)
+        findings, _ = example_findings(rule, item)
         problem = f"should pass, but: {findings[0].message}" if findings else None
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
@@ -58,7 +58,7 @@ def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
 
 def _failing(rule: Rule, item: Value) -> str | None:
     given = item.data["given"]
-    findings, skipped = _found(rule, given)
+    findings, skipped = example_findings(rule, given)
     if not findings:
         return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
     finding = findings[0]
@@ -113,7 +113,7 @@ def _network(rule: Rule, given: Value) -> Network:
     return network
 
 
-def _found(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
+def example_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
     """What the rule finds in an example, and what it lacks."""
     if is_of_source(given):
         return source_findings(rule, given, _plain)

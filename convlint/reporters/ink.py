@@ -66,7 +66,8 @@ ASCII = Glyphs(line="-", corner="-->", bar="|", times="x", arrow="->", more="...
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns, broken between words; a longer word keeps its own line.
 
-    Between Chinese characters lines break too, but for punctuation that must not begin or end one. No line but the first begins with `::`, which GitHub would read as a command.
+    Between Chinese characters lines break too, but for punctuation that must not begin or end one. No line but the
+    first begins with `::`, which GitHub would read as a command.
     """
     if len(text) <= width and text.isascii():
         return [text]

@@ -187,7 +187,7 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
             "not checked: {rules}{where} for want of {missing} ({codes})",
             rules=plural(len(codes), "rule"),
             where=where,
-            missing=", ".join(needs) or say("a value"),
+            missing=", ".join(map(say, needs)) or say("a value"),
             codes=named,
         )
         first, *rest = wrap(_shown(text, glyphs), width - 4)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from convlint.languages import ENGLISH
 from convlint.languages.catalogue import Catalogue, catalogue
-from convlint.languages.pairs import english_of, other_of
+from convlint.languages.pairs import english_of, other_of, tidied
 from convlint.report import Finding, Report, RuleInfo
 
 
@@ -16,7 +16,7 @@ def in_language(report: Report, language: str) -> Report:
     """The report of a run in two languages as this one has it; of a run in English alone, the report itself."""
     if language == ENGLISH:
         return _Half(english_of, None).report(report)
-    return _Half(other_of, catalogue(language)).report(report)
+    return _Half(lambda text: tidied(other_of(text)), catalogue(language)).report(report)
 
 
 def title_of(rule: RuleInfo, known: Catalogue) -> RuleInfo:

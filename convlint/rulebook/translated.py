@@ -113,7 +113,7 @@ class _Speaker:
         return template if other is None else Twofold(template, other, self._word)
 
     def _word(self, english: str) -> str | None:
-        return self.known.of_rule(self.code, english)
+        return self.known.of_rule(self.code, english) or self.known.sentence(english)
 
     def _other(self, template: Template) -> Template | None:
         text = self.known.of_rule(self.code, template_text(template))

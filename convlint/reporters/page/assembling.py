@@ -24,8 +24,8 @@ from convlint.reporters.page.layers import rows
 from convlint.reporters.page.planned import BAR, PlanView
 from convlint.reporters.page.roofline import chart
 from convlint.reporters.page.verdicts import cards, grades, plan_command
+from convlint.reporters.page.words import BOUNDS, said_by_scripts, say_marked_up
 from convlint.reporters.summary import notes
-from convlint.reporters.page.words import BOUNDS, said_by_scripts
 from convlint.reporters.words import partly_read, place, severity_word
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
@@ -98,7 +98,6 @@ def _rendered(unicode: bool, **context: Any) -> str:
         {
             "version": __version__,
             "language": spoken(),
-            "t": _sentence,
             "words": {severity: severity_word(severity) for severity in SEVERITIES},
             "bounds": {bound: say(name) for bound, name in BOUNDS.items()},
             "policy": _policy(scripts, [*styles, _OF_PLOT]),
@@ -122,18 +121,15 @@ def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[s
     ]  # fmt: skip
 
 
-def _sentence(english: str, **values: object) -> Markup:
-    """A sentence of the template, which may hold tags; what fills it is escaped."""
-    return Markup(say(english)).format(**values)
-
-
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader(_HERE, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
+    made.globals["t"] = say_marked_up
+    return made
 
 
 @cache

@@ -120,7 +120,7 @@ def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
     times = entry.times.get(gpu)
     if times is None or entry.estimates.get(gpu) is None:
         lacking = entry.lacking.get(gpu, "")
-        return Cell(gpu=clean(gpu), says=clean(lacking) or say("time unknown"))
+        return Cell(gpu=clean(gpu), says=clean(say(lacking)) if lacking else say("time unknown"))
     bars = tuple(_bars(entry, gpu, longest))
     beside = " ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else ""
     share = f"{100 * times.time_us / whole:.1f} %" if whole else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
-from convlint.reporters.page.shapes import Box, Label, Line, Panel
 from convlint.languages.saying import is_english, say, sentence
+from convlint.reporters.page.shapes import Box, Label, Line, Panel
 from convlint.reporters.words import plural
 
 MOST_MARKS = 200  # in the last wave; each stands for one slot or SM, or for several

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from markupsafe import Markup
+
 from convlint.languages.saying import is_english, say, sentence
 
 BOUNDS: Mapping[str, str] = {
@@ -16,6 +18,11 @@ BOUNDS: Mapping[str, str] = {
 }
 SCRIPTS = ("page.js", "roofline.js")
 _SAID = re.compile(r"""\bsay\(\s*"([^"]+)\"""")
+
+
+def say_marked_up(english: str, **values: object) -> Markup:
+    """A sentence of a template, which may hold tags; what fills it is escaped."""
+    return Markup(say(english)).format(**values)
 
 
 def said_by_scripts() -> dict[str, dict[str, str]]:
