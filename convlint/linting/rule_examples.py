@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -12,8 +12,9 @@ from convlint.engine.check import Target, check_network
 from convlint.errors import InputFault, RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
+from convlint.languages.saying import speaking
 from convlint.linting.source_examples import is_of_source, source_findings
-from convlint.linting.suppression_examples import suppression_problems
+from convlint.linting.suppression_examples import suppression_findings, suppression_problems
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
@@ -45,11 +46,23 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
             yield _outcome(rule, item, problem)
         return
     for item in examples["pass"].data:
-        findings, _ = example_findings(rule, item)
+        findings, _ = _found(rule, item)
         problem = f"should pass, but: {findings[0].message}" if findings else None
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
         yield _outcome(rule, item, _failing(rule, item))
+
+
+def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
+    """What the rule finds in a failing example, its texts in English and in the language, as pairs."""
+    from convlint.languages.catalogue import catalogue
+    from convlint.rulebook.translated import translated
+
+    speaker = translated(rule, catalogue(language))
+    with speaking(language, both=True):
+        if rule.scope == "suppression":
+            return suppression_findings(speaker, given)
+        return _found(speaker, given)[0]
 
 
 def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
@@ -58,7 +71,7 @@ def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
 
 def _failing(rule: Rule, item: Value) -> str | None:
     given = item.data["given"]
-    findings, skipped = example_findings(rule, given)
+    findings, skipped = _found(rule, given)
     if not findings:
         return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
     finding = findings[0]
@@ -113,7 +126,7 @@ def _network(rule: Rule, given: Value) -> Network:
     return network
 
 
-def example_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
+def _found(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
     """What the rule finds in an example, and what it lacks."""
     if is_of_source(given):
         return source_findings(rule, given, _plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from convlint.files.safe import ascii_only, clean
 from convlint.languages.saying import say, sentence
@@ -15,6 +16,7 @@ from convlint.reporters.totals import verdicts
 from convlint.reporters.words import costs_nothing, duration, plural, severity_word
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
+_LEAST_CODE = 12  # the same beside those of one
 _ONE_LINE = 1_000_000  # columns
 _CODES = 6  # rules named where many could not be checked
 _REASONS = {
@@ -39,15 +41,22 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
     notes = [
         *_verdicts(report, paint, glyphs, width),
         *_basis(report, glyphs, width),
-        *_free(report),
-        *_fixable(report),
+        *_broken(_free(report), glyphs, width),
+        *_broken(_fixable(report), glyphs, width),
         *_not_checked(report, glyphs, width),
         *_not_read(report, glyphs, width),
-        *_suppressed(report),
+        *_broken(_suppressed(report), glyphs, width),
     ]
     if lines and notes:
         lines.append("")
     return lines + notes
+
+
+def _broken(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Notes in lines of the width, each set in."""
+    for note in notes:
+        first, *rest = wrap(_shown(note, glyphs), width - 4)
+        yield from (f"  {first}", *(f"    {line}" for line in rest))
 
 
 def _free(report: Report) -> list[str]:
@@ -56,7 +65,7 @@ def _free(report: Report) -> list[str]:
     if not free:
         return []
     infos = plural(free, "info")
-    return ["  " + say("not shown: {infos} on what costs nothing here (--output concise has all)", infos=infos)]
+    return [say("not shown: {infos} on what costs nothing here (--output concise has all)", infos=infos)]
 
 
 def _fixable(report: Report) -> list[str]:
@@ -64,8 +73,8 @@ def _fixable(report: Report) -> list[str]:
     now, unsafe = report.fixable, report.fixable_unsafe
     if now:
         more = say(" ({count} more with --unsafe-fixes)", count=unsafe) if unsafe else ""
-        return ["  [*] " + say("{count} fixable with --fix", count=now) + more]
-    return ["  [*] " + say("{count} fixable with --fix --unsafe-fixes", count=unsafe)] if unsafe else []
+        return ["[*] " + say("{count} fixable with --fix", count=now) + more]
+    return ["[*] " + say("{count} fixable with --fix --unsafe-fixes", count=unsafe)] if unsafe else []
 
 
 def notes(report: Report) -> list[str]:
@@ -119,7 +128,7 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     graves = max(7, *(columns(words[severity]) for severity in worst.values()))
     fixed = 10 + graves + max(8, columns(found))
     room = width - fixed - sum(size + 2 for size in sizes.values())
-    beside = room >= _LEAST_TITLE or not several  # else the times stand below their rule
+    beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
         room = width - fixed
     titles = {code: shorten(_shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
@@ -161,12 +170,8 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
-    lines = []
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    for note in (*calibrated, *host_notes(report), *basis_notes(report)):
-        first, *rest = wrap(_shown(note, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return list(_broken((*calibrated, *host_notes(report), *basis_notes(report)), glyphs, width))
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
@@ -214,12 +219,7 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
                 reasons=say(", ").join(unknown),
             )
         )
-    texts += unread_parts(report)
-    lines = []
-    for text in texts:
-        first, *rest = wrap(_shown(text, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return list(_broken((*texts, *unread_parts(report)), glyphs, width))
 
 
 def _suppressed(report: Report) -> list[str]:
@@ -230,7 +230,7 @@ def _suppressed(report: Report) -> list[str]:
         ways[entry.by] = ways.get(entry.by, 0) + 1
     by = say(", ").join(say(_WAYS[way], count=count) for way, count in ways.items())
     count = plural(len(report.suppressed), "finding")
-    return ["  " + say("suppressed: {findings} ({by})", findings=count, by=by)]
+    return [say("suppressed: {findings} ({by})", findings=count, by=by)]
 
 
 def _shown(text: str, glyphs: Glyphs) -> str:

@@ -1,8 +1,8 @@
 """Prints every text of findings in English and beside it in another language, for somebody who reads both.
 
-    python -m tests.helpers.side_by_side zh [CODE...]
+    python tests/helpers/side_by_side.py zh [CODE...]
 
-These are the messages and fixes of every failing example, and those of the sample specs that the samples find.
+These are the messages and fixes of every failing example.
 """
 
 from __future__ import annotations
@@ -13,15 +13,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from convlint.files.located_yaml import parse, read_text
-from convlint.languages.catalogue import catalogue
 from convlint.languages.pairs import english_of, other_of, tidied
-from convlint.languages.saying import speaking
-from convlint.linting.rule_examples import example_findings
-from convlint.linting.suppression_examples import suppression_findings
+from convlint.linting.rule_examples import examined
 from convlint.report import Finding
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
-from convlint.rulebook.translated import translated
 
 
 class Beside(Struct, frozen=True, kw_only=True):
@@ -48,14 +44,8 @@ def findings_in_both(rule: Rule, language: str) -> Iterator[Finding]:
     """What the rule finds in its failing examples, its texts as pairs."""
     document = parse(read_text(rule.path))
     assert document is not None
-    speaker = translated(rule, catalogue(language))
-    with speaking(language, both=True):
-        for item in document.data["examples"].data["fail"].data:
-            given = item.data["given"]
-            if rule.scope == "suppression":
-                yield from suppression_findings(speaker, given)
-            else:
-                yield from example_findings(speaker, given)[0]
+    for item in document.data["examples"].data["fail"].data:
+        yield from examined(rule, item.data["given"], language)
 
 
 def main(language: str, *codes: str) -> None:

@@ -22,8 +22,9 @@ from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
 from convlint.languages import ENGLISH, language_chosen
-from convlint.languages.saying import is_english, rule_text, say, sentence, speaking
-from convlint.linting.rule_examples import run_examples
+from convlint.languages.pairs import other_of
+from convlint.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
+from convlint.linting.rule_examples import examined, run_examples
 from convlint.reporters.ink import wrap
 from convlint.reporters.words import CHANGES
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
@@ -100,24 +101,32 @@ def document(rule: Rule, width: int) -> str:
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
         spec = rule.cases[-1].fix
-        changes = "" if spec is None or spec.safety == "safe" else f" ({say(CHANGES[spec.changes])})"
+        changes = "" if spec is None or spec.safety == "safe" else say(" ({effect})", effect=say(CHANGES[spec.changes]))
         describe = _one_line(rule_text(info.code, fix["describe"].data.strip()))
         lines += [say("Fix"), *_wrap(describe + changes, width, "  "), ""]
     lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:
         lines += [say("Fails"), f"  {clean(_flow(item.data['given']))}"]
         if "message" in item.data:
-            lines += _wrap(f"-> {_one_line(item.data['message'].data)}", width, "  ")
+            lines += _wrap(f"-> {_one_line(_message(rule, item))}", width, "  ")
         if "fixed" in item.data:
             lines.append("  " + say("fixed by {changes}", changes=clean(_flow(item.data["fixed"]))))
         lines.append("")
     lines += [say("Passes"), f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
     lines += [say("Severity"), *_wrap(_severity(rule), width, "  "), ""]
     if rule.yields_to:
-        lines += [say("Silent where {codes} speaks.", codes=", ".join(sorted(rule.yields_to))), ""]
+        lines += [*_wrap(say("Silent where {codes} speaks.", codes=", ".join(sorted(rule.yields_to))), width), ""]
     section = info.source.section
-    lines.append(clean(say("Source: {document}, {section}", document=info.source.document, section=section)))
+    source = clean(say("Source: {document}, {section}", document=info.source.document, section=section))
+    lines += _wrap(source, width)
     return "\n".join(lines)
+
+
+def _message(rule: Rule, item: Value) -> str:
+    """What a failing example says, in another language than English by being run."""
+    english: str = item.data["message"].data
+    found = () if is_english() else examined(rule, item.data["given"], spoken())
+    return other_of(found[0].message) if found else english
 
 
 _JUDGED = {
