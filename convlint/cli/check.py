@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Batch,
@@ -18,7 +19,6 @@ from convlint.cli.options import (
     Ignore,
     Inputs,
     Isolated,
-    Lang,
     Layout,
     MinLoss,
     ModelNames,
@@ -39,7 +39,7 @@ from convlint.cli.options import (
     running,
     split,
 )
-from convlint.languages import language_asked
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Color,
@@ -17,7 +18,6 @@ from convlint.cli.options import (
     Gpu,
     Ignore,
     Isolated,
-    Lang,
     Layout,
     MinLoss,
     ModeOption,
@@ -35,7 +35,7 @@ from convlint.cli.options import (
     size_option,
     split,
 )
-from convlint.languages import language_asked
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 

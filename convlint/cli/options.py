@@ -9,7 +9,6 @@ import typer
 
 from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError
-from convlint.languages import LANGUAGES
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -107,15 +106,6 @@ ConfigFile = Annotated[
 Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
 Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
-Lang = Annotated[
-    str | None,
-    typer.Option(
-        "--lang",
-        metavar="LANGUAGE",
-        help=f"Of the text and HTML reports: {listed(LANGUAGES)}. Default: CONVLINT_LANG, else the config's, else en.",
-        show_default=False,
-    ),
-]
 Batch = Annotated[
     int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
 ]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from convlint.cli.completion import gpus_and_aliases, rule_keys
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Batch,
@@ -18,7 +19,6 @@ from convlint.cli.options import (
     Ignore,
     Inputs,
     Isolated,
-    Lang,
     MinLoss,
     ModeOption,
     ModuleTimeout,
@@ -27,7 +27,7 @@ from convlint.cli.options import (
     one_of,
     read_options,
 )
-from convlint.languages import language_asked
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 

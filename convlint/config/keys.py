@@ -14,7 +14,7 @@ from convlint.config.models import models_of, settings_of
 from convlint.config.source import source_of
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
-from convlint.languages import LANGUAGES
+from convlint.files.languages import LANGUAGES
 from convlint.model.layer import MODES, Mode
 from convlint.report import SEVERITIES, Severity
 

@@ -14,7 +14,7 @@ from convlint.engine.hits import Flaw, Hit
 from convlint.engine.pricing import is_another_network
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
-from convlint.languages.saying import say, sentence
+from convlint.files.languages.saying import say, sentence
 from convlint.model.channel_walk import channels_of
 from convlint.model.channels import Axis, ChannelGroup, Channels
 from convlint.model.network import Network
@@ -138,7 +138,12 @@ class Coupling:
         )
         text = say(" and ").join(say(what, layers=self._names(which)) for what, which in places if which)
         if group.fixed and widens:
-            return say("{others} with it; but {reason}", others=text, reason=say(group.fixed[0]))
+            why = group.fixed[0]
+            return say(
+                "{others} with it; but {reason}",
+                others=text,
+                reason=say(why.template, name=why.name, groups=why.groups),
+            )
         return say("{others} with it", others=text)
 
     def _names(self, which: list[int]) -> str:

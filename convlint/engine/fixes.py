@@ -9,7 +9,7 @@ from convlint.engine.changes import with_fix
 from convlint.engine.hits import Hit, Price
 from convlint.engine.players import Changes
 from convlint.engine.pricing import Pricer
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.gemm import flops
 from convlint.report import Fix
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from convlint.engine.hits import Flaw
 from convlint.engine.players import Changes, Key, Player, TimeAfter, fastest, key_of, merged
 from convlint.engine.shapley import Stake, shares
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 
 MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
 MOST_PLAYERS = 8  # those that save most alone; of the 256 subsets of eight most set one field twice

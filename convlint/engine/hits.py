@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from convlint.engine.new_values import impossible, is_size, new_value
 from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.report import Identity, Scalar, Severity
 from convlint.rulebook.expr import Expr, ExprError, UnknownValue

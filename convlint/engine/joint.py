@@ -19,7 +19,7 @@ from convlint.engine.players import Changes
 from convlint.engine.pricing import Priced, Pricer
 from convlint.engine.shapley import SAME, Stake, shares
 from convlint.engine.widening import Widening, Widths, joined_changes
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 
 
 def settled_jointly(played: Played, coupling: Coupling, pricer: Pricer) -> Played:

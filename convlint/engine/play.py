@@ -11,7 +11,7 @@ from convlint.engine.hits import Flaw, Hit
 from convlint.engine.players import Player
 from convlint.engine.pricing import InForce, Priced, Pricer
 from convlint.engine.shapley import SAME, Stake
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.report import LayerTimes
 
 # Of a flaw, the layer where it came to light, and the hits of its rule there that give way to it: its own hit.

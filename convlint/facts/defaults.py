@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.runtime import OWNERS, Runtime, framework_of
 
 # setting: (value, where it is documented)

@@ -12,7 +12,7 @@ from convlint.estimate.host import Hosted
 from convlint.facts.memory import Held
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
-from convlint.languages.saying import say, sentence
+from convlint.files.languages.saying import say, sentence
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 

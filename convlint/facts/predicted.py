@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from convlint.estimate import PassEstimate, nearest_full_waves
 from convlint.facts.quantity import Quantity, Table, Type, View, number, text, truth
 from convlint.facts.unknown import UNKNOWN
-from convlint.languages.saying import sentence
+from convlint.files.languages.saying import sentence
 from convlint.model.layer import PASSES, Pass
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from convlint.facts.quantity import Quantity, Table, known, number, text, truth
 from convlint.facts.target import RUNTIME
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.model.source import Program, Setting

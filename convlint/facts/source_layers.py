@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from convlint.facts.programs import place
 from convlint.facts.quantity import Table, known, number, text, truth
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.source import SourceLayer, Stated
 

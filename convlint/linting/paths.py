@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
-from convlint.languages import ENGLISH
-from convlint.languages.saying import speaking
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import with_content
 from convlint.linting.idle import refuse_idle

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from convlint.config.find import Config, Configs, shown_path
 from convlint.errors import InputFault, UsageError, shown
-from convlint.languages import ENGLISH, language_chosen
+from convlint.files.languages import ENGLISH, language_chosen
 from convlint.linting.calibrating import calibrations_of
 from convlint.linting.fixed import Fixing
 from convlint.linting.models import chosen_models

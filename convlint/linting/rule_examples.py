@@ -10,9 +10,9 @@ from msgspec import Struct
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
 from convlint.errors import InputFault, RuleError, UsageError
+from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
-from convlint.languages.saying import speaking
 from convlint.linting.source_examples import is_of_source, source_findings
 from convlint.linting.suppression_examples import suppression_findings, suppression_problems
 from convlint.model.layer import Mode
@@ -55,7 +55,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
 
 def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
     """What the rule finds in a failing example, its texts in English and in the language, as pairs."""
-    from convlint.languages.catalogue import catalogue
+    from convlint.files.languages.catalogue import catalogue
     from convlint.rulebook.translated import translated
 
     speaker = translated(rule, catalogue(language))

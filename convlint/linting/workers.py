@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Lock, local
 
 from convlint.errors import UsageError
-from convlint.languages.saying import speaking
+from convlint.files.languages.saying import speaking
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import outcome_of
 from convlint.linting.one_input import Task, say

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean
-from convlint.languages.saying import say
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.covered import ending

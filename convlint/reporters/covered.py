@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
-from convlint.languages.saying import say
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.report import Report, Skipped
 from convlint.reporters.words import partly_read, place, place_of, plural

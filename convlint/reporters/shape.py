@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from convlint.files.languages.saying import say, sentence
 from convlint.files.safe import ascii_only, clean
-from convlint.languages.saying import say, sentence
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, padded, shorten, wrap

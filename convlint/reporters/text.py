@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean, clean_path
-from convlint.languages.saying import say
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style

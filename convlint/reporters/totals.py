@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.report import LayerTimes, Report, Total
 from convlint.reporters.words import NOTHING_US, duration, step
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from convlint.languages import ENGLISH
-from convlint.languages.catalogue import Catalogue, catalogue
-from convlint.languages.pairs import english_of, other_of, tidied
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.catalogue import Catalogue, catalogue
+from convlint.files.languages.pairs import english_of, other_of, tidied
 from convlint.report import Finding, Report, RuleInfo
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.files.safe import clean, clean_path
-from convlint.languages.saying import is_english, say, sentence
 from convlint.model.layer import Mode
 from convlint.model.location import Location
 from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Severity

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from convlint.errors import RuleError, suggestion
-from convlint.languages import ENGLISH
+from convlint.files.languages import ENGLISH
 from convlint.rulebook.folders import builtin_folder, rule_files
 from convlint.rulebook.rule import SOURCE_SCOPES, Rule
 
@@ -59,7 +59,7 @@ def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Ruleb
         rules += [read_rule(path) for path in files]
     rules = linked(rules)
     if language != ENGLISH:
-        from convlint.languages.catalogue import catalogue
+        from convlint.files.languages.catalogue import catalogue
         from convlint.rulebook.translated import translated
 
         rules = [translated(rule, catalogue(language)) for rule in rules]

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.languages.catalogue import Catalogue
-from convlint.languages.pairs import english_of, other_of, pair
+from convlint.files.languages.catalogue import Catalogue
+from convlint.files.languages.pairs import english_of, other_of, pair
 from convlint.rulebook.pieces import parts_of
 from convlint.rulebook.rule import Case, FixSpec, Fragments, Join, Message, Rule, Template
 

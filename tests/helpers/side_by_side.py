@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from convlint.files.languages.pairs import english_of, other_of, tidied
 from convlint.files.located_yaml import parse, read_text
-from convlint.languages.pairs import english_of, other_of, tidied
 from convlint.linting.rule_examples import examined
 from convlint.report import Finding
 from convlint.rulebook.book import load_rulebook

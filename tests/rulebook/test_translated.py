@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from convlint.languages.catalogue import Catalogue, Entry
-from convlint.languages.pairs import english_of, other_of
+from convlint.files.languages.catalogue import Catalogue, Entry
+from convlint.files.languages.pairs import english_of, other_of
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.expr import UNKNOWN
 from convlint.rulebook.pieces import parts_of

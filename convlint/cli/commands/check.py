@@ -13,15 +13,14 @@ from msgspec.structs import replace
 
 from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
-from convlint.cli.streams.files import append, replace_file
+from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
-from convlint.cli.streams.outputs import Destination, Presentation, files_of, write_outputs
+from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
+from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.languages import ENGLISH
-from convlint.languages.saying import speaking
 from convlint.linting.one_input import as_asked, judged, resolve_targets
 from convlint.linting.paths import Verdict, conclude, lint_paths
 from convlint.linting.plan import Options, Planner
@@ -34,7 +33,6 @@ from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import reporter
-from convlint.reporters.harmless import harmless
 from convlint.reporters.words import place, plural
 from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
@@ -97,10 +95,7 @@ def check(
         _say(mender.done())
     write_outputs(report, shown, sys.stderr if mender.answers_stdin else None, language=verdict.language)
     if summary is not None:
-        from convlint.reporters import github
-        from convlint.reporters.translated import in_language
-
-        append(summary, harmless(github.summary(in_language(report, ENGLISH))))
+        append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
 

@@ -9,8 +9,8 @@ from convlint.config.ignores import LAYER_IGNORE_KEYS
 from convlint.config.keys import FAIL_ON, KEYS, Kind
 from convlint.config.models import AUTOCAST, MODEL_KEYS
 from convlint.config.source import SOURCE_KEYS
+from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
-from convlint.languages import LANGUAGES
 from convlint.model.layer import MODES, Dtype
 from convlint.readers.spec.axes import UNKNOWN
 from convlint.readers.spec.fields import ALIASES, BOOLEANS, CANONICAL, COMPOSITES, PADS, SIZES

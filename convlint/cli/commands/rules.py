@@ -19,11 +19,11 @@ from convlint.engine.severity import (
     WARNING_SHARE,
 )
 from convlint.errors import RuleError, UsageError
+from convlint.files.languages import ENGLISH, language_chosen
+from convlint.files.languages.pairs import other_of
+from convlint.files.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
-from convlint.languages import ENGLISH, language_chosen
-from convlint.languages.pairs import other_of
-from convlint.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
 from convlint.linting.rule_examples import examined, run_examples
 from convlint.reporters.ink import wrap
 from convlint.reporters.words import CHANGES

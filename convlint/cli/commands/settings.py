@@ -16,8 +16,8 @@ from convlint.config.path_patterns import PathPattern
 from convlint.config.source import SourceConfig
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word
+from convlint.files.languages import ENGLISH, VARIABLE, language_asked
 from convlint.files.safe import clean, clean_path
-from convlint.languages import ENGLISH, VARIABLE, language_asked
 from convlint.readers.inputs import decide
 
 Given = str | float | list[str]  # of a setting, from the command line

@@ -9,11 +9,11 @@ from typing import Literal, TextIO
 from msgspec import Struct
 
 from convlint.cli.streams.clashes import Use
-from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.files import append, replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError, suggestion
-from convlint.languages import ENGLISH
-from convlint.languages.saying import speaking
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.saying import speaking
 from convlint.report import Report
 from convlint.reporters import Reporter, Style, reporter
 from convlint.reporters.harmless import harmless
@@ -90,6 +90,14 @@ def write_outputs(
         style = style_of(stream or sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
         text = _said(report, language, found, style)
         deliver(place.file, text, style, annotations=found.annotations, stream=stream)
+
+
+def append_summary(file: str, report: Report) -> None:
+    """Adds the job's summary, which is English, to its file. Raises UsageError where it cannot be written."""
+    from convlint.reporters import github
+    from convlint.reporters.translated import in_language
+
+    append(file, harmless(github.summary(in_language(report, ENGLISH))))
 
 
 def _said(report: Report, language: str, found: Reporter, style: Style) -> str:

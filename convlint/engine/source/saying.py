@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from convlint.engine.source.draft import Draft, Member
 from convlint.facts.network import shortened
 from convlint.facts.source_layers import GETTING
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.report import Finding, Fix, Identity
 
 _MOST_NAMED = 4

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.report import SEVERITIES
 from convlint.reporters.page.findings import Item
 from convlint.reporters.words import duration, price

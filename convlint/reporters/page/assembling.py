@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from convlint import __version__
+from convlint.files.languages.saying import say, sentence, spoken
 from convlint.files.safe import clean
-from convlint.languages.saying import say, sentence, spoken
 from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
 from convlint.reporters.page.findings import by_layer, items

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.layer import Mode
 from convlint.report import Report
 from convlint.reporters.page.layers import passes_run

@@ -8,8 +8,8 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
-from convlint.languages.saying import say
 from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
 from convlint.reporters.page.words import BOUNDS

@@ -8,9 +8,9 @@ from typing import Any
 
 from convlint.errors import UsageError
 from convlint.estimate.roof import Roof
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.languages.saying import say
 from convlint.report import Report
 from convlint.reporters.page.layers import names_of, passes_run
 

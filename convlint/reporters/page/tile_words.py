@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from convlint.estimate import Grid, PassEstimate
-from convlint.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.model.layer import Pass
 from convlint.reporters.page.tile_grid import shown_tiles, useful_part
 from convlint.reporters.page.wave_slots import wave_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import LayerEstimate, PassEstimate
-from convlint.languages.saying import say
+from convlint.files.languages.saying import say
 from convlint.model.layer import Pass
 from convlint.report import Finding, RuleInfo
 from convlint.reporters.page.shapes import Box, Label, Panel, path

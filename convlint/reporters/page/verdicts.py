@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean, clean_path
-from convlint.languages.saying import say
 from convlint.model.layer import Mode
 from convlint.report import GRADES, Report
 from convlint.reporters.machine import basis_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
-from convlint.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.reporters.page.shapes import Box, Label, Line, Panel
 from convlint.reporters.words import plural
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from convlint.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import is_english, say, sentence
 
 BOUNDS: Mapping[str, str] = {
     "compute": sentence("compute"),

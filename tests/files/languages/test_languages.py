@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from convlint.errors import UsageError
-from convlint.languages import language_asked, language_chosen
+from convlint.files.languages import language_asked, language_chosen
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from convlint.languages.pairs import english_of, other_of
-from convlint.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
+from convlint.files.languages.pairs import english_of, other_of
+from convlint.files.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
 
 TITLE = "Channels are not a multiple of the Tensor Core vector width"
 
@@ -57,8 +57,7 @@ def test_a_sentence_of_a_table_is_itself() -> None:
 
 
 def test_english_loads_no_catalogue() -> None:
-    code = (
-        "import sys, convlint.cli.check, convlint.reporters.text; print('convlint.languages.catalogue' in sys.modules)"
-    )
+    loaded = "'convlint.files.languages.catalogue' in sys.modules"
+    code = f"import sys, convlint.cli.check, convlint.reporters.text; print({loaded})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"

@@ -10,8 +10,8 @@ import yaml
 from checkout import ROOT
 from said import sentences
 
-from convlint.languages import ENGLISH, LANGUAGES
-from convlint.languages.catalogue import Entry, catalogue, entries_of
+from convlint.files.languages import ENGLISH, LANGUAGES
+from convlint.files.languages.catalogue import Entry, catalogue, entries_of
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.pieces import parts_of
 from convlint.rulebook.translated import texts_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.languages.pairs import english_of, other_of, pair, tidied, unmarked
+from convlint.files.languages.pairs import english_of, other_of, pair, tidied, unmarked
 
 ALIKE = pair("K=60 is odd", "K=60 是奇数")
 TEXTS = st.text(st.characters(exclude_characters="\x02\x03\x1f"), max_size=20)

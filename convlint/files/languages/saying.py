@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from convlint.languages import ENGLISH
-from convlint.languages.pairs import pair, tidied
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.pairs import pair, tidied
 
 if TYPE_CHECKING:
-    from convlint.languages.catalogue import Catalogue
+    from convlint.files.languages.catalogue import Catalogue
 
 _NOBODY: tuple[Catalogue | None, bool] = (None, False)
 _spoken = _NOBODY
@@ -28,7 +28,7 @@ def speaking(language: str, *, both: bool = False) -> Iterator[None]:
     if language == ENGLISH:
         _spoken = _NOBODY
     else:
-        from convlint.languages.catalogue import catalogue  # which English has no use for
+        from convlint.files.languages.catalogue import catalogue  # which English has no use for
 
         _spoken = catalogue(language), both
     try:
