@@ -194,7 +194,12 @@ def test_every_finding_of_an_example_is_said_in_chinese() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_line_is_wider_than_the_terminal(width: int, language: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    for ran in (convlint("check", "net.yaml", "--lang", language), convlint("rule", "CL201", "--lang", language)):
+    several = ("--gpu", "a100", "--gpu", "t4")
+    for ran in (
+        convlint("check", "net.yaml", "--lang", language),
+        convlint("check", "net.yaml", "--lang", language, *several),
+        convlint("rule", "CL201", "--lang", language),
+    ):
         for line in ran.out.splitlines()[:-1]:  # the last one is one line for grep, however narrow the terminal is
             unbroken = max(map(columns, re.split(r"[\s\u4e00-\u9fff，。；：（）]", line)), default=0)
             assert columns(line) <= max(width, unbroken + 14), line

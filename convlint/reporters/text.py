@@ -101,7 +101,7 @@ class _Page:
     def heading(self, name: str, details: str, verdict: str, ink: str = "frame") -> None:
         """A ruled line: name, details and, at its right end, the verdict; what does not fit is cut."""
         edge = self.glyphs.line * 2
-        ending = len(verdict) + 4 if verdict else 0
+        ending = columns(verdict) + 4 if verdict else 0
         name = shorten(self.written(name), self.width - 8 - ending, self.glyphs.more)
         room = self.width - columns(name) - ending - 10
         details = self.written(details)
