@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from convlint.files.languages import ENGLISH
-from convlint.files.languages.pairs import pair, tidied
 
 if TYPE_CHECKING:
     from convlint.files.languages.catalogue import Catalogue
@@ -43,6 +42,8 @@ def say(english: str, /, **values: object) -> str:
     known, both = _spoken
     if known is None:
         return said
+    from convlint.files.languages.pairs import pair, tidied  # which English has no use for
+
     other = known.sentence(english)
     other = other.format(**values) if values else other
     return pair(said, other) if both else tidied(other)
@@ -54,6 +55,8 @@ def rule_text(code: str, english: str) -> str:
     other = None if known is None else known.of_rule(code, english)
     if other is None:
         return english
+    from convlint.files.languages.pairs import pair
+
     return pair(english, other) if both else other
 
 

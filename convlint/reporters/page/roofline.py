@@ -62,5 +62,5 @@ def _points(report: Report, gpu: str) -> Iterator[_Point]:
 
 def _unit(roof: Roof) -> str:
     """`fp16 Tensor Cores`, with what is summed in where that has a rate of its own."""
-    units = "Tensor Cores" if roof.tensor_cores else say("CUDA cores")
+    units = say("Tensor Cores") if roof.tensor_cores else say("CUDA cores")
     return f"{roof.dtype.value} {units}{say(', fp16 sums') if roof.fp16_sums else ''}"

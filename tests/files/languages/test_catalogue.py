@@ -96,7 +96,14 @@ def test_chinese_is_chinese(entry: Entry) -> None:
     words = re.sub(_FIELD, "", entry.english)
     names = ("NHWC", "NCHW", "NCW", "fp16", "fp32", "fprop", "wgrad")
     if re.search(r"[a-z]{3}", words) and entry.english not in names and entry.english != "on {gpu}":
-        without = entry.english in (" on {targets}", " of {path}", " ({effect})", "{basis} for {layers}", ", TensorRT")
+        without = entry.english in (
+            " on {targets}",
+            " of {path}",
+            " ({effect})",
+            "{basis} for {layers}",
+            ", TensorRT",
+            "Tensor Cores",
+        )
         assert without or _HAN.search(entry.other)
     assert re.search(r"[\u4e00-\u9fff][,;:!?]|[,;:!?][\u4e00-\u9fff]", entry.other) is None
 
