@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-browser check snapshots pictures attack clean
+.PHONY: demo test test-browser check docs snapshots pictures attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
@@ -23,7 +23,14 @@ check: $(VENV)/tested
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Written anew: the reporters' texts, the predicted times and the README's console blocks. The diff shows what changed.
+# The site: pages from their sources, MkDocs in strict mode, then every link of it. It comes to build/docs/site/.
+docs: $(VENV)/documented
+	PYTHONPATH=docs $(BIN)/python -m handbook build/docs
+	# Not quietly: what is not printed is no warning in strict mode.
+	$(BIN)/mkdocs build --strict --config-file build/docs/mkdocs.yml
+	PYTHONPATH=docs $(BIN)/python -m handbook.checks build/docs/site
+
+# Written anew: the reporters' texts, the predicted times, the console blocks of README and tutorial. The diff shows what changed.
 snapshots: $(VENV)/tested
 	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
 	$(BIN)/python tests/helpers/readme_examples.py
@@ -48,6 +55,10 @@ $(VENV)/tested: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	# Networks that reading source is held to. Of what they ask for, none needs torchvision, which would bring another torch.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pytorchcv==0.0.74
+	touch $@
+
+$(VENV)/documented: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 $(VENV)/browser: $(VENV)/tested

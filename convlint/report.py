@@ -68,6 +68,7 @@ class RuleInfo(Struct, frozen=True, kw_only=True):
     source: Source
     loss: Loss = "none"
     loss_passes: tuple[str, ...] = ()
+    built_in: bool = False  # ships with convlint, whose documentation has a page for it
 
 
 class Finding(Struct, frozen=True, kw_only=True):

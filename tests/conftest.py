@@ -1,7 +1,8 @@
-"""How property tests run, which tests wait for a browser, and how snapshots are compared or, by `--refresh`, written.
+"""How property tests run, what the end of a run says, and how snapshots are compared or, by `--refresh`, written.
 
 Property tests have no deadlines, which a busy machine would miss; in CI they take the same examples each time.
-Tests marked `browser` run only where `-m` names them, and a line at the end says how many wait.
+Tests marked `browser` run only where `-m` names them, and a line at the end says how many wait. Another says on which
+versions of Python the packages were installed, and on which they were not.
 """
 
 from __future__ import annotations
@@ -52,6 +53,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if count := config.stash.get(WAITING, 0):
         tests = "1 test waits" if count == 1 else f"{count} tests wait"
         terminalreporter.write_line(f"{tests} for a browser: make test-browser")
+    properties = {
+        item for reports in terminalreporter.stats.values() for each in reports
+        for item in getattr(each, "user_properties", ())
+    }  # fmt: skip
+    for what in ("packages tried on", "packages not tried on"):
+        if versions := sorted(version for name, version in properties if name == what):
+            terminalreporter.write_line(f"{what} Python {', '.join(versions)}")
 
 
 @pytest.fixture

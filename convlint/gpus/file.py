@@ -17,7 +17,7 @@ from convlint.errors import ConvlintError
 from convlint.model.version import Version
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
 
 # Where each dtype's Tensor Core rate stands among the peaks; fp32 has none, it is multiplied as tf32.
 TENSOR_PEAKS: Final = {
@@ -90,7 +90,7 @@ def fields(content: Mapping[str, Any], *, path: str) -> dict[str, Any]:
         expect(key in _KEYS, "key", "a known one", key)
     name, architecture, notes = content.get("name"), content.get("architecture"), content.get("notes", [])
     expect(isinstance(name, str), "name", "text", name)
-    expect(architecture in _ARCHITECTURES, "architecture", ", ".join(_ARCHITECTURES), architecture)
+    expect(architecture in ARCHITECTURES, "architecture", ", ".join(ARCHITECTURES), architecture)
     expect(isinstance(notes, list), "notes", "a list", notes)
     flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
     for key, value in flags.items():

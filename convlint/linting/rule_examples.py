@@ -46,7 +46,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
             yield _outcome(rule, item, problem)
         return
     for item in examples["pass"].data:
-        findings, _ = _found(rule, item)
+        findings, _ = example_findings(rule, item)
         problem = f"should pass, but: {findings[0].message}" if findings else None
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
@@ -62,7 +62,7 @@ def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
     with speaking(language, both=True):
         if rule.scope == "suppression":
             return suppression_findings(speaker, given)
-        return _found(speaker, given)[0]
+        return example_findings(speaker, given)[0]
 
 
 def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
@@ -71,7 +71,7 @@ def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
 
 def _failing(rule: Rule, item: Value) -> str | None:
     given = item.data["given"]
-    findings, skipped = _found(rule, given)
+    findings, skipped = example_findings(rule, given)
     if not findings:
         return "should fail, but " + (f"was skipped for want of {', '.join(skipped)}" if skipped else "passes")
     finding = findings[0]
@@ -87,7 +87,7 @@ def _failing(rule: Rule, item: Value) -> str | None:
     wanted = {key: _plain(value) for key, value in item.data["fixed"].data.items()}
     if is_of_source(given):
         return None if finding.fix.set == wanted else f"fixed is {dict(finding.fix.set)}, not {wanted}"
-    network = _network(rule, given)
+    network = example_network(rule, given)
     hit = finding.layer or next(iter(finding.layers), network.layers[0].name)
     mended = _mended(network, finding)
     for key, value in wanted.items():
@@ -110,7 +110,8 @@ def _mended(network: Network, finding: Finding) -> Network:
     )  # fmt: skip
 
 
-def _network(rule: Rule, given: Value) -> Network:
+def example_network(rule: Rule, given: Value) -> Network:
+    """The network that an example describes. Raises RuleError where it cannot be read."""
     spec: dict[str, Value] = {"version": Value("1", given.span, plain=True)}
     layer: dict[str, Value] = {}
     for key, value in given.data.items():
@@ -126,11 +127,11 @@ def _network(rule: Rule, given: Value) -> Network:
     return network
 
 
-def _found(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
+def example_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
     """What the rule finds in an example, and what it lacks."""
     if is_of_source(given):
         return source_findings(rule, given, _plain)
-    return _findings(rule, _network(rule, given), given.span)
+    return _findings(rule, example_network(rule, given), given.span)
 
 
 def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:

@@ -32,10 +32,12 @@ REPORTERS: Mapping[str, str] = {
 class Style(Struct, frozen=True, kw_only=True):
     """How the output may look. Formats for machines know only `unicode`: without it they write ASCII escapes.
 
+    `links`: codes of rules lead to their pages, in a terminal that follows links.
     `quiet` leaves out what is not needed to act: infos, reasons and the summary table.
     """
 
     color: bool = False
+    links: bool = False
     width: int = 80
     quiet: bool = False
     unicode: bool = True

@@ -6,24 +6,29 @@ from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
+from convlint.reporters.addresses import page_of
 from convlint.reporters.covered import ending
+from convlint.reporters.ink import Link, linker
 from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of, severity_word
 
 
 def render(report: Report, style: Style) -> str:
     """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
-    text = "\n".join([*finding_lines(report, with_infos=not style.quiet), *ending(report), ""])
+    text = "\n".join([*finding_lines(report, linker(style.links), with_infos=not style.quiet), *ending(report), ""])
     return text if style.unicode else ascii_only(text)
 
 
-def finding_lines(report: Report, *, with_infos: bool = True) -> list[str]:
-    """The findings and the input errors, one line each."""
+def finding_lines(report: Report, link: Link, *, with_infos: bool = True) -> list[str]:
+    """The findings and the input errors, one line each; `link` leads from a rule to its page."""
     several = len(report.targets) > 1
     lines = []
     for finding in report.findings:
         if with_infos or finding.severity != "info":
             at = finding.location
-            line = f"{place_of(at)}: {severity_word(finding.severity)} {headline(finding, several)}"
+            rule, colon, message = headline(finding, several).partition(":")
+            line = (
+                f"{place_of(at)}: {severity_word(finding.severity)} {link(page_of(finding.rule), rule)}{colon}{message}"
+            )
             starts = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
             beside = [layer_of(finding)] if finding.layer and not starts and not named_in(finding) else []
             if library := behind(finding):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from convlint.files.safe import break_up_commands, printable
-from convlint.reporters.ink import INK_CODES
+from convlint.reporters.addresses import DOCS, rule_page
+from convlint.reporters.ink import INK_CODES, LINK_CLOSES, LINK_ENDS, LINK_OPENS
 
 # What a runner skips before it looks for a command: white space, and to be safe the colours too.
 _BEFORE = r"(?:[^\S\n]|\x1b\[[0-9;]*m)*"
@@ -17,7 +18,11 @@ _COMMAND = re.compile(rf"^({_BEFORE}:):", re.MULTILINE)
 _NO_ANNOTATION = r"(?!::(?:error|warning|notice) (?:file|title)=[^:\n]*::)"
 _OTHER_COMMAND = re.compile(rf"^{_NO_ANNOTATION}({_BEFORE}:):", re.MULTILINE)
 _INKS = tuple(f"\x1b[{code}m" for code in sorted(INK_CODES))
-_INK = re.compile(f"({'|'.join(map(re.escape, _INKS))})")
+# links to pages of rules, and to nothing else: whoever writes one between ours can lead nobody astray
+_PAGE = re.escape(DOCS + rule_page("CODE")).replace("CODE", "[A-Z]{2,8}[0-9]{3,4}")
+_LINK = f"{re.escape(LINK_OPENS)}{_PAGE}{re.escape(LINK_ENDS)}|{re.escape(LINK_CLOSES)}"
+_INK = re.compile(f"({'|'.join(map(re.escape, _INKS))}|{_LINK})")
+_LINKS = re.compile(_LINK)
 
 
 def harmless(
@@ -25,9 +30,9 @@ def harmless(
 ) -> str:
     """The text with nothing in it that a log or a terminal would obey; what is harmless already stays as it is.
 
-    `inks` lets the colours of `ink` through, `annotations` the workflow commands of the github format, whose payload
-    it has escaped, `returns` carriage returns before line feeds. `starts_line` says whether the text begins a line or
-    goes on with one.
+    `inks` lets the colours of `ink` and links to pages of rules through, `annotations` the workflow commands of the
+    github format, whose payload it has escaped, `returns` carriage returns before line feeds.
+    `starts_line` says whether the text begins a line or goes on with one.
     """
     if returns and "\r\n" in text:
         parts = text.split("\r\n")
@@ -52,6 +57,8 @@ def _steers_nothing(text: str, inks: bool) -> bool:
     if inks and "\x1b" in text:
         for ink in _INKS:
             text = text.replace(ink, "-")  # not by nothing, or what is left could become one
+        if LINK_OPENS in text:
+            text = _LINKS.sub("-", text)
     return text.isprintable()
 
 

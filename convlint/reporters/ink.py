@@ -1,4 +1,4 @@
-"""What a terminal adds to plain lines: colours and line-drawing characters; and how lines are broken to its width."""
+"""What a terminal adds to plain lines: colours, links, drawn lines; and how lines are broken to its width."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ GRADE_INKS: Mapping[str, str] = {"A": "good", "B": "good", "C": "fair", "D": "fa
 _CLOSING, _OPENING = "，。；：、！？）》」』”’％…", "（《「『“‘"
 
 Paint = Callable[[str, str], str]
+Link = Callable[[str, str], str]
+# a link as terminals read it (OSC 8): what opens one, without its address, what ends that, and what closes the link
+LINK_OPENS, LINK_ENDS = "\x1b]8;;", "\x1b\\"
+LINK_CLOSES = LINK_OPENS + LINK_ENDS
 
 
 def painter(color: bool) -> Paint:
@@ -46,6 +50,15 @@ def _plain(_ink: str, text: str) -> str:
 
 def _coloured(ink: str, text: str) -> str:
     return f"\x1b[{_CODES[ink]}m{text}\x1b[0m" if text else text
+
+
+def linker(links: bool) -> Link:
+    """A function (address, text) -> text, as a link of a terminal or as it was; so it is too without an address."""
+    return _linked if links else _plain
+
+
+def _linked(address: str, text: str) -> str:
+    return f"{LINK_OPENS}{address}{LINK_ENDS}{text}{LINK_CLOSES}" if address and text else text
 
 
 class Glyphs(Struct, frozen=True, kw_only=True):

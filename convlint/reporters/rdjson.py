@@ -10,6 +10,7 @@ from convlint.files.safe import clean, clean_path, is_exact
 from convlint.model.location import Location
 from convlint.report import Finding, Report, Severity
 from convlint.reporters import Reporter, Style
+from convlint.reporters.addresses import page_of
 from convlint.reporters.words import DOCUMENT_URLS, said
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}
@@ -26,7 +27,7 @@ def render(report: Report, style: Style) -> str:
         diagnostics.append({"message": message, "location": _location(at, report), "severity": "ERROR"})
     for finding in report.findings:
         code = {"value": f"{clean(finding.rule.code)} {clean(finding.rule.name)}"}
-        if url := DOCUMENT_URLS.get(finding.rule.source.document):
+        if url := page_of(finding.rule) or DOCUMENT_URLS.get(finding.rule.source.document):
             code["url"] = url
         diagnostic: dict[str, Any] = {
             "message": said(finding, several),

@@ -11,10 +11,10 @@ from urllib.parse import quote
 from convlint.files.safe import clean, clean_path, number
 from convlint.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
+from convlint.reporters.addresses import HOME, page_of
 from convlint.reporters.words import DOCUMENT_URLS, advice, gravest_first, origin, plural, said
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-HOME = "https://github.com/convlint/convlint"
 MOST_RESULTS = 25_000  # GitHub refuses a run with more
 _LONGEST_DESCRIPTION = 1024  # GitHub cuts short and full descriptions there
 _LONGEST_NAME = 255
@@ -78,8 +78,8 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
             "problem.severity": _PROBLEMS[rule.severity],
         },
     }
-    if rule.source.document in DOCUMENT_URLS:
-        result["helpUri"] = DOCUMENT_URLS[rule.source.document]
+    if address := page_of(rule) or DOCUMENT_URLS.get(rule.source.document):
+        result["helpUri"] = address
     return result
 
 

@@ -7,9 +7,10 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
+from convlint.reporters.addresses import page_of
 from convlint.reporters.concise import finding_lines
 from convlint.reporters.covered import coverage, ending
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
+from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, linker, painter, shorten, wrap
 from convlint.reporters.shape import shape
 from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
@@ -38,7 +39,7 @@ _NAMES = 12  # layers named where a finding joins many
 def render(report: Report, style: Style) -> str:
     """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
-        lines = [*finding_lines(report, with_infos=False), *ending(report), ""]
+        lines = [*finding_lines(report, linker(style.links), with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _Page(report, style)
     for group in _by_layer(report).values():
@@ -82,6 +83,7 @@ class _Page:
     def __init__(self, report: Report, style: Style) -> None:
         self.lines: list[str] = []
         self.paint = painter(style.color)
+        self.link = linker(style.links)
         self.glyphs = UNICODE if style.unicode else ASCII
         self.width = min(max(style.width, _NARROW), _WIDE)
         self._source_width = max(style.width, _NARROW) - _GUTTER - 3
@@ -152,7 +154,8 @@ class _Page:
     def _finding(self, finding: Finding, *, shown: bool) -> None:
         rule, at = finding.rule, finding.location
         gpu = f" [{clean(finding.gpu)}]" if self._several and finding.gpu is not None else ""
-        self._title(finding.severity, f"{clean(rule.code)} {clean(rule.name)}:", clean(finding.message) + gpu)
+        identity = f"{clean(rule.code)} {clean(rule.name)}:"
+        self._title(finding.severity, identity, clean(finding.message) + gpu, page_of(rule))
         if not shown:
             self._place(at)
         if library := behind(finding):
@@ -182,12 +185,13 @@ class _Page:
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 
-    def _title(self, severity: Severity, identity: str, message: str) -> None:
+    def _title(self, severity: Severity, identity: str, message: str, page: str = "") -> None:
         word = self.written(severity_word(severity))
         prefix = self.written(f"{word} {identity}".rstrip() if identity else f"{word}:")
         first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
         if first.startswith(prefix):
-            head = self.paint(severity, word) + self.paint("strong", prefix[len(word) :])
+            gap, named = (" ", prefix[len(word) + 1 :]) if identity else ("", ":")
+            head = self.paint(severity, word) + gap + self.link(page, self.paint("strong", named))
             first = head + first[len(prefix) :]
         self.lines.append(f"  {first}")
         self.lines += [f"    {line}" for line in rest]

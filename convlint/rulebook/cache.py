@@ -38,7 +38,7 @@ def cached_rules(paths: Sequence[str]) -> list[Rule]:
     """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
     from convlint.rulebook.file import read_rule
 
-    read = partial(_read_all, read_rule, paths)
+    read = partial(_read_all, partial(read_rule, built_in=True), paths)
     if os.environ.get("CONVLINT_NO_CACHE"):
         return read()
     folder = None
@@ -89,7 +89,7 @@ _SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
     "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "decision": CodeType,
     "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
-    "needs_gpu": bool, "in_source": (dict, type(None)),
+    "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
 }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _plain(rule: Rule) -> dict[str, Any]:
         "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
         "loss_passes": rule.loss_passes,
         "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
-        "rationale": info.rationale, "source": (info.source.document, info.source.section),
+        "rationale": info.rationale, "source": (info.source.document, info.source.section), "built_in": info.built_in,
         "needs_gpu": rule.needs_gpu, "in_source": None if rule.in_source is None else _plain(rule.in_source),
     }  # fmt: skip
 
@@ -176,6 +176,7 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         source=Source(document=data["source"][0], section=data["source"][1]),
         loss=data["loss"],
         loss_passes=tuple(data["loss_passes"]),
+        built_in=data["built_in"],
     )
     join = data["join"]
     return Rule(

@@ -34,7 +34,7 @@ _SUBJECTS = {
 _PLACES = ("code", "name", "yields_to", "check", "fix", "variants")
 
 
-def read_rule(path: str) -> Rule:
+def read_rule(path: str, *, built_in: bool = False) -> Rule:
     """The rule in the file at `path`. Raises RuleError at the first defect, with line and column."""
     try:
         document = parse(read_text(path))
@@ -42,10 +42,10 @@ def read_rule(path: str) -> Rule:
         raise RuleError(error.message, path=path, line=error.line, column=error.column) from error
     if document is None or not isinstance(document.data, dict):
         raise RuleError("a rule is a mapping", path=path, line=1, column=1)
-    return _rule(Pieces(path, document))
+    return _rule(Pieces(path, document), built_in)
 
 
-def _rule(rule: Pieces) -> Rule:
+def _rule(rule: Pieces, built_in: bool) -> Rule:
     rule.keys(rule.top, KEYS, "a rule")
     for key in REQUIRED:
         if key not in rule.top:
@@ -78,6 +78,7 @@ def _rule(rule: Pieces) -> Rule:
         source=Source(**{key: rule.text_of(source[key], f"source: {key}") for key in ("document", "section")}),
         loss=loss,
         loss_passes=loss_passes,
+        built_in=built_in,
     )
     made = Rule(
         info=info,

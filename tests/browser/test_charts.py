@@ -154,3 +154,12 @@ def test_points_above_a_line_are_explained_where_there_are_some(watch: Watch, ma
     page = watch.open(made("mixed").page)
     page.locator(POINTS).first.wait_for()
     assert "above" not in page.locator("#roofline-note").inner_text()
+
+
+@pytest.mark.parametrize("width", [780, 820, 900, 960])
+def test_bars_have_room_at_any_width(watch: Watch, made: Makes, width: int) -> None:
+    page = watch.open(made("two targets").page, width=width)
+    widths = page.eval_on_selector_all(
+        "#layers span:not([hidden]) > svg.bar", "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert min(widths) >= 100

@@ -184,3 +184,16 @@ def test_a_target_is_switched(watch: Watch, made: Makes) -> None:
 
 def test_one_target_needs_no_switch(page: Page) -> None:
     assert not page.locator("select#target").is_visible()
+
+
+def test_a_link_in_a_card_leads_to_the_numbers_of_its_gpu(watch: Watch, made: Makes) -> None:
+    page = watch.open(made("two targets").page)
+    assert page.locator("#target").input_value() == "0"
+    card = page.locator("article.target").nth(1)
+    link = card.locator("dd a[href^='#layer-']").first
+    share = (card.locator("dl dd").first.inner_text()).removeprefix(link.inner_text()).split(",")[0].strip()
+    link.click()
+    assert page.locator("#target").input_value() == "1"
+    row = page.locator(link.get_attribute("href") or "")
+    shown = row.locator("td.number span[data-target='1']").inner_text()
+    assert round(float(shown.removesuffix(" %"))) == int(share.removesuffix(" %"))

@@ -26,7 +26,7 @@ GROUPS = (
 )
 FULL = calibration(load_gpu("a100"), tensor_clock=0.91, bandwidth=1.125, launch_us=-2.5, groups=GROUPS)
 ORIGIN = Origin(
-    device="NVIDIA A100-SXM4-40GB", compute_capability=Version("8.0"), convlint=Version("0.2.0"),
+    device="NVIDIA A100-SXM4-40GB", compute_capability=Version("8.0"), convlint=Version("7.5.3"),
     cudnn=Version("9.1.0"), cuda=Version("12.4"), framework="pytorch", framework_version=Version("2.5.1"),
     date="2026-01-31",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The console blocks of README.md: read, run and compared; `make snapshots` refreshes their output.
+"""The console blocks of README.md and of the tutorial: read, run and compared; `make snapshots` refreshes their output.
 
 A block is one shell session: lines after `$ ` (and `> `) are typed, the rest is what they print at 80 columns.
 """
@@ -19,6 +19,9 @@ import yaml
 from checkout import ROOT
 
 README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "pages" / "tutorial.md"
+# what the commands of each find in the folder where they are typed
+WORKSPACES = {README: ROOT / "sample_configs", TUTORIAL: ROOT / "docs" / "tutorial"}
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "\x1e"
 
@@ -37,7 +40,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """All console blocks of a README."""
+    """All console blocks of a document."""
     return [Block(commands=_commands(match.group(1)), text=match.group(1)) for match in _BLOCK.finditer(text)]
 
 
@@ -78,20 +81,22 @@ def readme_yaml(title: str, words: str) -> Any:
     return yaml.safe_load(text)
 
 
-def workspace(folder: Path) -> None:
-    """What the README's commands find in the folder where they are typed."""
-    shutil.copytree(ROOT / "sample_configs", folder / "sample_configs")
+def workspace(folder: Path, document: Path = README) -> None:
+    """What the document's commands find in the folder where they are typed."""
+    source = WORKSPACES[document]
+    shutil.copytree(source, folder / source.relative_to(ROOT))
 
 
-def refresh() -> None:
-    """Runs every block and puts what it prints into the README."""
-    text = README.read_text(encoding="utf-8")
+def refresh(document: Path) -> None:
+    """Runs every block and puts what it prints into the document."""
+    text = document.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        workspace(folder)
+        workspace(folder, document)
         text = _BLOCK.sub(lambda match: "```console\n" + run(blocks(match.group(0))[0], folder) + "```", text)
-    README.write_text(text, encoding="utf-8")
+    document.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    refresh()
+    for each in WORKSPACES:
+        refresh(each)

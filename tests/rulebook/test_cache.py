@@ -56,13 +56,13 @@ def files_read() -> int:
     """How many rule files it takes to load the rules; the rules are checked to be right, whatever the cache holds."""
     import convlint.rulebook.file
 
-    whole = [convlint.rulebook.file.read_rule(path) for path in PATHS]
+    whole = [convlint.rulebook.file.read_rule(path, built_in=True) for path in PATHS]
     read: list[str] = []
     original = convlint.rulebook.file.read_rule
 
-    def counted(path: str) -> Any:
+    def counted(path: str, *, built_in: bool) -> Any:
         read.append(path)
-        return original(path)
+        return original(path, built_in=built_in)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("convlint.rulebook.file.read_rule", counted)
@@ -278,9 +278,9 @@ def reads(monkeypatch: pytest.MonkeyPatch, paths: list[str]) -> int:
     """How many rule files loading them reads."""
     read = []
 
-    def counted(path: str) -> Any:
+    def counted(path: str, *, built_in: bool) -> Any:
         read.append(path)
-        return read_rule(path)
+        return read_rule(path, built_in=built_in)
 
     monkeypatch.setattr("convlint.rulebook.file.read_rule", counted)
     rules = rule_cache.cached_rules(paths)

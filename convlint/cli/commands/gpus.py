@@ -10,7 +10,7 @@ from convlint.cli.streams.output import style_of, write
 from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu
 from convlint.reporters.ink import wrap
 
-_COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "int8", "also called")
+COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "int8", "also called")
 
 
 def run(name: str | None, color: str) -> int:
@@ -29,8 +29,8 @@ def _table(width: int | None) -> str:
     names: dict[str, list[str]] = {}
     for alias, gpu_id in aliases().items():
         names.setdefault(gpu_id, []).append(alias)
-    rows = [_COLUMNS, *(_row(load_gpu(gpu_id), names.get(gpu_id, [])) for gpu_id in gpu_names())]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS) - 1)]
+    rows = [COLUMNS, *(cells_of(load_gpu(gpu_id), names.get(gpu_id, [])) for gpu_id in gpu_names())]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS) - 1)]
     longest = max(len(name) for row in rows for name in row[-1].split(", "))
     lines = []
     for row in rows:
@@ -59,7 +59,8 @@ def _flowing(line: str, names: Sequence[str], width: int | None, room: int) -> l
     return [*lines, line.rstrip()]
 
 
-def _row(gpu: Gpu, names: list[str]) -> tuple[str, ...]:
+def cells_of(gpu: Gpu, names: list[str]) -> tuple[str, ...]:
+    """The cells of a GPU's line in the table."""
     peaks = [gpu.peak_flops.get(key) for key in ("fp32", "tf32_tensor", "fp16_tensor_fp32acc", "int8_tensor")]
     shown = ["-" if peak is None else f"{peak / 1e12:.4g}" for peak in peaks]
     return (
@@ -69,6 +70,18 @@ def _row(gpu: Gpu, names: list[str]) -> tuple[str, ...]:
 
 
 def _details(gpu: Gpu, width: int) -> str:
+    lines = [f"{gpu.id}: {gpu.name}", ""]
+    for key, shown, source in details(gpu):
+        lines.append(f"{key:<26}{shown}")
+        if source:
+            lines += _wrapped(f"source: {source}", width, "    ")
+    for note in gpu.notes:
+        lines += ["", *_wrapped(f"note: {note}", width, "")]
+    return "\n".join(lines)
+
+
+def details(gpu: Gpu) -> list[tuple[str, str, str]]:
+    """Each figure of a GPU as (name, value, source); what is unknown has no source."""
     peaks = {f"peaks_tflops.{key}": f"{value / 1e12:g} T" for key, value in sorted(gpu.peak_flops.items())}
     facts: dict[str, object] = {
         "architecture": gpu.architecture,
@@ -90,16 +103,12 @@ def _details(gpu: Gpu, width: int) -> str:
         "concurrent_kernels": gpu.concurrent_kernels,
         "pcie_gen": gpu.pcie_gen,
     }
-    lines = [f"{gpu.id}: {gpu.name}", ""]
+    rows = []
     for key, value in facts.items():
+        source = None if value is None else gpu.sources.get(key) or gpu.sources.get(key.split(".")[0])
         shown = "unknown" if value is None else str(value)
-        source = gpu.sources.get(key) or gpu.sources.get(key.split(".")[0]) if value is not None else None
-        lines.append(f"{key.removeprefix('peaks_tflops.'):<26}{shown}")
-        if source:
-            lines += _wrapped(f"source: {source}", width, "    ")
-    for note in gpu.notes:
-        lines += ["", *_wrapped(f"note: {note}", width, "")]
-    return "\n".join(lines)
+        rows.append((key.removeprefix("peaks_tflops."), shown, source or ""))
+    return rows
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

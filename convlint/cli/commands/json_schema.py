@@ -54,7 +54,7 @@ def spec_schema() -> Schema:
     """The schema of a spec file."""
     properties: Schema = {
         "version": {"const": 1, "description": "version of this format"},
-        "target": _one_or_many(_gpu()),
+        "target": {**_one_or_many(_gpu()), "description": "GPUs to check for; default: a100"},
         "mode": _choice(SPEC_MODES, "training checks all three passes, inference only fprop"),
         "runtime": _runtime(),
         "defaults": {**_layer(_NOT_IN_DEFAULTS), "description": "what layers have that do not say otherwise"},
@@ -63,8 +63,8 @@ def spec_schema() -> Schema:
             "items": _layer(()),
             "description": "convolutions, and what carries shapes between them",
         },
-        "name": {"type": "string"},
-        "description": {"type": "string"},
+        "name": {"type": "string", "description": "what the network is called"},
+        "description": {"type": "string", "description": "what there is to say of it"},
     }
     properties = {key: properties[key] for key in TOP_KEYS}  # a new key without a schema is an error here
     properties |= {alias: properties[key] for alias, key in TOP_ALIASES.items()}

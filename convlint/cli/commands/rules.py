@@ -25,6 +25,7 @@ from convlint.files.languages.saying import is_english, rule_text, say, sentence
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
 from convlint.linting.rule_examples import examined, run_examples
+from convlint.reporters.addresses import page_of
 from convlint.reporters.ink import wrap
 from convlint.reporters.words import CHANGES
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
@@ -88,37 +89,39 @@ def document(rule: Rule, width: int) -> str:
     parsed = parse(read_text(rule.path))
     assert parsed is not None
     top = parsed.data
-    title, why = (_one_line(rule_text(info.code, text)) for text in (info.title, info.rationale))
+    title, why = (one_line(rule_text(info.code, text)) for text in (info.title, info.rationale))
     lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(say("{title}.", title=title), width), ""]
     lines += [say("Why"), *_wrap(why, width, "  "), ""]
     if "when" in top:
-        lines += [say("Applies when"), *_wrap(_one_line(top["when"].data), width, "  "), ""]
+        lines += [say("Applies when"), *_wrap(one_line(top["when"].data), width, "  "), ""]
     if "let" in top:
         lines += [say("With"), *_definitions(top["let"], width), ""]
-    lines += [say("Must hold"), *_wrap(_one_line(top["check"].data), width, "  "), ""]
+    lines += [say("Must hold"), *_wrap(one_line(top["check"].data), width, "  "), ""]
     if isinstance(top["message"].data, list):
         lines += [say("Says, joined by commas"), *_fragments(info.code, top["message"], width), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
         spec = rule.cases[-1].fix
         changes = "" if spec is None or spec.safety == "safe" else say(" ({effect})", effect=say(CHANGES[spec.changes]))
-        describe = _one_line(rule_text(info.code, fix["describe"].data.strip()))
+        describe = one_line(rule_text(info.code, fix["describe"].data.strip()))
         lines += [say("Fix"), *_wrap(describe + changes, width, "  "), ""]
     lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:
-        lines += [say("Fails"), f"  {clean(_flow(item.data['given']))}"]
+        lines += [say("Fails"), f"  {clean(flow(item.data['given']))}"]
         if "message" in item.data:
-            lines += _wrap(f"-> {_one_line(_message(rule, item))}", width, "  ")
+            lines += _wrap(f"-> {one_line(_message(rule, item))}", width, "  ")
         if "fixed" in item.data:
-            lines.append("  " + say("fixed by {changes}", changes=clean(_flow(item.data["fixed"]))))
+            lines.append("  " + say("fixed by {changes}", changes=clean(flow(item.data["fixed"]))))
         lines.append("")
-    lines += [say("Passes"), f"  {clean(_flow(top['examples'].data['pass'].data[0]))}", ""]
-    lines += [say("Severity"), *_wrap(_severity(rule), width, "  "), ""]
+    lines += [say("Passes"), f"  {clean(flow(top['examples'].data['pass'].data[0]))}", ""]
+    lines += [say("Severity"), *_wrap(severity_in_words(rule), width, "  "), ""]
     if rule.yields_to:
         lines += [*_wrap(say("Silent where {codes} speaks.", codes=", ".join(sorted(rule.yields_to))), width), ""]
     section = info.source.section
     source = clean(say("Source: {document}, {section}", document=info.source.document, section=section))
     lines += _wrap(source, width)
+    if page := page_of(info):
+        lines.append(say("Page: {address}", address=page))
     return "\n".join(lines)
 
 
@@ -129,14 +132,10 @@ def _message(rule: Rule, item: Value) -> str:
     return other_of(found[0].message) if found else english
 
 
-_JUDGED = {
-    "construction": sentence(
-        "Judges a convolution where it is constructed; broken where all that one place constructs are."
-    ),
-    "width": sentence(
-        "Judges each C and K of a convolution that is constructed, joined by the literal that makes the number."
-    ),
-    "program": sentence("Judges a script that trains, with all that it imports."),
+JUDGED = {
+    "construction": sentence("a convolution where it is constructed; broken where all that one place constructs are"),
+    "width": sentence("each C and K of a convolution that is constructed, joined by the literal that makes the number"),
+    "program": sentence("a script that trains, with all that it imports"),
 }
 
 
@@ -147,22 +146,22 @@ def _in_source(top: Mapping[str, Value], rule: Rule, width: int) -> list[str]:
         return []
     own = top["source_code"].data if rule.in_source is not None else {}
     code = rule.info.code
-    texts = [say(_JUDGED[judging.scope])]
+    texts = [say("Judges {what}.", what=say(JUDGED[judging.scope]))]
     for key, word in (("severity", say("Severity")), ("when", say("Applies when")), ("check", say("Must hold"))):
-        texts += [say("{word}: {text}", word=word, text=_one_line(own[key].data))] if key in own else []
+        texts += [say("{word}: {text}", word=word, text=one_line(own[key].data))] if key in own else []
     lines = [say("In Python source"), *_hanging(texts, width)]
     if "let" in own:
         lines += ["  " + say("With"), *(f"  {line}" for line in _definitions(own["let"], width - 2))]
     if "message" in own:
         message = own["message"]
         listed = isinstance(message.data, list)
-        text = "" if listed else _one_line(rule_text(code, message.data.strip()))
+        text = "" if listed else one_line(rule_text(code, message.data.strip()))
         said = _fragments(code, message, width - 2) if listed else _hanging([text], width - 2)
         lines += ["  " + say("Says"), *(f"  {line}" for line in said)]
     return [*lines, ""]
 
 
-def _severity(rule: Rule) -> str:
+def severity_in_words(rule: Rule) -> str:
     """What decides it, in words: the rule, the price of its fix, or the time per image."""
     if rule.info.severity == "error":
         return say("An error stands, whatever it costs; a fix that can be priced has its share of the time lost.")
@@ -199,16 +198,16 @@ def _percent(share: float) -> str:
 
 def _definitions(let: Value, width: int) -> list[str]:
     """`name = expression`, each with its further lines set in."""
-    return _hanging([f"{name} = {_one_line(value.data)}" for name, value in let.data.items()], width)
+    return _hanging([f"{name} = {one_line(value.data)}" for name, value in let.data.items()], width)
 
 
 def _fragments(code: str, message: Value, width: int) -> list[str]:
     """`text (where condition)` for each fragment of a message."""
     texts = []
     for item in message.data:
-        condition = _one_line(item.data["when"].data) if "when" in item.data else ""
+        condition = one_line(item.data["when"].data) if "when" in item.data else ""
         when = say(" (where {condition})", condition=condition) if condition else ""
-        texts.append(_one_line(rule_text(code, item.data["text"].data.strip())) + when)
+        texts.append(one_line(rule_text(code, item.data["text"].data.strip())) + when)
     return _hanging(texts, width)
 
 
@@ -229,14 +228,15 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text with single spaces, and with nothing in it that steers a terminal."""
     return clean(" ".join(str(text).split()))
 
 
-def _flow(value: Value) -> str:
+def flow(value: Value) -> str:
     """A Value as YAML's flow style, to be copied into a spec."""
     if isinstance(value.data, dict):
-        return "{ " + ", ".join(f"{key}: {_flow(item)}" for key, item in value.data.items()) + " }"
+        return "{ " + ", ".join(f"{key}: {flow(item)}" for key, item in value.data.items()) + " }"
     if isinstance(value.data, list):
-        return "[" + ", ".join(_flow(item) for item in value.data) + "]"
+        return "[" + ", ".join(flow(item) for item in value.data) + "]"
     return str(value.data) if value.plain else f'"{value.data}"'

@@ -7,6 +7,7 @@ import shutil
 from typing import TextIO
 
 from convlint.cli.streams.gate import Gate
+from convlint.cli.streams.hyperlinks import follows_links
 from convlint.reporters import Style
 
 _WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
@@ -26,7 +27,10 @@ def write(
 
 
 def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
-    """How to dress text for `stream`: --color first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal."""
+    """How to dress text for `stream`: --color first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal.
+
+    What has no colours has no links either.
+    """
     terminal = stream.isatty()
     if color == "auto":
         colored = terminal and os.environ.get("TERM") != "dumb"
@@ -38,4 +42,5 @@ def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
         colored = color == "always"
     width = shutil.get_terminal_size((80, 24)).columns if terminal or os.environ.get("COLUMNS") else 80
     unicode = (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf16")
-    return Style(color=colored, width=min(max(40, width), _WIDEST), quiet=quiet, unicode=unicode)
+    links = colored and follows_links(os.environ, terminal=terminal)
+    return Style(color=colored, links=links, width=min(max(40, width), _WIDEST), quiet=quiet, unicode=unicode)

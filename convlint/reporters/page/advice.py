@@ -9,9 +9,7 @@ from msgspec import Struct
 from convlint.files.languages.saying import say
 from convlint.report import SEVERITIES
 from convlint.reporters.page.findings import Item
-from convlint.reporters.words import duration, price
-
-_FIRST = 3  # pieces of advice at the top
+from convlint.reporters.words import change, duration, price
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -23,12 +21,15 @@ class Advice(Struct, frozen=True, kw_only=True):
 
     @property
     def fixes(self) -> tuple[tuple[Item, str], ...]:
-        """The changes, the dearest first: one finding that asks for each, and what it saves in all of its layers."""
+        """The changes, the dearest first: one finding that asks for each, and what it saves in all of its layers.
+
+        Of one finding among several changes, what it does to the time alone stands behind that.
+        """
         asking: dict[str, list[Item]] = {}
         for item in self.items:
             asking.setdefault(item.edit, []).append(item)
         ordered = sorted(asking.values(), key=lambda items: -_saved(items))
-        return tuple((items[0], duration(saved) if (saved := _saved(items)) > 0 else "") for items in ordered)
+        return tuple((items[0], _effect(items, alone=len(ordered) > 1)) for items in ordered)
 
     @property
     def rules(self) -> str:
@@ -42,15 +43,24 @@ class Advice(Struct, frozen=True, kw_only=True):
         return min(SEVERITIES.index(item.finding.severity) for item in self.items), -_saved(self.items)
 
 
+def _effect(items: Sequence[Item], *, alone: bool) -> str:
+    saved = _saved(items)
+    parts = [duration(saved)] if saved > 0 else []
+    fix = items[0].finding.fix
+    if alone and len(items) == 1 and fix is not None and fix.alone:
+        parts += filter(None, [change(fix)])
+    return ", ".join(parts)
+
+
 def first_steps(found: Sequence[Item], gpu: str, layers: set[int]) -> tuple[Advice, ...]:
-    """Of the whole network and of `layers`, those of one mode: the most that a card has room for."""
+    """Of the whole network and of `layers`, those of one mode."""
     own = [
         item
         for item in found
         if item.fix and item.finding.gpu in (gpu, None) and (not item.layers or not layers.isdisjoint(item.layers))
     ]
     worth = [item for item in own if item.severity != "info" or (item.finding.advised and item.lost_us > 0)]
-    return tuple(sorted(map(_advice, _together(worth)), key=lambda advice: advice.rank)[:_FIRST])
+    return tuple(sorted(map(_advice, _together(worth)), key=lambda advice: advice.rank))
 
 
 def _together(items: Sequence[Item]) -> list[list[Item]]:

@@ -45,6 +45,7 @@ _LICENCES = tuple(
     f"vendor/{name}.LICENSE" for name in ("d3", "plot", "isoformat", "interval-tree-1d", "binary-search-bounds")
 )
 _STYLES = ("page.css", "charts.css", "tiles.css")
+_NARROW, _OF_TARGET = 48, 6  # rem: below this width a table has no room for bars, nor has one of more GPUs below more
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
 _OF_PLOT = """:where(.plot) {
@@ -93,7 +94,12 @@ def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError]
 
 def _rendered(unicode: bool, **context: Any) -> str:
     scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
-    styles = [_file(name) for name in _STYLES]
+    edge = _NARROW + _OF_TARGET * max(len(context.get("targets", ())) - 1, 0)
+    styles = [
+        *map(_file, _STYLES),
+        f"@media (min-width: {edge}.01rem) {{\n{_file('wide.css')}}}\n",
+        f"@media (max-width: {edge}rem) {{\n{_file('narrow.css')}}}\n",
+    ]
     text = _environment().get_template("page.html.j2").render(
         {
             "version": __version__,

@@ -8,6 +8,7 @@ from convlint.estimate import PassEstimate
 from convlint.files.safe import clean
 from convlint.model.layer import Pass
 from convlint.report import Finding, Report
+from convlint.reporters.addresses import page_of
 from convlint.reporters.page.numbering import Numbers
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.words import (
@@ -45,6 +46,7 @@ class Item(Struct, frozen=True, kw_only=True):
     why: str
     source: str
     url: str
+    page: str  # of the rule, in the documentation; empty for a rule of the user's own
     repeats: bool  # a finding of the same rule and GPU stands above, with the same reasons
     finding: Finding
     tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
@@ -125,6 +127,7 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, re
         why=clean(rule.rationale),
         source=origin(rule),
         url=DOCUMENT_URLS.get(rule.source.document, ""),
+        page=page_of(rule),
         repeats=repeats,
         finding=finding,
         tiles=tiles,

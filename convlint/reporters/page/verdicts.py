@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec import Struct
 from convlint.files.languages.saying import say
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
-from convlint.report import GRADES, Report
+from convlint.report import GRADES, NetworkReport, Report
 from convlint.reporters.machine import basis_of
 from convlint.reporters.page.advice import Advice, first_steps
 from convlint.reporters.page.costs import Costs, costs
@@ -19,6 +20,7 @@ from convlint.reporters.page.roofline import known_gpu
 from convlint.reporters.totals import asking_for_a_batch, outcome, totals
 from convlint.reporters.words import duration, step
 
+_FIRST = 3  # pieces of advice that a card has room for
 T = TypeVar("T")
 
 
@@ -36,7 +38,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     batch: int | None  # where all networks have one
     costs: Costs
     basis: str  # what the times rest on
+    pace: str  # where the GPU waits for its host
     first: tuple[Advice, ...]  # what to do first
+    more: int  # pieces of advice behind those
 
 
 def cards(report: Report, found: list[Item]) -> list[Verdict]:
@@ -52,6 +56,7 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
     for total in totals(report):
         times = total.times
         after, is_saving = ("", False) if times is None else outcome(times)
+        advised = first_steps(found, total.gpu, of_mode.get(total.mode, set()))
         result.append(
             Verdict(
                 gpu=clean(total.gpu),
@@ -65,10 +70,25 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
                 batch=_only(batches.get((total.gpu, total.mode), set())),
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(basis_of(report, total.gpu, total.mode)),
-                first=first_steps(found, total.gpu, of_mode.get(total.mode, set())),
+                pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
+                first=advised[:_FIRST],
+                more=max(len(advised) - _FIRST, 0),
             )
         )
     return result
+
+
+def _pace(networks: Sequence[NetworkReport]) -> str:
+    """Of the networks that wait for the host, how long both need; empty where none does."""
+    waiting = [each for each in networks if each.waits]
+    if not waiting:
+        return ""
+    host, gpu = (sum(getattr(each, name) or 0 for each in waiting) for name in ("host_us", "gpu_us"))
+    return say(
+        "the host needs about {host} to start the kernels, the GPU {gpu} to run them",
+        host=duration(host),
+        gpu=duration(gpu),
+    )
 
 
 def grades() -> str:

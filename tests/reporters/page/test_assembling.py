@@ -47,7 +47,7 @@ def test_the_policy_lets_in_what_the_page_holds_and_nothing_else() -> None:
     read = Read(page(full_report()))
     assert read.policy.startswith("default-src 'none'; ")
     assert "unsafe" not in read.policy
-    assert len(read.raw) == 7
+    assert len(read.raw) == 9
     for tag, text in read.raw:
         found = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"'sha256-{found}'" in read.policy.partition(f"{tag}-src ")[2].partition(";")[0]

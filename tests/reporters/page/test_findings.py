@@ -7,6 +7,7 @@ import re
 from msgspec.structs import replace
 from reports import full_report
 
+from convlint.reporters.addresses import page_of
 from convlint.reporters.page.assembling import page
 from convlint.reporters.page.findings import items
 
@@ -51,3 +52,14 @@ def test_each_finding_names_its_gpus_where_there_are_several() -> None:
     assert sum("on a100" in head for head in heads) == 1
     assert sum("on every GPU" in head for head in heads) == len(heads) - 1
     assert "on every GPU" not in page(report)
+
+
+def test_the_code_leads_to_the_page_of_a_rule_and_of_no_rule_of_the_users_own() -> None:
+    first = full_report().findings[0]
+    for built_in in (True, False):
+        rule = replace(first.rule, built_in=built_in)
+        report = replace(full_report(), findings=(replace(first, rule=rule),))
+        (item,) = items(report)
+        assert item.page == page_of(rule)
+        assert bool(item.page) is built_in
+        assert ('<a class="code" href="' + page_of(rule) in page(report)) is built_in

@@ -18,8 +18,30 @@ def test_each_target_has_its_verdict_and_what_to_do_first() -> None:
     report = full_report()
     (card,) = cards(report, items(report))
     assert (card.gpu, card.grade, card.device) == ("a100", "C", "NVIDIA A100 SXM4 40GB")
-    assert card.first
+    assert len(card.first) == 3
+    assert card.more == 2
+    assert 'And 2 more, in the <a href="#findings">' in page(report)
     assert len(card.costs.dearest) == 3
+
+
+def test_a_gpu_that_waits_for_its_host_is_said_on_the_card() -> None:
+    report = full_report()
+    assert cards(report, [])[0].pace == ""
+    waiting = tuple(replace(each, host_us=4000.0) for each in report.networks)
+    (card,) = cards(replace(report, networks=waiting), [])
+    assert card.pace == "the host needs about 4 ms to start the kernels, the GPU 3.25 ms to run them"
+
+
+def test_what_was_not_read_is_said_at_the_top() -> None:
+    report = full_report()
+    assert report.errors
+    broken = page(replace(report, layers=(), findings=(), networks=(), total=None, totals=()))
+    head = broken[: broken.index("</header>")]
+    assert 'href="#missing"' in head
+    assert "not read, or not whole" in head
+    assert "Nothing found in what could be read." in broken
+    whole = page(replace(report, errors=()))
+    assert "not read, or not whole" not in whole
 
 
 def test_the_card_says_what_the_text_report_says() -> None:

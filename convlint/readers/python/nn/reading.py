@@ -12,7 +12,7 @@ from convlint.model.source import SourceLayer, Unread
 from convlint.readers.python.evaluator.choosing import Choices, Side, Untaken
 from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
-from convlint.readers.python.evaluator.values import Unknown
+from convlint.readers.python.evaluator.values import Class, Unknown
 from convlint.readers.python.nn.convolutions import argument
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
@@ -20,6 +20,7 @@ from convlint.readers.python.nn.gathering import Gathering, Seen
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.merging import merged
 from convlint.readers.python.nn.naming import names
+from convlint.readers.python.nn.plain_classes import PlainClasses
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.roots import input_tensor, run_body, run_twice
 from convlint.readers.python.nn.sites import Sites
@@ -50,6 +51,8 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(imports)
     shape = input_tensor(input_shape)
+    sites = Sites(project)
+    plain, later = PlainClasses(sites), list[Class]()
     for path in given:
         content = project.content(path)
         if content is None or not any(word in content for word in FRAMEWORK_WORDS):
@@ -58,11 +61,20 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
         for root in machine.roots(path):
             if not relevance.may_construct(root):
                 continue
+            if isinstance(root, Class) and plain.holds(root):
+                later.append(root)
+            else:
+                run_twice(machine, library, root, gathering, shape)
+    told = plain.told(later, gathering.seen.values())
+    for root in later:
+        if id(root) not in told:
             run_twice(machine, library, root, gathering, shape)
-    return _report(imports, given, gathering.seen.values(), machine.choices)
+    return _report(imports, given, gathering.seen.values(), machine.choices, sites)
 
 
-def _report(imports: Imports, given: list[str], seen: Iterable[Seen], choices: Choices) -> LayersRead:
+def _report(
+    imports: Imports, given: list[str], seen: Iterable[Seen], choices: Choices, sites: Sites
+) -> LayersRead:  # fmt: skip
     project = imports.project
     at: dict[Key, list[Seen]] = {}
     wanted = set(given)
@@ -82,7 +94,7 @@ def _report(imports: Imports, given: list[str], seen: Iterable[Seen], choices: C
         if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
             found = [_before_frozen(layer) for layer in found]
         layers += [layer for layer in found if path in reported or _states(layer, reported)]
-    places = _places(project, given, at)
+    places = _places(project, given, at, sites)
     known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
     return LayersRead(
         tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
@@ -100,9 +112,8 @@ def _states(layer: SourceLayer, paths: set[str]) -> bool:
     return any(stated.at.path in paths for group in layer.stated.values() for stated in group)
 
 
-def _places(project: Project, given: list[str], at: dict[Key, list[Seen]]) -> dict[Key, ast.Call]:
+def _places(project: Project, given: list[str], at: dict[Key, list[Seen]], sites: Sites) -> dict[Key, ast.Call]:
     """The places of construction in the files: by names, and those that the evaluation found besides."""
-    sites = Sites(project)
     found: dict[Key, ast.Call] = {}
     for path in given:
         content = project.content(path)

@@ -91,21 +91,28 @@
     form.addEventListener("submit", (event) => event.preventDefault());
   }
 
+  function show(gpu) {
+    const number = data.targets.findIndex((each) => each.label === gpu);
+    if (!choice || number < 0 || number === target) return;
+    choice.value = String(number);
+    current();
+  }
+
   // A link leads to what it names, whatever filters and GPU are chosen, and takes the focus along.
   function follow() {
     const there = location.hash.length > 1 ? one(location.hash.slice(1)) : null; // ids are plain
     if (!there) return;
     if (there.hidden) {
       form.reset();
-      const number = data.targets.findIndex((each) => each.label === there.dataset.gpu);
-      if (choice && number >= 0) choice.value = String(number);
       current();
+      show(there.dataset.gpu);
     }
     there.scrollIntoView({block: there.clientHeight > innerHeight / 2 ? "start" : "center"});
     if (there.tabIndex === -1) there.focus({preventScroll: true});
   }
   addEventListener("click", (event) => { // a second click on one link changes no address
     const link = event.target.closest?.("a[href^='#']");
+    if (link) show(link.closest("article.target")?.dataset.gpu); // a card's links lead to the numbers of its GPU
     if (link && link.getAttribute("href") === location.hash) follow();
   });
   addEventListener("hashchange", follow);

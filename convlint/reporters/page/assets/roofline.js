@@ -12,10 +12,14 @@ const roofline = (() => {
     return us < 999.5 ? `${short(us)} us` : us < 999500 ? `${short(us / 1000)} ms` : `${short(us / 1e6)} s`;
   }
 
-  function says(dot, data) {
+  // How many findings the row of each layer leads to on one target.
+  function findings(number) {
+    const cells = document.querySelectorAll(`#layers td.links span[data-target="${number}"]`);
+    return new Map(Array.from(cells, (cell) => [Number(cell.closest("tr").dataset.layer), cell.childElementCount]));
+  }
+
+  function says(dot, data, found) {
     const say = (english, values) => said(data, english, values);
-    const row = document.getElementById(`layer-${dot.layer}`);
-    const found = row ? row.querySelectorAll("a[href^='#finding-']").length : 0;
     return `${data.names[dot.layer]}\n${say("{pass} {time}, bound by {bound}", {pass: dot.pass, time: time(dot.us), bound: say(dot.bound)})}\n`
       + `${dot.algorithm}, ${short(dot.x)} FLOP/B, ${short(dot.y)} TFLOPS\n`
       + (found ? say("click: its row, with its findings ({count})", {count: found}) : say("click: its row"));
@@ -54,6 +58,7 @@ const roofline = (() => {
     const {points, ceilings: rows, bandwidth, reached} = data.targets[number];
     const dots = points.map(([layer, pass, x, y, us, bound, algorithm]) => ({layer, pass, x, y, us, bound, algorithm}));
     if (!dots.length) return null;
+    const found = findings(number);
     const ceilings = rows.map(([text, peak, most]) => ({text, peak, most}));
     const slope = (bandwidth ?? 0) / 1000, most = (reached ?? 0) / 1000; // TFLOPS for each FLOP per byte; 0 where the GPU is not known
     const top = d3.max(ceilings, (each) => each.peak) ?? d3.max(dots, (dot) => dot.y);
@@ -76,12 +81,12 @@ const roofline = (() => {
       marks: [
         Plot.line(roof(ceilings, slope, "peak", low, high), {x: "x", y: "y", z: "text", stroke: "var(--line)", strokeWidth: 1.5}),
         Plot.line(roof(ceilings, most, "most", low, high), {x: "x", y: "y", z: "text", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "5 3"}),
-        Plot.text(ceilings, {x: high, y: "peak", text: (each) => say("{unit}: {peak}, reached: {most}", {unit: each.text, peak: short(each.peak), most: short(each.most)}), textAnchor: "end", dy: -9, ...text}),
-        ...(slope ? [Plot.text([say("DRAM: {peak}, reached: {most}", {peak: rate(bandwidth), most: rate(reached)})], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
         ...Object.keys(bounds).map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: radius, symbol: bounds[bound], fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.8})),
         Plot.text(apart(dots.filter((dot) => radius(dot) >= lettered), place), {x: "x", y: "y", text: (dot) => dot.pass[0], fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 2.5, fontSize: 12, fontWeight: 600}),
-        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data)})),
+        Plot.text(ceilings, {x: high, y: "peak", text: (each) => say("{unit}: {peak}, reached: {most}", {unit: each.text, peak: short(each.peak), most: short(each.most)}), textAnchor: "end", dy: -9, ...text}),
+        ...(slope ? [Plot.text([say("DRAM: {peak}, reached: {most}", {peak: rate(bandwidth), most: rate(reached)})], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
+        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data, found.get(dot.layer))})),
       ],
     });
     chart.setAttribute("aria-hidden", "true"); // the figure's label and the table say it

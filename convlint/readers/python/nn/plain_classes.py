@@ -1,0 +1,109 @@
+"""Classes that need not be run by themselves, since what their file makes of them says it all.
+
+Such a class is a module of the framework's whose methods take no decision, and whose layers are the framework's own. If
+its file constructs it with everything known, its own parameters, which nobody knows, could only say less of the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from convlint.readers.python.evaluator.values import Class, Function, Name
+from convlint.readers.python.nn.gathering import Seen
+from convlint.readers.python.nn.sites import Sites, dotted
+from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import walked
+
+_MODULES = frozenset(("Module", "Layer", "Block", "HybridBlock"))
+_DECISIONS = (
+    ast.If, ast.IfExp, ast.BoolOp, ast.Compare, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With,
+    ast.AsyncWith, ast.Match, ast.comprehension, ast.Lambda, ast.Starred, ast.Await, ast.Yield, ast.YieldFrom,
+    ast.NamedExpr, ast.Delete, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Assert, ast.AugAssign,
+)  # fmt: skip
+_Place = tuple[str, int, int]
+
+
+class PlainClasses:
+    """Tells them by their code, each once, and asks what was seen of their layers."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._own: dict[str, frozenset[str]] = {}  # by file: names of the framework's
+        self._calls: dict[str, list[ast.Call]] = {}  # by file: what constructs convolutions
+
+    def holds(self, root: Function | Class) -> bool:
+        """Whether the root is one that others of its file may speak for."""
+        return isinstance(root, Class) and _is_module(root) and self._is_plain(root) and bool(self._layers(root))
+
+    def told(self, classes: Iterable[Class], seen: Iterable[Seen]) -> set[int]:
+        """The identities of those, all of whose layers other roots of their file construct with everything known."""
+        known: dict[_Place, Seen] = {}
+        for each in seen:
+            if each.layer.whole and each.context > 0 and not each.replaced and each.rank == (False, False):
+                file, node = each.layer.place
+                if each.root.startswith(f"{file.path}:"):
+                    known[file.path, node.lineno, node.col_offset] = each
+        return {
+            id(cls)
+            for cls in classes
+            if all((cls.file.path, call.lineno, call.col_offset) in known for call in self._layers(cls))
+        }
+
+    def _is_plain(self, cls: Class) -> bool:
+        if cls.node.decorator_list or cls.node.keywords:
+            return False
+        for node in walked([cls.node]):
+            if isinstance(node, _DECISIONS):
+                return False
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                arguments = node.args
+                if node.decorator_list or arguments.vararg or arguments.kwarg:
+                    return False
+        makes = [each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        calls = [node for node in walked(makes) if isinstance(node, ast.Call)]
+        return len(makes) == 1 and all(self._is_frameworks(node, cls.file) for node in calls)
+
+    def _is_frameworks(self, call: ast.Call, file: SourceFile) -> bool:
+        """Whether a call is of something of the framework's, or of the class's own base."""
+        match call.func:
+            case ast.Name(id="super"):
+                return True
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"):
+                return True
+        name = dotted(call.func)
+        return bool(name) and name.split(".")[0] in self._names(file)
+
+    def _names(self, file: SourceFile) -> frozenset[str]:
+        if file.path not in self._own:
+            self._own[file.path] = frozenset(_imported(file.tree))
+        return self._own[file.path]
+
+    def _layers(self, cls: Class) -> list[ast.Call]:
+        path, node = cls.file.path, cls.node
+        if path not in self._calls:
+            self._calls[path] = self._sites.of(path)
+        return [call for call in self._calls[path] if node.lineno <= call.lineno <= (node.end_lineno or node.lineno)]
+
+
+def _is_module(cls: Class) -> bool:
+    return (
+        len(cls.bases) == 1
+        and isinstance(cls.bases[0], Name)
+        and cls.bases[0].name.split(".")[-1] in _MODULES
+        and cls.fields is None
+    )
+
+
+def _imported(tree: ast.Module) -> Iterable[str]:
+    """The names that imports of frameworks at the top of a file bind."""
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((each.asname or each.name).split(".")[0] for each in node.names if _of_framework(each.name))
+        elif isinstance(node, ast.ImportFrom) and not node.level and _of_framework(node.module or ""):
+            yield from (each.asname or each.name for each in node.names)
+
+
+def _of_framework(module: str) -> bool:
+    return module.split(".")[0] in FRAMEWORKS

@@ -1,0 +1,1 @@
+"""The documentation site: pages made from rules, GPUs, schemas and tables, beside those written by hand."""

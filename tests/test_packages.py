@@ -1,0 +1,93 @@
+"""Wheel and sdist hold the rules and the data of the repository, and run where nothing else is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from installing import NotAsItShouldBe, try_package
+from pythons import PROJECT, SUPPORTED, interpreter
+
+from convlint.rulebook.folders import builtin_folder, rule_files
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What packages are built from, where a build may leave its traces."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for name in ("convlint", "rules"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def packages(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An sdist of the checkout, and the wheel that is built from that sdist, by their endings."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(checkout)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def test_the_wheel_holds_exactly_the_rules_and_data_of_the_repository(
+    checkout: Path, packages: dict[str, Path]
+) -> None:
+    with zipfile.ZipFile(packages["wheel"]) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+
+    def files(folder: str, prefix: str) -> set[str]:
+        base = checkout / folder
+        found = [path for path in base.rglob("*") if path.is_file()]
+        return {f"{prefix}/{path.relative_to(base).as_posix()}" for path in found}
+
+    expected = files("convlint", "convlint") | files("rules", "convlint_rules")
+    assert held == {name for name in expected if ".egg-info/" not in name}
+    assert len([name for name in held if name.startswith("convlint_rules/") and name.endswith(".yaml")]) == len(
+        rule_files(builtin_folder())
+    )
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_it_runs_in_an_empty_environment(
+    version: str, kind: str, packages: dict[str, Path], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """On each supported Python that this machine has; the end of the run says which."""
+    python = interpreter(version)
+    record_property("packages not tried on" if python is None else "packages tried on", version)
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    assert f"on Python {version}." in try_package(packages[kind], python, tmp_path)
+
+
+def test_some_supported_python_is_here() -> None:
+    assert [version for version in SUPPORTED if interpreter(version)] != []
+
+
+def test_the_least_python_is_the_first_that_is_supported() -> None:
+    assert PROJECT["requires-python"] == f">={SUPPORTED[0]}"
+    assert list(SUPPORTED) == [f"3.{minor}" for minor in range(11, 11 + len(SUPPORTED))]
+
+
+def test_a_package_that_lacks_files_is_found_out(packages: dict[str, Path], tmp_path: Path) -> None:
+    missing = ("convlint/gpus/data/a10.yaml", "convlint/reporters/page/assets/page.css")
+    damaged = tmp_path / packages["wheel"].name
+    with zipfile.ZipFile(packages["wheel"]) as whole, zipfile.ZipFile(damaged, "w") as less:
+        for name in whole.namelist():
+            if name not in missing:
+                less.writestr(name, whole.read(name))
+    with pytest.raises(NotAsItShouldBe, match=re.escape(f"missing: {list(missing)}; too many: []")):
+        try_package(damaged, sys.executable, tmp_path)
