@@ -30,13 +30,14 @@ docs: $(VENV)/documented
 	$(BIN)/mkdocs build --strict --config-file build/docs/mkdocs.yml
 	PYTHONPATH=docs $(BIN)/python -m handbook.checks build/docs/site
 
-# Written anew: the reporters' texts, the predicted times, the console blocks of README and tutorial. The diff shows what changed.
+# Written anew: the reporters' texts, the predicted times, the console blocks of README and site. The diff shows what changed.
 snapshots: $(VENV)/tested
 	$(BIN)/python -m pytest --refresh tests/reporters tests/estimate/test_passes.py -m 'not slow'
 	$(BIN)/python tests/helpers/readme_examples.py
 
-# README's picture of the report page, in Chromium; look at it before you commit it.
+# README's pictures of a terminal and, in Chromium, of the report page, and the site's of a sweep; look before you commit.
 pictures: $(VENV)/browser
+	$(BIN)/python tests/helpers/drawn_pictures.py
 	tests/browser/install_chromium.sh
 	$(BIN)/python tests/helpers/page_picture.py
 

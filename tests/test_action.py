@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from checkout import ROOT, clean_environment, copy_checkout
-from readme_examples import readme_yaml
+from readme_examples import documented_yaml
 from specs import BAD, GOOD
 from torch_project import torch_project
 
@@ -173,8 +173,8 @@ def test_findings_are_annotations(runner: Runner, workspace: Path) -> None:
 
 
 def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
-    """As README's example has it, with the Python of an environment that has torch."""
-    steps = readme_yaml("# .github/workflows/convlint.yml", "models:")["jobs"]["convlint"]["steps"]
+    """As the example of the page on CI has it, with the Python of an environment that has torch."""
+    steps = documented_yaml("# .github/workflows/convlint.yml", "models:")["jobs"]["convlint"]["steps"]
     inputs = {**steps[-1]["with"], "python": sys.executable}
     runner = Runner(tmp_path)
     workspace = tmp_path / "job" / "work"

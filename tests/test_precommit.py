@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from checkout import ROOT, clean_environment, commit_all, copy_checkout
-from readme_examples import readme_yaml
+from readme_examples import documented_yaml
 from specs import BAD, GOOD
 from torch_project import torch_project
 
@@ -154,8 +154,8 @@ def test_the_config_of_the_project_holds(project: Project) -> None:
 
 
 def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
-    """As README's example has it, in an environment where convlint and torch are installed."""
-    example = readme_yaml("# .pre-commit-config.yaml", "convlint-models")
+    """As the example of the page on CI has it, in an environment where convlint and torch are installed."""
+    example = documented_yaml("# .pre-commit-config.yaml", "convlint-models")
     project = Project(tmp_path, hooks=example["repos"][0]["hooks"])
     project.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     torch_project(project.folder)

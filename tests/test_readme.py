@@ -1,11 +1,10 @@
-"""The README shows what convlint really prints, and its commands exist."""
+"""The README is short and shows what convlint really prints; its commands, links, pictures and figures exist."""
 
 import re
 
 import pytest
-from readme_examples import README, blocks, run, workspace
-
-pytestmark = pytest.mark.slow
+from checkout import ROOT
+from readme_examples import PAGES, README, blocks, run, workspace, yaml_examples
 
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = blocks(TEXT)
@@ -19,6 +18,7 @@ def printed(tmp_path_factory):
     return [run(block, folder) for block in BLOCKS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [pytest.param(i, id=block.title) for i, block in enumerate(BLOCKS)])
 def test_console_blocks_show_what_is_printed(number: int, printed):
     assert printed[number] == "\n".join(line.rstrip() for line in BLOCKS[number].text.splitlines()) + "\n"
@@ -31,26 +31,49 @@ def test_every_command_is_shown():
     assert {name for name in names if re.search(rf"convlint {name}\b", TEXT)} == names
 
 
-def test_the_limits_of_python_source_are_those_that_hold():
-    from convlint.readers.python import notebook, source_file
-    from convlint.readers.python.evaluator import limits
-    from convlint.readers.untrusted.bounded_json import MOST_BYTES
-
-    file, steps = (
-        line for line in TEXT.splitlines() if line.startswith(("| a Python file |", "| what is followed in "))
-    )
-    assert f'| {source_file.LARGEST >> 20} MiB (else "larger than {source_file.LARGEST >> 20} MiB, the limit' in file
-    assert f"{MOST_BYTES >> 20} MiB of JSON and {notebook.MOST_CELLS:,} cells" in file
-    for text in (f"{limits.STEPS_OF_ROOT:,} steps", f"{limits.STEPS_OF_FILE:,} that are really taken",
-                 f"down to {limits.STEPS_OF_FILE_OF_MANY:,}", f"{limits.STEPS_SHARED // 10**6} million",
-                 f"{limits.STEPS_OF_RUN // 10**6} million a process", f"{limits.ROUNDS} rounds"):  # fmt: skip
-        assert text in steps
+def test_a_newcomer_reads_it_in_five_minutes():
+    assert len(TEXT.encode()) < 16_000
 
 
-def test_the_rules_on_python_source_are_those_that_are_named():
-    from convlint.rulebook.book import load_rulebook
+def test_what_it_leads_to_exists():
+    """Files of the repository, and their headings."""
+    targets = re.findall(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)", TEXT)
+    assert len(targets) > 20
+    for name, anchor in targets:
+        assert (ROOT / name).is_file(), name
+        if anchor:
+            headings = re.findall(r"^##+ (.+)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
-    named, warnings = re.search(r"\*\*What is judged\*\*: (.*?) alone,.*?Warnings are (.*?);", TEXT, re.DOTALL).groups()
-    rules = load_rulebook().of_source
-    assert re.findall(r"CL\d+", named) == [rule.info.code for rule in rules]
-    assert re.findall(r"CL\d+", warnings) == [rule.info.code for rule in rules if rule.cases[-1].severity != "info"]
+
+def test_it_leads_to_every_page_that_is_written():
+    pages = {path.relative_to(ROOT).as_posix() for path in PAGES.rglob("*.md")}
+    # the site's own start, what it makes of benchmarks/README.md, and a table for those who write rules
+    without = {f"docs/pages/{name}" for name in ("index.md", "accuracy.md", "reference/quantities.md")}
+    assert {name for name in pages if f"]({name}" in TEXT} == pages - without
+
+
+def test_hook_and_action_are_those_of_the_page_on_ci():
+    examples = yaml_examples(README)
+    assert len(examples) == 2
+    assert set(examples) < set(yaml_examples(PAGES / "guide" / "ci.md"))
+
+
+def _rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table that begins with that cell."""
+    lines = text[text.index(f"| {heading} |") :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("heading", "source"),
+    [("model", ROOT / "benchmarks" / "README.md"), ("comparison", PAGES / "speed.md")],
+    ids=["accuracy", "speed"],
+)
+def test_figures_are_those_of_the_full_tables(heading, source):
+    names, _, *rows = _rows(TEXT, heading)
+    full = _rows(source.read_text(encoding="utf-8"), heading)
+    columns = [full[0].index(name) for name in names]
+    assert len(rows) >= 3
+    for row in rows:
+        assert row in [[line[column] for column in columns] for line in full]

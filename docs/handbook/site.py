@@ -83,6 +83,20 @@ def navigation() -> list[Mapping[str, Any]]:
     return [
         {"Start": "index.md"},
         {"Tutorial": "tutorial.md"},
+        {
+            "Guide": [
+                {"Checking a network": "guide/checking.md"},
+                {"Real models": "guide/models.md"},
+                {"Python source": "guide/python.md"},
+                {"Reading a report": "guide/reports.md"},
+                {"Fixing": "guide/fixing.md"},
+                {"Costs": "guide/costs.md"},
+                {"Planning": "guide/planning.md"},
+                {"Measuring": "guide/measuring.md"},
+                {"CI": "guide/ci.md"},
+                {"Rules of your own": "guide/own-rules.md"},
+            ]
+        },
         {"Rules": "rules/index.md"},
         {
             "Reference": [
@@ -92,6 +106,9 @@ def navigation() -> list[Mapping[str, Any]]:
                 {"Vocabulary": "vocabulary.md"},
                 {"What rules can ask": "reference/quantities.md"},
                 {"Accuracy": "accuracy.md"},
+                {"Speed": "speed.md"},
+                {"What it does not do": "limits.md"},
+                {"Security": "security.md"},
             ]
         },
         {"Neighbours": "neighbours.md"},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from browsers import arguments, executable, missing
 from checkout import ROOT
+from PIL import Image
 
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
 SPEC = "sample_configs/unet_thin.yaml"
@@ -22,6 +23,7 @@ LEAVE_OUT = """([others, layers, findings]) => {
     for (const one of [...beyond(others, 0), ...beyond("tr.layer", layers), ...beyond("article.finding", findings)])
         one.hidden = true;
 }"""
+_COLOURS = 128  # of a picture of letters and bars nobody sees the rest
 MOST_BYTES = 200_000  # of a picture that everybody downloads who looks at the README
 
 
@@ -40,6 +42,9 @@ def take(page: Path, picture: Path) -> None:
         picture.parent.mkdir(parents=True, exist_ok=True)
         tab.screenshot(path=picture, full_page=True)
         browser.close()
+    with Image.open(picture) as taken:
+        small = taken.convert("RGB").quantize(colors=_COLOURS, dither=Image.Dither.NONE)
+    small.save(picture, optimize=True)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""The console blocks of README.md and of the tutorial: read, run and compared; `make snapshots` refreshes their output.
+"""Console blocks of README and of the site's pages: read, run and compared; `make snapshots` refreshes their output.
 
 A block is one shell session: lines after `$ ` (and `> `) are typed, the rest is what they print at 80 columns.
 """
@@ -19,9 +19,8 @@ import yaml
 from checkout import ROOT
 
 README = ROOT / "README.md"
-TUTORIAL = ROOT / "docs" / "pages" / "tutorial.md"
-# what the commands of each find in the folder where they are typed
-WORKSPACES = {README: ROOT / "sample_configs", TUTORIAL: ROOT / "docs" / "tutorial"}
+PAGES = ROOT / "docs" / "pages"
+TUTORIAL = PAGES / "tutorial.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "\x1e"
 
@@ -74,16 +73,26 @@ def run(block: Block, folder: Path) -> str:
     return "\n".join(shown) + "\n"
 
 
-def readme_yaml(title: str, words: str) -> Any:
-    """The YAML example of README that begins with that line and holds those words."""
-    texts = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def documents() -> list[Path]:
+    """README, and all pages that hold console blocks."""
+    return [path for path in (README, *sorted(PAGES.rglob("*.md"))) if _BLOCK.search(path.read_text(encoding="utf-8"))]
+
+
+def yaml_examples(document: Path) -> list[str]:
+    """The YAML blocks of a document."""
+    return re.findall(r"^```yaml\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def documented_yaml(title: str, words: str) -> Any:
+    """The YAML example of the page on CI that begins with that line and holds those words."""
+    texts = yaml_examples(PAGES / "guide" / "ci.md")
     (text,) = [text for text in texts if text.startswith(title) and words in text]
     return yaml.safe_load(text)
 
 
 def workspace(folder: Path, document: Path = README) -> None:
     """What the document's commands find in the folder where they are typed."""
-    source = WORKSPACES[document]
+    source = ROOT / "docs" / "tutorial" if document == TUTORIAL else ROOT / "sample_configs"
     shutil.copytree(source, folder / source.relative_to(ROOT))
 
 
@@ -98,5 +107,6 @@ def refresh(document: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in WORKSPACES:
+    chosen = [Path(name).resolve() for name in sys.argv[1:]]
+    for each in chosen or documents():
         refresh(each)

@@ -14,7 +14,7 @@ from convlint.readers.python.nn.gathering import Seen
 from convlint.readers.python.nn.sites import Sites, dotted
 from convlint.readers.python.project import FRAMEWORKS
 from convlint.readers.python.source_file import SourceFile
-from convlint.readers.python.walking import walked
+from convlint.readers.python.walking import every, walked
 
 _MODULES = frozenset(("Module", "Layer", "Block", "HybridBlock"))
 _DECISIONS = (
@@ -22,6 +22,10 @@ _DECISIONS = (
     ast.AsyncWith, ast.Match, ast.comprehension, ast.Lambda, ast.Starred, ast.Await, ast.Yield, ast.YieldFrom,
     ast.NamedExpr, ast.Delete, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Assert, ast.AugAssign,
 )  # fmt: skip
+_NO_WIDTH = frozenset((
+    "kernel_size", "stride", "strides", "padding", "dilation", "dilation_rate", "bias", "bias_attr", "use_bias",
+    "padding_mode",
+))  # fmt: skip
 _Place = tuple[str, int, int]
 
 
@@ -63,7 +67,11 @@ class PlainClasses:
                     return False
         makes = [each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
         calls = [node for node in walked(makes) if isinstance(node, ast.Call)]
-        return len(makes) == 1 and all(self._is_frameworks(node, cls.file) for node in calls)
+        return (
+            len(makes) == 1
+            and not _gives_widths(makes[0], self._layers(cls))
+            and all(self._is_frameworks(node, cls.file) for node in calls)
+        )
 
     def _is_frameworks(self, call: ast.Call, file: SourceFile) -> bool:
         """Whether a call is of something of the framework's, or of the class's own base."""
@@ -85,6 +93,20 @@ class PlainClasses:
         if path not in self._calls:
             self._calls[path] = self._sites.of(path)
         return [call for call in self._calls[path] if node.lineno <= call.lineno <= (node.end_lineno or node.lineno)]
+
+
+def _gives_widths(init: ast.FunctionDef, layers: Iterable[ast.Call]) -> bool:
+    """Whether a default of a parameter may be the width of a layer."""
+    places = [*init.args.posonlyargs, *init.args.args]
+    named = {each.arg for each in places[len(places) - len(init.args.defaults) :]} | {
+        each.arg for each, value in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True) if value is not None
+    }
+    widths = [
+        value
+        for call in layers
+        for value in (*call.args[:2], *(each.value for each in call.keywords if each.arg not in _NO_WIDTH))
+    ]
+    return any(isinstance(node, ast.Name) and node.id in named for value in widths for node in every(value))
 
 
 def _is_module(cls: Class) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -52,12 +53,14 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
     relevance = Relevance(imports)
     shape = input_tensor(input_shape)
     sites = Sites(project)
-    plain, later = PlainClasses(sites), list[Class]()
+    plain = PlainClasses(sites)
     for path in given:
         content = project.content(path)
         if content is None or not any(word in content for word in FRAMEWORK_WORDS):
             continue
+        before = len(gathering.seen)
         run_body(machine, library, path, gathering, shape)
+        later: list[Class] = []
         for root in machine.roots(path):
             if not relevance.may_construct(root):
                 continue
@@ -65,10 +68,10 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
                 later.append(root)
             else:
                 run_twice(machine, library, root, gathering, shape)
-    told = plain.told(later, gathering.seen.values())
-    for root in later:
-        if id(root) not in told:
-            run_twice(machine, library, root, gathering, shape)
+        told = plain.told(later, islice(gathering.seen.values(), before, None)) if later else set[int]()
+        for root in later:
+            if id(root) not in told:
+                run_twice(machine, library, root, gathering, shape)
     return _report(imports, given, gathering.seen.values(), machine.choices, sites)
 
 

@@ -108,6 +108,12 @@ def test_a_class_that_is_made_with_a_width_that_nobody_knows_is_run(tmp_path: Pa
     assert ran.count("Block") == 2
 
 
+def test_a_class_with_a_width_by_default_is_run(tmp_path: Path, ran: list[str]) -> None:
+    found = read(tmp_path, net=BLOCK.replace("C, K, stride=1", "C=62, K=64, stride=1") + NET)
+    assert ran.count("Block") == 2
+    assert (62, 64, 1, True) in widths(found)
+
+
 def test_a_class_that_is_made_on_a_condition_is_run(tmp_path: Path, ran: list[str]) -> None:
     made = NET.replace("(self):", "(self, deep):").replace("        self.one", "        if deep:\n            self.one")
     read(tmp_path, net=BLOCK + made)
