@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Batch,
@@ -38,6 +39,7 @@ from convlint.cli.options import (
     running,
     split,
 )
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 
@@ -116,6 +118,7 @@ def check(
     ] = False,
     config: ConfigFile = None,
     isolated: Isolated = False,
+    lang: Lang = None,
     quiet: Quiet = False,
     color: Color = "auto",
 ) -> None:
@@ -139,6 +142,7 @@ def check(
         running=running(runtime, dtype, layout),
         config=config,
         isolated=isolated,
+        language=language_asked(lang),
         jobs=jobs,
         allow_empty=allow_empty,
         specs_only=specs_only,

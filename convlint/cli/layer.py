@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Color,
@@ -34,6 +35,7 @@ from convlint.cli.options import (
     size_option,
     split,
 )
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 
@@ -69,6 +71,7 @@ def layer(
     rules: Rules = None,
     config: ConfigFile = None,
     isolated: Isolated = False,
+    lang: Lang = None,
     quiet: Quiet = False,
     color: Color = "auto",
 ) -> None:
@@ -87,6 +90,7 @@ def layer(
         rules=tuple(rules or ()),
         config=config,
         isolated=isolated,
+        language=language_asked(lang),
     )
     shown = presentation(output, color, quiet=quiet)
     flags = LayerFlags(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from convlint.cli.completion import gpus_and_aliases, rule_keys
+from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Batch,
@@ -26,6 +27,7 @@ from convlint.cli.options import (
     one_of,
     read_options,
 )
+from convlint.files.languages import language_asked
 from convlint.model.layer import MODES
 
 
@@ -44,12 +46,13 @@ def rule(
         typer.Option("--test", metavar="DIR", help="Run the examples of the rules in this folder.", show_default=False),
     ] = None,
     rules: Rules = None,
+    lang: Lang = None,
     color: Color = "auto",
 ) -> None:
     """Explain a rule, list all rules, or test your own."""
     from convlint.cli.commands import rules as command
 
-    raise typer.Exit(command.run(key, test, rules or (), color))
+    raise typer.Exit(command.run(key, test, rules or (), color, language_asked(lang)))
 
 
 def gpus(
@@ -89,6 +92,7 @@ def config(
     fail_on: FailOnOption = None,
     min_loss: MinLoss = None,
     rules: Rules = None,
+    lang: Lang = None,
 ) -> None:
     """Show every setting in force for an input, and where it comes from; options are those of check."""
     from convlint.cli.commands import settings as command
@@ -96,7 +100,7 @@ def config(
     given: dict[str, command.Given | None] = {
         "target": gpu, "mode": one_of("--mode", mode, MODES), "select": select, "ignore": ignore,
         "extend-select": extend_select, "fail-on": one_of("--fail-on", fail_on, FAIL_ON), "min-loss": min_loss,
-        "rules": rules,
+        "rules": rules, "lang": None if lang is None else language_asked(lang),
     }  # fmt: skip
     options = {key: value for key, value in given.items() if value is not None and value != []}
     raise typer.Exit(command.run(path or ".", file, options, isolated=isolated))

@@ -54,6 +54,7 @@ class Config(Struct, frozen=True, kw_only=True):
     min_loss: float | None = None
     rules: tuple[str, ...] = ()
     calibration: tuple[Word, ...] = ()  # paths
+    lang: str | None = None
     include: tuple[PathPattern, ...] = ()
     exclude: tuple[PathPattern, ...] = ()
     per_file_ignores: tuple[FileIgnore, ...] = ()

@@ -14,6 +14,7 @@ from convlint.config.models import models_of, settings_of
 from convlint.config.source import source_of
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
+from convlint.files.languages import LANGUAGES
 from convlint.model.layer import MODES, Mode
 from convlint.report import SEVERITIES, Severity
 
@@ -37,6 +38,7 @@ Kind = Literal[
     "runtime",
     "models",
     "source",
+    "language",
 ]
 FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 
@@ -75,6 +77,7 @@ KEYS: Mapping[str, KeyInfo] = {
     "calibration": KeyInfo(
         "files", "Files of `convlint measure --calibrate`, one for each GPU that was measured, relative to this file."
     ),
+    "lang": KeyInfo("language", "The language of the text and HTML reports: en or zh."),
     "include": KeyInfo("patterns", "Only these files, where a folder is checked."),
     "exclude": KeyInfo("patterns", "Not these files, where a folder is checked."),
     "per-file-ignores": KeyInfo("file-ignores", "Rules to silence in the files that a pattern matches."),
@@ -99,6 +102,10 @@ def _mode(value: Any, at: Spot, _folder: str) -> Mode:
 
 def _fail_on(value: Any, at: Spot, _folder: str) -> FailOn:
     return choice_of(value, at, FAIL_ON)
+
+
+def _language(value: Any, at: Spot, _folder: str) -> str:
+    return choice_of(value, at, LANGUAGES)
 
 
 def _percent(value: Any, at: Spot, _folder: str) -> float:
@@ -140,6 +147,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "source": source_of,
     "fail-on": _fail_on,
     "percent": _percent,
+    "language": _language,
     "folders": _folders,
     "files": _files,
     "patterns": _patterns,

@@ -14,6 +14,7 @@ from convlint.engine.hits import Flaw, Hit
 from convlint.engine.pricing import is_another_network
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
+from convlint.files.languages.saying import say, sentence
 from convlint.model.channel_walk import channels_of
 from convlint.model.channels import Axis, ChannelGroup, Channels
 from convlint.model.network import Network
@@ -130,9 +131,20 @@ class Coupling:
         others = [each for each in group.writers if (each, "K") != (index, side)]
         whole = [reader.layer for reader in group.readers if self.group_of(reader.layer, "C") == number]
         part = [reader.layer for reader in group.readers if reader.layer not in whole]
-        places = (("K", others), ("C", [each for each in whole if (each, "C") != (index, side)]), ("part of C", part))
-        text = " and ".join(f"{what} of {self._names(which)}" for what, which in places if which)
-        return f"{text} with it" + (f"; but {group.fixed[0]}" if group.fixed and widens else "")
+        places = (
+            (sentence("K of {layers}"), others),
+            (sentence("C of {layers}"), [each for each in whole if (each, "C") != (index, side)]),
+            (sentence("part of C of {layers}"), part),
+        )
+        text = say(" and ").join(say(what, layers=self._names(which)) for what, which in places if which)
+        if group.fixed and widens:
+            why = group.fixed[0]
+            return say(
+                "{others} with it; but {reason}",
+                others=text,
+                reason=say(why.template, name=why.name, groups=why.groups),
+            )
+        return say("{others} with it", others=text)
 
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)

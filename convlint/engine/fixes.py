@@ -9,6 +9,7 @@ from convlint.engine.changes import with_fix
 from convlint.engine.hits import Hit, Price
 from convlint.engine.players import Changes
 from convlint.engine.pricing import Pricer
+from convlint.files.languages.saying import say
 from convlint.model.gemm import flops
 from convlint.report import Fix
 
@@ -34,9 +35,13 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
         if spec.other and shared and len(hit.indices) <= MOST_PRICED:
             ways = ((shared, by_layer), (hit.other, hit.others or (hit.other,) * len(hit.indices)))
             effects = [_effect(said, zip(hit.indices, sets, strict=True), pricer) for said, sets in ways if said]
-    describe = f"{hit.flaw.describe}: {' or '.join(effects)}" if effects else hit.flaw.describe
+    describe = hit.flaw.describe
+    if effects:
+        describe = say("{fix}: {effects}", fix=describe, effects=say(" or ").join(effects))
+    if hit.follows:
+        describe = say("{fix}; {follows}", fix=describe, follows=hit.follows)
     return Fix(
-        describe=f"{describe}; {hit.follows}" if hit.follows else describe,
+        describe=describe,
         safety=spec.safety,
         changes=spec.changes,
         set=dict(shared),
@@ -66,7 +71,8 @@ def _per_image(hit: Hit, N: int, batches: Batches) -> str:
     """As N=64 (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer."""
     now = batches.layers[hit.indices[0]].N or N
     ratio = batches.us_per_image(now, N) / batches.us_per_image(now, now)
-    return f"N={N} (time per image {100 * (ratio - 1):+.0f} %, per step {100 * (ratio * N / now - 1):+.0f} %)"
+    image, step = 100 * (ratio - 1), 100 * (ratio * N / now - 1)
+    return say("N={N} (time per image {image:+.0f} %, per step {step:+.0f} %)", N=N, image=image, step=step)
 
 
 def _effect(said: Changes, by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> str:
@@ -85,4 +91,6 @@ def _effect(said: Changes, by_layer: Iterable[tuple[int, Changes]], pricer: Pric
     if not work_before or not time_before:
         return text
     time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
-    return f"{text} (time {time:+.0f} %, work {work:+.0f} %)" if round(work) else f"{text} (time {time:+.0f} %)"
+    if round(work):
+        return say("{sizes} (time {time:+.0f} %, work {work:+.0f} %)", sizes=text, time=time, work=work)
+    return say("{sizes} (time {time:+.0f} %)", sizes=text, time=time)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from convlint.engine.hits import Flaw
 from convlint.engine.players import Changes, Key, Player, TimeAfter, fastest, key_of, merged
 from convlint.engine.shapley import Stake, shares
+from convlint.files.languages.saying import say
 
 MOST_ROUNDS = 4  # in which fixes are applied and the layer is checked again
 MOST_PLAYERS = 8  # those that save most alone; of the 256 subsets of eight most set one field twice
@@ -181,9 +182,9 @@ def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     assert more is not None
     safety: Literal["safe", "unsafe"] = "safe" if fix.safety == more.safety == "safe" else "unsafe"
     spec = replace(fix, safety=safety, other=())
-    describe = f"{flaw.describe}; then {then.describe}"
+    describe = say("{fix}; then {then}", fix=flaw.describe, then=then.describe)
     if changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
-        describe = f"use {sizes} ({then.describe})"
+        describe = say("use {sizes} ({then})", sizes=sizes, then=then.describe)
     width = max(flaw.width, then.width)
     return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={}, width=width)

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from convlint.engine.new_values import impossible, is_size, new_value
 from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.report import Identity, Scalar, Severity
 from convlint.rulebook.expr import Expr, ExprError, UnknownValue
@@ -95,7 +96,7 @@ class Found(NamedTuple):
 def _assumed(rule: Rule, values: LayerFacts) -> str:
     """What the verdict on the whole network takes for granted: settings that were left out have a default."""
     words = assumptions(values.context.runtime, rule.names()) if rule.scope == "network" else []
-    return f" ({'; '.join(words)})" if words else ""
+    return say(" ({effect})", effect=say("; ").join(words)) if words else ""
 
 
 def holds(expr: Expr | None, values: LayerFacts) -> bool:

@@ -19,6 +19,7 @@ from convlint.engine.players import Changes
 from convlint.engine.pricing import Priced, Pricer
 from convlint.engine.shapley import SAME, Stake, shares
 from convlint.engine.widening import Widening, Widths, joined_changes
+from convlint.files.languages.saying import say
 
 
 def settled_jointly(played: Played, coupling: Coupling, pricer: Pricer) -> Played:
@@ -212,7 +213,9 @@ class _Joint:
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
         is_whole = self.coupling.group_of(lead.indices[0], side) == lead.flaw.group
-        return f"use {side}={width}" if is_whole else f"use {width} channels in place of {group.width}"
+        if is_whole:
+            return say("use {side}={width}", side=side, width=width)
+        return say("use {width} channels in place of {before}", width=width, before=group.width)
 
     def _stake(self, number: int) -> Stake:
         lost_us = sum(self.earned[number].values())

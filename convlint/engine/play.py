@@ -11,6 +11,7 @@ from convlint.engine.hits import Flaw, Hit
 from convlint.engine.players import Player
 from convlint.engine.pricing import InForce, Priced, Pricer
 from convlint.engine.shapley import SAME, Stake
+from convlint.files.languages.saying import say
 from convlint.report import LayerTimes
 
 # Of a flaw, the layer where it came to light, and the hits of its rule there that give way to it: its own hit.
@@ -88,5 +89,8 @@ def _once(player: Player) -> Flaw:
     flaw = replace(player.flaw, set=player.changes)
     if not player.after:
         return flaw
-    once = f"once {' and '.join(player.after)} {'is' if len(player.after) == 1 else 'are'} mended, "
+    if len(player.after) == 1:
+        once = say("once {code} is mended, ", code=player.after[0])
+    else:
+        once = say("once {codes} are mended, ", codes=say(" and ").join(player.after))
     return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)

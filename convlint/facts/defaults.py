@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from convlint.files.languages.saying import say
 from convlint.model.runtime import OWNERS, Runtime, framework_of
 
 # setting: (value, where it is documented)
@@ -47,9 +48,16 @@ def assumptions(runtime: Runtime, names: frozenset[str]) -> list[str]:
     framework, words = framework_of(runtime), []
     if runtime.framework is None and framework is not None and "runtime.framework" in names:
         own = next(setting for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None)
-        words.append(f"{own} is a setting of {framework}")
+        words.append(say("{setting} is a setting of {framework}", setting=own, framework=framework))
     for name, (value, _) in DEFAULTS.get(framework or "", {}).items():
         if f"runtime.{name}" in names and getattr(runtime, name) is None:
-            shown = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-            words.append(f"{name} is not given: {framework}'s default is {shown}")
+            shown = (say("on") if value else say("off")) if isinstance(value, bool) else value
+            words.append(
+                say(
+                    "{setting} is not given: {framework}'s default is {value}",
+                    setting=name,
+                    framework=framework,
+                    value=shown,
+                )
+            )
     return words

@@ -12,6 +12,7 @@ from convlint.estimate.host import Hosted
 from convlint.facts.memory import Held
 from convlint.facts.quantity import Quantity, Table, Type, number
 from convlint.facts.unknown import UNKNOWN
+from convlint.files.languages.saying import say, sentence
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 
@@ -145,7 +146,11 @@ class Whole:
 
 def _timed(kind: Type, meaning: str, of: Callable[[Whole], Any]) -> Quantity:
     return Quantity(
-        kind, meaning, lambda whole: of(whole) if whole.is_predicted else UNKNOWN, ("predicted time",), gpu=True
+        kind,
+        meaning,
+        lambda whole: of(whole) if whole.is_predicted else UNKNOWN,
+        (sentence("predicted time"),),
+        gpu=True,
     )
 
 
@@ -236,4 +241,4 @@ NETWORK: Table = {
 def shortened(names: list[str], most: int) -> str:
     """Names for a message: `a, b, c and 4 more`."""
     shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from convlint.estimate import PassEstimate, nearest_full_waves
 from convlint.facts.quantity import Quantity, Table, Type, View, number, text, truth
 from convlint.facts.unknown import UNKNOWN
+from convlint.files.languages.saying import sentence
 from convlint.model.layer import PASSES, Pass
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def lacking_prediction(facts: LayerFacts) -> tuple[str, ...]:
         return ()
     lacking = [size for size in _SIZES if getattr(facts.layer, size) is None]
     lacking += ["dtype"] if facts.layer.dtype is None else []
-    return tuple(lacking) or ("predicted time",)
+    return tuple(lacking) or (sentence("predicted time"),)
 
 
 def predicted(kind: Type, meaning: str, of: Callable[[LayerFacts], Any]) -> Quantity:

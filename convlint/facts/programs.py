@@ -9,6 +9,7 @@ from typing import Any
 
 from convlint.facts.quantity import Quantity, Table, known, number, text, truth
 from convlint.facts.target import RUNTIME
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.model.source import Program, Setting
@@ -45,7 +46,8 @@ def in_order(program: Program) -> tuple[Setting, Setting] | None:
 
 
 def _said(setting: Setting) -> str:
-    return f"{setting.name.removeprefix(_BACKENDS)}={setting.value} at {place(setting.at)}"
+    shown = f"{setting.name.removeprefix(_BACKENDS)}={setting.value}"
+    return say("{what} at {place}", what=shown, place=place(setting.at))
 
 
 def place(at: Location) -> str:
@@ -58,12 +60,14 @@ def _conflict(program: Program) -> str:
     pair = in_order(program)
     if pair is None:
         return ""
-    earlier, later = (_said(each) + (f" (if {each.guard})" if each.guard else "") for each in pair)
-    return f"{later} follows {earlier}"
+    earlier, later = (
+        _said(each) + (say(" (if {condition})", condition=each.guard) if each.guard else "") for each in pair
+    )
+    return say("{later} follows {earlier}", later=later, earlier=earlier)
 
 
 def _evidence(program: Program) -> str:
-    return ", ".join(f"{words} at {place(at)}" for words, at in program.evidence)
+    return ", ".join(say("{what} at {place}", what=words, place=place(at)) for words, at in program.evidence)
 
 
 def _plain(quantity: Quantity, program: Program) -> Any:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from convlint.facts.programs import place
 from convlint.facts.quantity import Table, known, number, text, truth
+from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.source import SourceLayer, Stated
 
@@ -111,8 +112,8 @@ def _weighs(record: SourceLayer) -> bool:
 
 def proviso(record: SourceLayer, literals: Iterable[Stated]) -> str:
     """With which defaults and under which test the numbers that `literals` make are so: the end of a message."""
-    text = f", with {_defaults(record, literals)}" if record.certainty == "with defaults" else ""
-    return text + (f", only if {record.condition}" if record.condition else "")
+    text = say(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
+    return text + (say(", only if {condition}", condition=record.condition) if record.condition else "")
 
 
 def _defaults(record: SourceLayer, literals: Iterable[Stated]) -> str:
@@ -120,8 +121,11 @@ def _defaults(record: SourceLayer, literals: Iterable[Stated]) -> str:
     found = dict.fromkeys(each for each in literals if each.default and each.name)
     if not 1 <= len(found) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]
-        return f"the defaults of {whose}()" if whose.isidentifier() else "its defaults"
-    return " and ".join(f"{each.name}={each.value}, the default at {place(each.at)}" for each in found)
+        return say("the defaults of {whose}()", whose=whose) if whose.isidentifier() else say("its defaults")
+    return say(" and ").join(
+        say("{name}={value}, the default at {place}", name=each.name, value=each.value, place=place(each.at))
+        for each in found
+    )
 
 
 def map_of(records: Iterable[SourceLayer]) -> str:
@@ -135,7 +139,7 @@ def map_of(records: Iterable[SourceLayer]) -> str:
         if record.layer.C is not None or not _alone(record)
     }
     H, W = sizes.pop() if len(sizes) == 1 else (None, None)
-    return "" if H is None or W is None else f", at {H}x{W}"
+    return "" if H is None or W is None else say(", at {H}x{W}", H=H, W=W)
 
 
 def _alone(record: SourceLayer) -> bool:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from convlint.config.find import shown_path
 from convlint.engine.results import NetworkResult, assemble
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import with_content
@@ -38,6 +40,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     found: tuple[Finding, ...] = ()
     old: tuple[Finding, ...] = ()
     stale: tuple[Entry, ...] = ()
+    language: str = ENGLISH  # where it is another one, the report says its texts in both
 
 
 def lint_paths(
@@ -61,6 +64,25 @@ def lint_paths(
     each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
     """
     planner = Planner(options, today or date.today())
+    with speaking(planner.language, both=True):
+        return _linted(
+            paths, planner, baseline, adopt=adopt, on_inputs=on_inputs, on_start=on_start, on_done=on_done,
+            settled=settled,
+        )  # fmt: skip
+
+
+def _linted(
+    paths: Sequence[str],
+    planner: Planner,
+    baseline: Baseline | None,
+    *,
+    adopt: bool,
+    on_inputs: Callable[[Sequence[Input], Planner], None],
+    on_start: Callable[[int], None],
+    on_done: Callable[[str], None],
+    settled: Callable[[Outcome], Outcome],
+) -> Verdict:
+    options = planner.options
     models = planner.models()
     inputs, errors = find_inputs(paths or ([] if models else ["."]), planner)
     inputs += models
@@ -174,7 +196,14 @@ def conclude(
         checked = [path for source in inputs for path in source.members or (source.name,)]
         gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
     code = verdict(report, failing=failing)
-    return Verdict(report=report, exit_code=code, found=(*found, *old), old=tuple(old), stale=gone)
+    return Verdict(
+        report=report,
+        exit_code=code,
+        found=(*found, *old),
+        old=tuple(old),
+        stale=gone,
+        language=planner.language,
+    )
 
 
 def _unadvised(entry: LayerReport) -> LayerReport:

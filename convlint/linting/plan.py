@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from convlint.config.find import Config, Configs, shown_path
 from convlint.errors import InputFault, UsageError, shown
+from convlint.files.languages import ENGLISH, language_chosen
 from convlint.linting.calibrating import calibrations_of
 from convlint.linting.fixed import Fixing
 from convlint.linting.models import chosen_models
@@ -54,6 +55,7 @@ class Options(Struct, frozen=True, kw_only=True):
     mends: bool = False  # whether what is found is to be mended
     proposes: bool = False  # whether findings are to carry the edits of their fix
     unsafe_fixes: bool = False  # also where that changes the network
+    language: str | None = ENGLISH  # of the texts, beside English; None: what the config of the current folder says
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
@@ -78,6 +80,7 @@ class Planner:
         self.configs = Configs(options.config, isolated=options.isolated)
         self._plans: dict[int, Plan] = {}
         self._rulebooks: dict[tuple[str, ...], Rulebook] = {}
+        self.language = language_chosen(options.language, lambda: self.configs.of_folder(os.getcwd()).lang)
         if options.gpus:
             resolve_targets(options.gpus)
 
@@ -112,7 +115,7 @@ class Planner:
         options = self.options
         folders = tuple(dict.fromkeys((*config.rules, *options.rules)))
         if folders not in self._rulebooks:
-            self._rulebooks[folders] = load_rulebook(folders)
+            self._rulebooks[folders] = load_rulebook(folders, self.language)
         rulebook = self._rulebooks[folders]
         for word in config.target:
             _at(word, lambda text: resolve_targets([text]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -10,10 +10,11 @@ from msgspec import Struct
 from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
 from convlint.errors import InputFault, RuleError, UsageError
+from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.source_examples import is_of_source, source_findings
-from convlint.linting.suppression_examples import suppression_problems
+from convlint.linting.suppression_examples import suppression_findings, suppression_problems
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
@@ -50,6 +51,18 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
         yield _outcome(rule, item, problem)
     for item in examples["fail"].data:
         yield _outcome(rule, item, _failing(rule, item))
+
+
+def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
+    """What the rule finds in a failing example, its texts in English and in the language, as pairs."""
+    from convlint.files.languages.catalogue import catalogue
+    from convlint.rulebook.translated import translated
+
+    speaker = translated(rule, catalogue(language))
+    with speaking(language, both=True):
+        if rule.scope == "suppression":
+            return suppression_findings(speaker, given)
+        return example_findings(speaker, given)[0]
 
 
 def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any
 from convlint.errors import RuleError, shown, suggestion
 from convlint.files.located_yaml import Value
 from convlint.model.location import Location
+from convlint.report import Finding
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 from convlint.verdict.mentions import Mention, judge_mentions
@@ -20,15 +21,20 @@ _TRUTHS = ("used", "expired")
 def suppression_problems(rule: Rule, examples: Mapping[str, Value]) -> Iterator[tuple[Value, str | None]]:
     """Each example and, where it does not hold, why. Raises RuleError where one cannot be read."""
     for item in examples["pass"].data:
-        findings = judge_mentions([_mention(rule, item)], Rulebook([rule]))
+        findings = suppression_findings(rule, item)
         yield item, f"should pass, but: {findings[0].message}" if findings else None
     for item in examples["fail"].data:
-        findings = judge_mentions([_mention(rule, item.data["given"])], Rulebook([rule]))
+        findings = suppression_findings(rule, item.data["given"])
         problem = None if findings else "should fail, but passes"
         for key in ("message", "severity"):
             if findings and key in item.data and item.data[key].data != getattr(findings[0], key):
                 problem = f"{key} is {getattr(findings[0], key)!r}, not {item.data[key].data!r}"
         yield item, problem
+
+
+def suppression_findings(rule: Rule, given: Value) -> list[Finding]:
+    """What the rule finds in an example. Raises RuleError where it cannot be read."""
+    return judge_mentions([_mention(rule, given)], Rulebook([rule]))
 
 
 def _mention(rule: Rule, given: Value) -> Mention:

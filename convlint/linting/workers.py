@@ -14,6 +14,7 @@ from itertools import islice
 from threading import Lock, local
 
 from convlint.errors import UsageError
+from convlint.files.languages.saying import speaking
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import outcome_of
 from convlint.linting.one_input import Task, say
@@ -78,7 +79,7 @@ class _Workers:
                 worker = self._mine.worker = Child("convlint.linting.workers:work", on_output=say)
                 self._all.append(worker)
             # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-            asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
+            asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
             result: Outcome | str = pickle.loads(worker.ask(asked))
         except ChildDied as died:
             self._mine.worker = None
@@ -101,23 +102,24 @@ class _Workers:
 
 
 @cache
-def _rulebook(folders: tuple[str, ...]) -> Rulebook:
+def _rulebook(folders: tuple[str, ...], language: str) -> Rulebook:
     """Rules hold code and cannot travel, so each process loads its own."""
-    return load_rulebook(folders)
+    return load_rulebook(folders, language)
 
 
 def work(channel: Channel) -> None:
     """A worker's life: checks what it is given until there is no more."""
     with Reading(on_output=say) as reading:
         while (request := channel.receive()) is not None:
-            source, folders, job, collected = pickle.loads(request)
+            source, folders, language, job, collected = pickle.loads(request)
             gc.set_threshold(*collected)  # as seldom as in the process that asks
             result: Outcome | str
             try:
-                if source.part:
-                    result = outcome_of_part(source, job)
-                else:
-                    result = outcome_of(source, _rulebook(folders), job, reading)
+                with speaking(language, both=True):
+                    if source.part:
+                        result = outcome_of_part(source, job)
+                    else:
+                        result = outcome_of(source, _rulebook(folders, language), job, reading)
             except UsageError as error:
                 result = str(error)
             channel.send(pickle.dumps(result))

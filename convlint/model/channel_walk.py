@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import lcm
 
-from convlint.model.channels import THE_INPUT, Axis, ChannelGroup, Channels, Reader
+from convlint.model.channels import THE_INPUT, Axis, ChannelGroup, Channels, Reader, Reason
 from convlint.model.network import Network
 from convlint.model.operation import Operation
 
@@ -27,7 +27,7 @@ def channels_of(network: Network) -> Channels:
     for number, operation in enumerate(network.operations):
         axis = walk.operation(number, operation)
         if operation.output and axis is not None:
-            walk.fix(axis, "the network hands it out")
+            walk.fix(axis, Reason("the network hands it out"))
         walk.axes.append(axis)
     return walk.result()
 
@@ -40,8 +40,8 @@ class _Walk:
         self.axes: list[Axis | None] = []
         self.width: list[int] = []
         self.parent: list[int] = []
-        self.reasons: list[tuple[int, str]] = []
-        self.fixed: dict[int, tuple[Axis, set[str]]] = {}  # by the id of an axis, which is kept alive with it
+        self.reasons: list[tuple[int, Reason]] = []
+        self.fixed: dict[int, tuple[Axis, set[Reason]]] = {}  # by the id of an axis, which is kept alive with it
         self.divisors: list[tuple[int, int]] = []
         self.inputs: list[tuple[int, int]] = []
         self.written: dict[int, Axis] = {}
@@ -89,7 +89,7 @@ class _Walk:
         wide = [axis for axis in given if self._of(axis) == widest]
         for axis in given:
             if self._of(axis) != widest:  # one channel for all
-                self.fix(axis, f"{_named(operation)} spreads it over other channels")
+                self.fix(axis, Reason("{name} spreads it over other channels", _named(operation)))
         for axis in wide[1:]:
             self._equal(wide[0], axis, _named(operation))
         if operation.groups > 1:
@@ -97,10 +97,10 @@ class _Walk:
         return wide[0]
 
     def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
-        reason = f"{_named(operation)} depends on it"
+        reason = Reason("{name} depends on it", _named(operation))
         for axis in given:
             self.fix(axis, reason)
-        return self._fixed(self._fresh(operation.C), f"{_named(operation)} makes it")
+        return self._fixed(self._fresh(operation.C), Reason("{name} makes it", _named(operation)))
 
     def _alone(self, index: int) -> Axis | None:
         """What a layer reads that nothing is wired to."""
@@ -112,7 +112,7 @@ class _Walk:
     def _conv(self, index: int, given: Axis | None) -> Axis | None:
         layer = self.layers[index]
         if given is not None and self._of(given) != layer.C:
-            self.fix(given, f"{layer.name} does not fit it")
+            self.fix(given, Reason("{name} does not fit it", layer.name))
             given = None
         if given is not None and index in self.read:
             self._equal(self.read[index], given, layer.name)
@@ -120,9 +120,9 @@ class _Walk:
             self.read[index] = given
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
             if given is None:
-                return self._fixed(self._fresh(layer.K), f"{layer.name} reads channels that are not known")
+                return self._fixed(self._fresh(layer.K), Reason("{name} reads channels that are not known", layer.name))
             if layer.head:
-                self.fix(given, f"{layer.name} is a head: the task fixes it")
+                self.fix(given, Reason("{name} is a head: the task fixes it", layer.name))
             times = layer.K // layer.C
             return tuple((number, scale * times) for number, scale in given)
         if layer.groups > 1 and given is not None:
@@ -135,7 +135,7 @@ class _Walk:
             if layer.groups > 1:
                 self._divisible(begun, layer.groups, layer.name)
             if layer.head:
-                self.fix(begun, f"{layer.name} is a head: the task fixes it")
+                self.fix(begun, Reason("{name} is a head: the task fixes it", layer.name))
         return self.written[index]
 
     def _tie(self, one: int, other: int) -> None:
@@ -144,13 +144,14 @@ class _Walk:
             if one in axes and other in axes:
                 self._equal(axes[one], axes[other], self.layers[other].name)
             elif one in axes or other in axes:
-                self.fix(axes[one if one in axes else other], f"{self.layers[other].name} has the same weights")
+                given = axes[one if one in axes else other]
+                self.fix(given, Reason("{name} has the same weights", self.layers[other].name))
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Every part keeps a multiple of `groups`, so that their sum does."""
         for number, scale in axis:
             if self.width[self.find(number)] * scale % groups:
-                self.fix(axis, f"{name} has {groups} groups across it")
+                self.fix(axis, Reason("{name} has {groups} groups across it", name, groups))
                 return
         for number, scale in axis:
             self.divisors.append((number, (Fraction(groups) / scale).numerator))
@@ -162,12 +163,12 @@ class _Walk:
         self.parent.append(len(self.parent))
         return ((len(self.parent) - 1, _ONE),)
 
-    def _fixed(self, axis: Axis | None, reason: str) -> Axis | None:
+    def _fixed(self, axis: Axis | None, reason: Reason) -> Axis | None:
         if axis is not None:
             self.fix(axis, reason)
         return axis
 
-    def fix(self, axis: Axis, reason: str) -> None:
+    def fix(self, axis: Axis, reason: Reason) -> None:
         """Nothing of this axis can change; of a long one that much depends on, the first reasons will do."""
         given = self.fixed.setdefault(id(axis), (axis, set()))[1]
         if len(given) < MOST_REASONS and reason not in given:
@@ -182,7 +183,7 @@ class _Walk:
                 self.parent[self.find(second)] = self.find(first)
         else:
             for axis in (one, other):
-                self.fix(axis, f"{name} joins it with channels that are composed in another way")
+                self.fix(axis, Reason("{name} joins it with channels that are composed in another way", name))
 
     def _of(self, axis: Axis) -> int:
         return int(sum(self.width[number] * scale for number, scale in axis))
@@ -216,7 +217,7 @@ class _Walk:
         for known in (*axes, *read.values()):
             for group, scale in known or ():
                 multiple[group] = lcm(multiple[group], scale.denominator)
-        reasons: list[dict[str, None]] = [{} for _ in range(count)]
+        reasons: list[dict[Reason, None]] = [{} for _ in range(count)]
         for segment, reason in self.reasons:
             reasons[own[segment]][reason] = None
         inputs: list[list[int]] = [[] for _ in range(count)]

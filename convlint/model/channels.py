@@ -12,7 +12,22 @@ from msgspec.structs import replace
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 
-THE_INPUT = "it is the network's input"
+
+class Reason(str):
+    """Why channels cannot change, in English; of what it is made is kept, for other languages."""
+
+    template: str
+    name: str
+    groups: int
+
+    def __new__(cls, template: str, name: str = "", groups: int = 0) -> Reason:
+        """The template with its `{name}` and `{groups}`."""
+        made = super().__new__(cls, template.format(name=name, groups=groups))
+        made.template, made.name, made.groups = template, name, groups
+        return made
+
+
+THE_INPUT = Reason("it is the network's input")
 
 Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here
 Axis = tuple[Part, ...]
@@ -39,7 +54,7 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
     depthwise: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     multiple_of: int = 1
-    fixed: tuple[str, ...] = ()
+    fixed: tuple[Reason, ...] = ()
 
     @property
     def layers(self) -> tuple[int, ...]:

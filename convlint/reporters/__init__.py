@@ -54,12 +54,14 @@ class Render(Protocol):
 class Reporter(Struct, frozen=True, kw_only=True):
     """What a reporter module offers.
 
-    `annotations`: its text is made of a CI system's commands. `edits`: it writes the edits of fixes.
+    `annotations`: its text is made of a CI system's commands. `edits`: it writes the edits of fixes. `for_people`: it
+    speaks the language that was chosen; every other format is English, whatever was.
     """
 
     render: Render
     annotations: bool = False
     edits: bool = False
+    for_people: bool = False
 
     def __call__(self, report: Report, style: Style) -> str:
         """The report in this format."""

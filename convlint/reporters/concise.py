@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.addresses import page_of
 from convlint.reporters.covered import ending
 from convlint.reporters.ink import Link, linker
-from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of
+from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of, severity_word
 
 
 def render(report: Report, style: Style) -> str:
@@ -25,7 +26,9 @@ def finding_lines(report: Report, link: Link, *, with_infos: bool = True) -> lis
         if with_infos or finding.severity != "info":
             at = finding.location
             rule, colon, message = headline(finding, several).partition(":")
-            line = f"{place_of(at)}: {finding.severity} {link(page_of(finding.rule), rule)}{colon}{message}"
+            line = (
+                f"{place_of(at)}: {severity_word(finding.severity)} {link(page_of(finding.rule), rule)}{colon}{message}"
+            )
             starts = finding.message.startswith(f"{finding.layer} ") and not finding.location.model
             beside = [layer_of(finding)] if finding.layer and not starts and not named_in(finding) else []
             if library := behind(finding):
@@ -33,7 +36,7 @@ def finding_lines(report: Report, link: Link, *, with_infos: bool = True) -> lis
             line += f" ({', '.join(beside)})" if beside else ""
             lines.append(line)
     for error in report.errors:
-        word = "internal error" if error.internal else "error"
+        word = say("internal error") if error.internal else severity_word("error")
         lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
     return lines
 

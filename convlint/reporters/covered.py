@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.report import Report, Skipped
@@ -26,21 +27,22 @@ def coverage(report: Report) -> str:
     of_source = 0 if report.source is None else report.source.given
     parts = [] if report.source is None else [_covered(report.source)]
     if report.source is None or report.files > of_source or report.layers:
-        layers = f"{plural(len(report.layers), 'layer')} in {plural(report.files - of_source, 'file')}"
-        parts.insert(0, layers + (f" on {clean(', '.join(report.targets))}" if report.targets else ""))
-    line = f"{', '.join(parts)}: {', '.join(counts)}"
+        layers, files = plural(len(report.layers), "layer"), plural(report.files - of_source, "file")
+        targets = say(" on {targets}", targets=clean(", ".join(report.targets))) if report.targets else ""
+        parts.insert(0, say("{layers} in {files}", layers=layers, files=files) + targets)
+    line = say("{covered}: {counts}", covered=say(", ").join(parts), counts=say(", ").join(counts))
     if skipped := len({(skip.path, skip.layer) for skip in report.skipped if _lacks_size(skip)}):
-        line += f"; {plural(skipped, 'layer')} skipped"
+        line += say("; {what} skipped", what=plural(skipped, "layer"))
     wrong, partly = {error.path for error in report.errors}, partly_read(report)
     if unread := len(wrong - partly):
-        line += f"; {plural(unread, 'input')} not read"
+        line += say("; {what} not read", what=plural(unread, "input"))
     if incomplete := len(wrong & partly):
-        line += f"; {plural(incomplete, 'input')} incomplete"
+        line += say("; {what} incomplete", what=plural(incomplete, "input"))
     unread_files = () if report.source is None else report.source.unread_files.keys() - wrong
     if unread_files:
-        line += f"; {plural(len(unread_files), 'Python file')} not read"
+        line += say("; {what} not read", what=plural(len(unread_files), "Python file"))
     if cells := _cells(report):
-        line += f"; {plural(len(cells), 'cell')} not read"
+        line += say("; {what} not read", what=plural(len(cells), "cell"))
     return line
 
 
@@ -65,12 +67,13 @@ def _unread_cells(report: Report) -> str:
     cells = _cells(report)
     if not cells:
         return ""
-    places = [f"{place_of(each.at)} ({clean(each.why)})" for each in cells]
-    return f"not read: {plural(len(cells), 'cell')}: {_first(places)}"
+    places = [say("{place} ({reason})", place=place_of(each.at), reason=clean(each.why)) for each in cells]
+    return say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=_first(places))
 
 
 def _first(places: list[str]) -> str:
-    return "; ".join(places[:_FILES]) + (f"; and {len(places) - _FILES} more" if len(places) > _FILES else "")
+    more = say("; and {count} more", count=len(places) - _FILES) if len(places) > _FILES else ""
+    return say("; ").join(places[:_FILES]) + more
 
 
 def _unread_files(report: Report) -> str:
@@ -80,22 +83,27 @@ def _unread_files(report: Report) -> str:
         return ""
     said = {error.path for error in report.errors}
     files = [
-        f"{place(path, each.line, each.column)} ({clean(each.why)})"
+        say("{place} ({reason})", place=place(path, each.line, each.column), reason=clean(each.why))
         for path, each in sorted(source.unread_files.items())
         if path not in said
     ]
     if not files:
         return ""
-    return f"not read: {len(files)} of {plural(source.given, 'Python file')}: {_first(files)}"
+    return say(
+        "not read: {count} of {what}: {places}",
+        count=len(files),
+        what=plural(source.given, "Python file"),
+        places=_first(files),
+    )
 
 
 def _covered(source: SourceReport) -> str:
     found = plural(source.constructions, "convolution")
     if source.known < source.constructions:
-        found += f" (C and K known for {source.known or 'none'})"
+        found += say(" (C and K known for {count})", count=source.known or say("none"))
     if source.programs:
-        found += f" and {plural(source.programs, 'program')}"
-    return f"{found} in {plural(len(source.files), 'Python file')}"
+        found += say(" and ") + plural(source.programs, "program")
+    return say("{layers} in {files}", layers=found, files=plural(len(source.files), "Python file"))
 
 
 def _lacks_size(skip: Skipped) -> bool:

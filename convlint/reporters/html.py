@@ -14,4 +14,4 @@ def render(report: Report, style: Style) -> str:
     return page(report, unicode=style.unicode)
 
 
-REPORTER = Reporter(render=render)
+REPORTER = Reporter(render=render, for_people=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -27,6 +28,9 @@ _CODES: Mapping[str, str] = {
 }
 INK_CODES = frozenset((*_CODES.values(), "0"))  # all that a painter writes
 GRADE_INKS: Mapping[str, str] = {"A": "good", "B": "good", "C": "fair", "D": "fair", "F": "poor"}
+
+# punctuation that stays with what is before, or behind it
+_CLOSING, _OPENING = "，。；：、！？）》」』”’％…", "（《「『“‘"
 
 Paint = Callable[[str, str], str]
 Link = Callable[[str, str], str]
@@ -75,18 +79,19 @@ ASCII = Glyphs(line="-", corner="-->", bar="|", times="x", arrow="->", more="...
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns, broken between words; a longer word keeps its own line.
 
-    No line but the first begins with `::`, which GitHub would read as a command.
+    Between Chinese characters lines break too, but for punctuation that must not begin or end one. No line but the
+    first begins with `::`, which GitHub would read as a command.
     """
     if len(text) <= width and text.isascii():
         return [text]
     lines: list[str] = []
     line, used = "", 0
-    for word in _words(text):
+    for gap, word in _words(text):
         size = columns(word)
         if not line:
             line, used = word, size
-        elif used + 1 + size <= width or word.startswith("::"):
-            line, used = f"{line} {word}", used + 1 + size
+        elif used + len(gap) + size <= width or word.startswith("::"):
+            line, used = f"{line}{gap}{word}", used + len(gap) + size
         else:
             lines.append(line)
             line, used = word, size
@@ -94,15 +99,43 @@ def wrap(text: str, width: int) -> list[str]:
     return lines
 
 
-def _words(text: str) -> list[str]:
-    """What is not broken: words, and a number with its percent sign."""
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    """What is not broken, and what stands before it: words, a number with its percent sign, single wide characters."""
     words: list[str] = []
     for word in text.split():
         if word.startswith("%") and words and words[-1][-1].isdigit():
             words[-1] += f" {word}"
         else:
             words.append(word)
-    return words
+    for word in words:
+        if word.isascii() or not any(map(_is_wide, word)):
+            yield " ", word
+            continue
+        gap = " "
+        for part in _parts(word):
+            yield gap, part
+            gap = ""
+
+
+def _parts(word: str) -> list[str]:
+    """A word with wide characters in pieces, between which a line may end."""
+    parts = [word[0]]
+    for before, char in pairwise(word):
+        together = not _is_wide(before) and not _is_wide(char)
+        if together or char in _CLOSING or before in _OPENING:
+            parts[-1] += char
+        else:
+            parts.append(char)
+    return parts
+
+
+def _is_wide(char: str) -> bool:
+    return columns(char) == 2
+
+
+def padded(text: str, width: int) -> str:
+    """The text with spaces behind it, `width` columns wide if it is not wider."""
+    return text + " " * (width - columns(text))
 
 
 def shorten(text: str, width: int, more: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from convlint.files.languages.saying import say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.report import LayerReport, NetworkReport, Report
@@ -13,8 +14,11 @@ from convlint.reporters.words import duration, plural
 if TYPE_CHECKING:
     from convlint.gpus.calibration import CalibrationUse
 
-_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
-_MEASURED = {"measured": "held against timings of this generation"}
+_BASES = {
+    "extrapolated": sentence("extrapolated from other GPUs"),
+    "assumed": sentence("assumed, without any timings"),
+}
+_MEASURED = {"measured": sentence("held against timings of this generation")}
 
 
 def basis_notes(report: Report) -> list[str]:
@@ -22,8 +26,8 @@ def basis_notes(report: Report) -> list[str]:
     notes = []
     for gpu in report.targets:
         if text := _bases(report.layers, gpu, _BASES):
-            where = f" on {gpu}" if len(report.targets) > 1 else ""
-            notes.append(f"times{where}: {text}")
+            where = say(" on {targets}", targets=gpu) if len(report.targets) > 1 else ""
+            notes.append(say("times{where}: {what}", where=where, what=text))
     return notes
 
 
@@ -32,14 +36,14 @@ def basis_of(report: Report, gpu: str, mode: Mode) -> str:
     entries = [entry for entry in report.layers if entry.mode == mode]
     bases = _bases(entries, gpu, _MEASURED | _BASES)
     used = [use for use in report.calibrations if use.gpu == gpu and not use.reason]
-    calibrated = [note.partition(": ")[2] for note in calibration_notes(used, several=False)]
-    return "; ".join([*calibrated, bases]) if bases else ""
+    calibrated = [_calibrated(use) for use in used]
+    return say("; ").join([*calibrated, bases]) if bases else ""
 
 
 def _bases(entries: Iterable[LayerReport], gpu: str, words: Mapping[str, str]) -> str:
     bases = [estimate.basis for entry in entries if (estimate := entry.estimates.get(gpu)) is not None]
-    return ", ".join(
-        f"{text} for {plural(sum(one == basis for one in bases), 'layer')}"
+    return say(", ").join(
+        say("{basis} for {layers}", basis=say(text), layers=plural(sum(one == basis for one in bases), "layer"))
         for basis, text in words.items()
         if basis in bases
     )
@@ -49,19 +53,29 @@ def calibration_notes(uses: Iterable[CalibrationUse], *, several: bool) -> list[
     """For each calibration: that times follow it, named where there are `several` targets; or why they do not."""
     notes = []
     for use in uses:
-        where, passes = f" on {use.gpu}" if several else "", "1 pass" if use.rows == 1 else f"{use.rows:,} passes"
+        where = say(" on {targets}", targets=use.gpu) if several else ""
+        what = _calibrated(use)
         if use.reason:
-            notes.append(f"times{where}: not calibrated by {clean_path(use.path)}: {clean(use.reason)}")
-        else:
-            notes.append(f"times{where}: calibrated on {clean(use.device)}, {passes}")
+            what = say("not calibrated by {file}: {reason}", file=clean_path(use.path), reason=clean(use.reason))
+        notes.append(say("times{where}: {what}", where=where, what=what))
     return notes
+
+
+def _calibrated(use: CalibrationUse) -> str:
+    passes = say("1 pass") if use.rows == 1 else say("{count:,} passes", count=use.rows)
+    return say("calibrated on {device}, {passes}", device=clean(use.device), passes=passes)
 
 
 def host_notes(report: Report) -> list[str]:
     """For each input and target where the GPU waits for its host: how long either needs."""
     return [
-        f"times{_where(report, network)}: at the pace of the host, which needs about {duration(network.host_us or 0)}; "
-        f"the GPU needs {duration(network.gpu_us or 0)}, and what fixes save shows on a host that keeps up"
+        say(
+            "times{where}: at the pace of the host, which needs about {host}; the GPU needs {gpu}, and what fixes save "
+            "shows on a host that keeps up",
+            where=_where(report, network),
+            host=duration(network.host_us or 0),
+            gpu=duration(network.gpu_us or 0),
+        )
         for network in report.networks
         if network.waits
     ]
@@ -84,8 +98,8 @@ def _several(report: Report) -> bool:
 
 
 def _where(report: Report, network: NetworkReport) -> str:
-    path = f" of {clean_path(network.path)}" if _several(report) else ""
-    return path + (f" on {clean(network.gpu)}" if len(report.targets) > 1 else "")
+    path = say(" of {path}", path=clean_path(network.path)) if _several(report) else ""
+    return path + (say(" on {targets}", targets=clean(network.gpu)) if len(report.targets) > 1 else "")
 
 
 def _size(network: NetworkReport) -> str:

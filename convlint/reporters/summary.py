@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
+from convlint.files.languages.saying import say, sentence
 from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.covered import unread_parts
-from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, shorten, wrap
+from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, padded, shorten, wrap
 from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
 from convlint.reporters.snippet import columns
 from convlint.reporters.totals import verdicts
-from convlint.reporters.words import costs_nothing, duration, plural
+from convlint.reporters.words import costs_nothing, duration, plural, severity_word
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
+_LEAST_CODE = 12  # the same beside those of one
 _ONE_LINE = 1_000_000  # columns
 _CODES = 6  # rules named where many could not be checked
 _REASONS = {
-    "config": "built from config",
-    "parameter": "with parameters that nobody gives",
-    "caller": "whose callers are not known",
-    "branch": "under conditions that nobody knows",
-    "untaken": "in branches that no call takes",
-    "call": "behind calls that cannot be followed",
-    "limit": "beyond what is read of one file",
+    "config": sentence("{count} built from config"),
+    "parameter": sentence("{count} with parameters that nobody gives"),
+    "caller": sentence("{count} whose callers are not known"),
+    "branch": sentence("{count} under conditions that nobody knows"),
+    "untaken": sentence("{count} in branches that no call takes"),
+    "call": sentence("{count} behind calls that cannot be followed"),
+    "limit": sentence("{count} beyond what is read of one file"),
+}
+_WAYS = {
+    "comment": sentence("{count} by comment"),
+    "config": sentence("{count} by config"),
+    "baseline": sentence("{count} by baseline"),
 }
 
 
@@ -33,15 +41,22 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
     notes = [
         *_verdicts(report, paint, glyphs, width),
         *_basis(report, glyphs, width),
-        *_free(report),
-        *_fixable(report),
+        *_broken(_free(report), glyphs, width),
+        *_broken(_fixable(report), glyphs, width),
         *_not_checked(report, glyphs, width),
         *_not_read(report, glyphs, width),
-        *_suppressed(report),
+        *_broken(_suppressed(report), glyphs, width),
     ]
     if lines and notes:
         lines.append("")
     return lines + notes
+
+
+def _broken(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Notes in lines of the width, each set in."""
+    for note in notes:
+        first, *rest = wrap(_shown(note, glyphs), width - 4)
+        yield from (f"  {first}", *(f"    {line}" for line in rest))
 
 
 def _free(report: Report) -> list[str]:
@@ -49,16 +64,17 @@ def _free(report: Report) -> list[str]:
     free = sum(costs_nothing(finding) for finding in report.findings)
     if not free:
         return []
-    return [f"  not shown: {plural(free, 'info')} on what costs nothing here (--output concise has all)"]
+    infos = plural(free, "info")
+    return [say("not shown: {infos} on what costs nothing here (--output concise has all)", infos=infos)]
 
 
 def _fixable(report: Report) -> list[str]:
     """How many findings --fix would mend."""
     now, unsafe = report.fixable, report.fixable_unsafe
     if now:
-        more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
-        return [f"  [*] {now} fixable with --fix{more}"]
-    return [f"  [*] {unsafe} fixable with --fix --unsafe-fixes"] if unsafe else []
+        more = say(" ({count} more with --unsafe-fixes)", count=unsafe) if unsafe else ""
+        return ["[*] " + say("{count} fixable with --fix", count=now) + more]
+    return ["[*] " + say("{count} fixable with --fix --unsafe-fixes", count=unsafe)] if unsafe else []
 
 
 def notes(report: Report) -> list[str]:
@@ -103,29 +119,37 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     several = len(gpus) > 1
     if len({total.mode for total in report.totals}) > 1:  # a step and a forward pass have no sum
         losses = {}
-    heads = {gpu: _shown(f"lost, {gpu}", glyphs) if several else "lost" for gpu in gpus} if losses else {}
+    heads = {}
+    if losses:
+        heads = {gpu: _shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus}
     sizes = {gpu: max(9, columns(head)) for gpu, head in heads.items()}
-    room = width - 25 - sum(size + 2 for size in sizes.values())
-    beside = room >= _LEAST_TITLE or not several  # else the times stand below their rule
+    rule, found = _shown(say("rule"), glyphs), _shown(say("findings"), glyphs)
+    words = {severity: _shown(severity_word(severity), glyphs) for severity in SEVERITIES}
+    graves = max(7, *(columns(words[severity]) for severity in worst.values()))
+    fixed = 10 + graves + max(8, columns(found))
+    room = width - fixed - sum(size + 2 for size in sizes.values())
+    beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
-        room = width - 25
+        room = width - fixed
     titles = {code: shorten(_shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
     title_width = max(map(columns, titles.values()))
-    title_width = max(title_width, len("rule"))
-    head = f"  {'':7}  {'rule':{title_width}}  {'findings':>8}"
+    title_width = max(title_width, columns(rule))
+    head = f"  {'':{graves}}  {padded(rule, title_width)}  {' ' * (8 - columns(found))}{found}"
     if beside:
         head += "".join(f"  {' ' * (sizes[gpu] - columns(heads[gpu]))}{heads[gpu]}" for gpu in heads)
     lines = [paint("faint", head)]
     for code, count in counts.items():
         severity = worst[code]
         pad = " " * (title_width - columns(titles[code]))
-        row = f"  {paint(severity, severity)}{' ' * (7 - len(severity))}  {titles[code]}{pad}  {count:>8}"
+        row = f"  {paint(severity, words[severity])}{' ' * (graves - columns(words[severity]))}"
+        row += f"  {titles[code]}{pad}  {count:>{max(8, columns(found))}}"
         own = {gpu: duration(loss) for gpu, loss in losses.get(code, {}).items()}
         if beside:
             row += "".join(f"  {own.get(gpu, '-'):>{sizes[gpu]}}" for gpu in heads)
         lines.append(row)
         if own and not beside:
-            text = _shown("lost: " + ", ".join(f"{own[gpu]} on {gpu}" for gpu in gpus if gpu in own), glyphs)
+            each = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
+            text = _shown(say("lost: {each}", each=each), glyphs)
             lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
     return lines
 
@@ -135,21 +159,19 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     lines = []
     several = len(report.targets) > 1
     for total, text in verdicts(report):
-        first, *rest = wrap(_shown(f"on {total.gpu}: {text}" if several else text, glyphs), width - 4)
+        line = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=text) if several else text
+        first, *rest = wrap(_shown(line, glyphs), width - 4)
         if total.grade is not None:
             letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
-            first = first.replace(f"grade {total.grade}", f"grade {letter}", 1)
+            before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
+            first = first.replace(before, after, 1)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines
 
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
-    lines = []
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    for note in (*calibrated, *host_notes(report), *basis_notes(report)):
-        first, *rest = wrap(_shown(note, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return list(_broken((*calibrated, *host_notes(report), *basis_notes(report)), glyphs, width))
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
@@ -165,9 +187,14 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     lines = []
     for needs, codes in rules.items():
         named = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
-        where = f" on {plural(len(layers[needs]), 'layer')}" if needs in layers else ""
-        missing = ", ".join(needs) or "a value"
-        text = f"not checked: {plural(len(codes), 'rule')}{where} for want of {missing} ({named})"
+        where = say(" on {layers}", layers=plural(len(layers[needs]), "layer")) if needs in layers else ""
+        text = say(
+            "not checked: {rules}{where} for want of {missing} ({codes})",
+            rules=plural(len(codes), "rule"),
+            where=where,
+            missing=", ".join(map(say, needs)) or say("a value"),
+            codes=named,
+        )
         first, *rest = wrap(_shown(text, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines
@@ -180,16 +207,19 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         return []
     if source.unread:
         reasons = Counter(place.why for place in source.unread)
-        parts = ", ".join(f"{count} {_REASONS.get(why, why)}" for why, count in reasons.most_common())
+        unknown = [
+            say(_REASONS[why], count=count) if why in _REASONS else f"{count} {why}"
+            for why, count in reasons.most_common()
+        ]
         texts.append(
-            f"C or K unknown: {len(source.unread)} of {plural(source.constructions, 'convolution')} in Python: {parts}"
+            say(
+                "C or K unknown: {count} of {what} in Python: {reasons}",
+                count=len(source.unread),
+                what=plural(source.constructions, "convolution"),
+                reasons=say(", ").join(unknown),
+            )
         )
-    texts += unread_parts(report)
-    lines = []
-    for text in texts:
-        first, *rest = wrap(_shown(text, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return list(_broken((*texts, *unread_parts(report)), glyphs, width))
 
 
 def _suppressed(report: Report) -> list[str]:
@@ -198,8 +228,9 @@ def _suppressed(report: Report) -> list[str]:
     ways: dict[str, int] = {}
     for entry in report.suppressed:
         ways[entry.by] = ways.get(entry.by, 0) + 1
-    by = ", ".join(f"{count} by {way}" for way, count in ways.items())
-    return [f"  suppressed: {plural(len(report.suppressed), 'finding')} ({by})"]
+    by = say(", ").join(say(_WAYS[way], count=count) for way, count in ways.items())
+    count = plural(len(report.suppressed), "finding")
+    return [say("suppressed: {findings} ({by})", findings=count, by=by)]
 
 
 def _shown(text: str, glyphs: Glyphs) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
-from convlint.report import Finding, InputError, LayerReport, Report
+from convlint.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
 from convlint.reporters.addresses import page_of
 from convlint.reporters.concise import finding_lines
@@ -24,6 +25,7 @@ from convlint.reporters.words import (
     origin,
     partly_read,
     place_of,
+    severity_word,
 )
 
 _GUTTER = 5  # columns of the line number
@@ -44,8 +46,8 @@ def render(report: Report, style: Style) -> str:
         page.layer(group)
     partly = partly_read(report)
     for name, errors in (
-        ("not read", [error for error in report.errors if error.path not in partly]),
-        ("incomplete", [error for error in report.errors if error.path in partly]),
+        (say("not read"), [error for error in report.errors if error.path not in partly]),
+        (say("incomplete"), [error for error in report.errors if error.path in partly]),
     ):
         if errors:
             page.heading(name, "", "")
@@ -53,7 +55,7 @@ def render(report: Report, style: Style) -> str:
             page.input_error(error)
     summary = summary_lines(report, page.paint, page.glyphs, page.width)
     if summary:
-        page.heading("summary", "", "")
+        page.heading(say("summary"), "", "")
         page.lines += summary
         page.lines.append("")
     page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
@@ -101,7 +103,7 @@ class _Page:
     def heading(self, name: str, details: str, verdict: str, ink: str = "frame") -> None:
         """A ruled line: name, details and, at its right end, the verdict; what does not fit is cut."""
         edge = self.glyphs.line * 2
-        ending = len(verdict) + 4 if verdict else 0
+        ending = columns(verdict) + 4 if verdict else 0
         name = shorten(self.written(name), self.width - 8 - ending, self.glyphs.more)
         room = self.width - columns(name) - ending - 10
         details = self.written(details)
@@ -122,11 +124,11 @@ class _Page:
             self.heading(clean_path(first.location.path), "", "")
         elif first.layer is None:
             model = first.location.model
-            self.heading(f"network {clean(model)}".rstrip(), clean_path(first.location.path), "")
+            self.heading(say("network {model}", model=clean(model)).rstrip(), clean_path(first.location.path), "")
         else:
             entry = self._layers.get((first.location.model, first.location.path, first.layer))
             details = "" if entry is None else shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
-            self.heading(layer_of(first) or "(no name)", details, *self._verdict(entry, first.gpu))
+            self.heading(layer_of(first) or say("(no name)"), details, *self._verdict(entry, first.gpu))
         before = None
         for finding in findings:
             self._finding(finding, shown=finding.location == before)
@@ -145,7 +147,9 @@ class _Page:
         if times is None:
             return named, "strong"
         verdict = f"{times.grade}, {duration(times.time_us)}"
-        return f"{verdict} on {named}" if named else verdict, GRADE_INKS.get(times.grade, "strong")
+        if named:
+            verdict = self.written(say("{time} on {gpu}", time=verdict, gpu=named))
+        return verdict, GRADE_INKS.get(times.grade, "strong")
 
     def _finding(self, finding: Finding, *, shown: bool) -> None:
         rule, at = finding.rule, finding.location
@@ -155,36 +159,39 @@ class _Page:
         if not shown:
             self._place(at)
         if library := behind(finding):
-            self._note("library", "label", library)
+            self._note(say("library"), "label", library)
         if finding.layers and ", ".join(finding.layers) not in finding.message and not named_in(finding):
             names = [clean(name) for name in finding.layers[:_NAMES]]
-            more = f" and {len(finding.layers) - _NAMES} more" if len(finding.layers) > _NAMES else ""
-            self._note("layers", "label", ", ".join(names) + more)
+            text = ", ".join(names)
+            if len(finding.layers) > _NAMES:
+                text = say("{names} and {count} more", names=text, count=len(finding.layers) - _NAMES)
+            self._note(say("layers"), "label", text)
         if price := lost(finding):
-            self._note("lost", "lost", price)
+            self._note(say("lost"), "lost", price)
         if finding.fix is not None:
-            self._note("fix", "fix", advice(finding.fix))
+            self._note(say("fix"), "fix", advice(finding.fix))
             if finding.fix.no_edit and not at.library:
-                self._note("code", "label", clean(finding.fix.no_edit))
+                self._note(say("code"), "label", clean(finding.fix.no_edit))
         if rule.code not in self._explained:
             self._explained.add(rule.code)
             if rule.rationale:
-                self._note("why", "label", clean(rule.rationale))
-            self._note("source", "label", origin(rule))
+                self._note(say("why"), "label", clean(rule.rationale))
+            self._note(say("source"), "label", origin(rule))
         self.lines.append("")
 
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
-        self._title("error", "internal error:" if error.internal else "", clean(error.message))
+        self._title("error", say("internal error:") if error.internal else "", clean(error.message))
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 
-    def _title(self, severity: str, identity: str, message: str, page: str = "") -> None:
-        prefix = f"{severity} {identity}".rstrip() if identity else f"{severity}:"
+    def _title(self, severity: Severity, identity: str, message: str, page: str = "") -> None:
+        word = self.written(severity_word(severity))
+        prefix = self.written(f"{word} {identity}".rstrip() if identity else f"{word}:")
         first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
         if first.startswith(prefix):
-            gap, named = (" ", prefix[len(severity) + 1 :]) if identity else ("", ":")
-            head = self.paint(severity, severity) + gap + self.link(page, self.paint("strong", named))
+            gap, named = (" ", prefix[len(word) + 1 :]) if identity else ("", ":")
+            head = self.paint(severity, word) + gap + self.link(page, self.paint("strong", named))
             first = head + first[len(prefix) :]
         self.lines.append(f"  {first}")
         self.lines += [f"    {line}" for line in rest]
@@ -208,9 +215,11 @@ class _Page:
             self.lines.append(f"{_INDENT}{self.paint('frame', bar)} {mark}")
 
     def _note(self, label: str, ink: str, text: str) -> None:
+        label = self.written(label)
         first, *rest = wrap(self.written(text), self.width - len(_INDENT) - _LABEL)
-        self.lines.append(f"{_INDENT}{self.paint(ink, label)}{' ' * (_LABEL - len(label))}{first}")
+        gap = " " * max(_LABEL - columns(label), 1)
+        self.lines.append(f"{_INDENT}{self.paint(ink, label)}{gap}{first}")
         self.lines += [f"{_INDENT}{' ' * _LABEL}{line}" for line in rest]
 
 
-REPORTER = Reporter(render=render)
+REPORTER = Reporter(render=render, for_people=True)

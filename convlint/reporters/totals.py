@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from convlint.files.languages.saying import say
 from convlint.report import LayerTimes, Report, Total
 from convlint.reporters.words import NOTHING_US, duration, step
 
@@ -23,7 +24,7 @@ def verdicts(report: Report) -> Iterator[tuple[Total, str]]:
         if text := verdict(total, asks_for_a_batch=total.gpu in batches):
             yield total, text
         elif len(every) > 1:
-            yield total, f"time per {step(total.mode)} unknown"
+            yield total, say("time per {step} unknown", step=step(total.mode))
 
 
 def asking_for_a_batch(report: Report) -> frozenset[str | None]:
@@ -40,12 +41,18 @@ def verdict(total: Total, *, asks_for_a_batch: bool = False) -> str:
     times = total.times
     if times is None:
         return ""
-    now = f"{duration(times.time_us)} of convolutions per {step(total.mode)}, grade {times.grade}"
-    but = " but another batch" if asks_for_a_batch else ""
+    now = say(
+        "{time} of convolutions per {step}, grade {grade}",
+        time=duration(times.time_us),
+        step=step(total.mode),
+        grade=times.grade,
+    )
     after, is_saving = outcome(times)
     if not after:
-        return f"{now}; no fix is advised{but}"
-    return f"{now}; {after} {'less ' if is_saving else ''}with all of it{but}"
+        but = say("no fix is advised but another batch") if asks_for_a_batch else say("no fix is advised")
+        return say("{now}; {then}", now=now, then=but)
+    less = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
+    return say("{now}; {then}", now=now, then=less + (say(" but another batch") if asks_for_a_batch else ""))
 
 
 def outcome(times: LayerTimes) -> tuple[str, bool]:

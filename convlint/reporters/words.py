@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.location import Location
-from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo
+from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Severity
 
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
@@ -16,10 +17,10 @@ DOCUMENTS: Mapping[str, str] = {
     "cuda-programming-guide": "NVIDIA CUDA C++ Programming Guide",
     "cuda-release-notes": "NVIDIA CUDA Toolkit Release Notes",
     "pytorch-tuning-guide": "PyTorch Performance Tuning Guide",
-    "field-report": "Field report",
-    "cost-model": "convlint's cost model",
-    "gpu-table": "convlint's table of GPUs",
-    "framework-table": "convlint's table of frameworks",
+    "field-report": sentence("Field report"),
+    "cost-model": sentence("convlint's cost model"),
+    "gpu-table": sentence("convlint's table of GPUs"),
+    "framework-table": sentence("convlint's table of frameworks"),
 }
 DOCUMENT_URLS: Mapping[str, str] = {
     "convolutional-layers-guide": "https://docs.nvidia.com/deeplearning/performance/dl-performance-convolutional/index.html",
@@ -28,14 +29,32 @@ DOCUMENT_URLS: Mapping[str, str] = {
     "cuda-release-notes": "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
     "pytorch-tuning-guide": "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
 }
-CHANGES: Mapping[str, str] = {"network": "changes the network", "results": "may change results"}  # an unsafe fix
+CHANGES: Mapping[str, str] = {  # what an unsafe fix does
+    "network": sentence("changes the network"),
+    "results": sentence("may change results"),
+}
 
 NOTHING_US, _NOTHING_PERCENT = 0.005, 0.005  # would be written as 0
-_NOTHING = "nothing"
+_NUMBERS = "\x00"  # stands for sizes in a pattern
+_NOTHING = sentence("nothing")
+
+
+_SEVERITIES: Mapping[Severity, str] = {
+    "error": sentence("error"),
+    "warning": sentence("warning"),
+    "info": sentence("info"),
+}
+
+
+def severity_word(severity: Severity) -> str:
+    """The severity as a report for people names it."""
+    return say(_SEVERITIES[severity])
 
 
 def plural(count: int, noun: str) -> str:
     """`1 layer`, `2 layers`."""
+    if not is_english():
+        return say(f"{{count}} {noun}", count=count)
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -48,7 +67,7 @@ def partly_read(report: Report) -> frozenset[str]:
 
 def step(mode: Mode) -> str:
     """What the times of a mode are the times of."""
-    return "training step" if mode == "training" else "forward pass"
+    return say("training step") if mode == "training" else say("forward pass")
 
 
 def costs_nothing(finding: Finding) -> bool:
@@ -81,7 +100,8 @@ def layer_of(finding: Finding) -> str:
     if finding.layer is None:
         return ""
     model = finding.location.model
-    return f"{clean(finding.layer)} of {clean(model)}" if model else clean(finding.layer)
+    layer = clean(finding.layer)
+    return say("{layer} of {model}", layer=layer, model=clean(model)) if model else layer
 
 
 def behind(finding: Finding) -> str:
@@ -96,9 +116,10 @@ def lost(finding: Finding) -> str:
     """
     parts = [] if finding.lost_us is None else [_share(finding, finding.lost_us)]
     if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
-        capacity = f"{duration(finding.lost_capacity_us)} paid for capacity that it does not use"
-        parts = [f"no time, but {capacity}"] if parts == [_NOTHING] else [*filter(None, parts), capacity]
-    return "; ".join(parts)
+        capacity = say("{time} paid for capacity that it does not use", time=duration(finding.lost_capacity_us))
+        nothing = parts == [say(_NOTHING)]
+        parts = [say("no time, but {capacity}", capacity=capacity)] if nothing else [*filter(None, parts), capacity]
+    return say("; ").join(parts)
 
 
 def named_in(finding: Finding) -> bool:
@@ -108,9 +129,13 @@ def named_in(finding: Finding) -> bool:
 
 
 def _names(message: str, layer: str) -> bool:
-    if f" of {layer}" not in message:  # quicker than a pattern for each layer
+    if layer not in message:  # quicker than a pattern for each layer
         return False
-    return re.search(rf"\b[CK]=[\d/.]+ of {re.escape(layer)}(?![\w.])", message) is not None
+    stated = say("{numbers} of {name}", numbers=_NUMBERS, name=layer)
+    return (
+        re.search(rf"(?<![A-Za-z0-9_]){re.escape(stated).replace(_NUMBERS, '[CK]=[0-9/.]+')}(?![A-Za-z0-9_.])", message)
+        is not None
+    )
 
 
 def said(finding: Finding, several_targets: bool) -> str:
@@ -129,20 +154,21 @@ def said(finding: Finding, several_targets: bool) -> str:
 
 def _share(finding: Finding, lost_us: float) -> str:
     if not _is_something(lost_us):
-        return "" if _is_something(finding.lost_alone_us) else _NOTHING
+        return "" if _is_something(finding.lost_alone_us) else say(_NOTHING)
     text = price(lost_us, finding.lost_percent)
     if finding.pays_with:
-        text += (
-            f", {_how_much(lost_us, finding.lost_alone_us)}only together with {clean(' and '.join(finding.pays_with))}"
-        )
+        codes = clean(say(" and ").join(finding.pays_with))
+        text += say(_how_much(lost_us, finding.lost_alone_us), codes=codes)
     return text
 
 
 def _how_much(lost_us: float, alone_us: float | None) -> str:
     """Of a price, how much comes only with other fixes: of joined layers, some may pay alone."""
     if alone_us is None or not _is_something(alone_us):
-        return ""
-    return "most of it " if alone_us < lost_us / 2 else "part of it "
+        return sentence(", only together with {codes}")
+    if alone_us < lost_us / 2:
+        return sentence(", most of it only together with {codes}")
+    return sentence(", part of it only together with {codes}")
 
 
 def price(lost_us: float, percent: float | None) -> str:
@@ -150,36 +176,41 @@ def price(lost_us: float, percent: float | None) -> str:
     if percent is None:
         return duration(lost_us)
     digits = 0 if percent >= 9.95 else 1 if percent >= 0.095 else 2
-    return f"{duration(lost_us)}, {percent:.{digits}f} % of the convolutions"
+    return say("{time}, {share} % of the convolutions", time=duration(lost_us), share=f"{percent:.{digits}f}")
 
 
 def change(fix: Fix) -> str:
     """What the fix does to the time: `210 us faster`, `alone 3 us slower`; empty where that is unknown."""
     if fix.time_change_us is None or fix.states_effect:
         return ""
-    alone = "alone " if fix.alone else ""
+    alone = say("alone ") if fix.alone else ""
     if abs(fix.time_change_us) < NOTHING_US:
-        return f"{alone}no change in time"
+        return alone + say("no change in time")
     if fix.time_change_us > 0:
-        return f"{alone}{duration(fix.time_change_us)} slower"
-    return f"{alone}{duration(-fix.time_change_us)} faster" + ("" if fix.advised else ", not in the total")
+        return alone + say("{time} slower", time=duration(fix.time_change_us))
+    faster = alone + say("{time} faster", time=duration(-fix.time_change_us))
+    return faster if fix.advised else faster + say(", not in the total")
 
 
 def advice(fix: Fix) -> str:
     """The whole fix in one line: `use C=64 (changes the network), 210 us faster`."""
     effect = change(fix)
-    return f"{edit(fix)}, {effect}" if effect else edit(fix)
+    return say("{fix}, {effect}", fix=edit(fix), effect=effect) if effect else edit(fix)
 
 
 def edit(fix: Fix) -> str:
     """The same without what it does to the time: `use C=64 (changes the network)`."""
-    return clean(fix.describe) + (f" ({CHANGES[fix.changes]})" if fix.safety == "unsafe" else "")
+    changes = say(" ({effect})", effect=say(CHANGES[fix.changes])) if fix.safety == "unsafe" else ""
+    return clean(fix.describe) + changes
 
 
 def origin(rule: RuleInfo) -> str:
     """`NVIDIA Optimizing Convolutional Layers, 4.4.3 Channels In And Out`."""
-    document = DOCUMENTS.get(rule.source.document) or clean(rule.source.document).replace("-", " ")
-    return f"{document}, {clean(rule.source.section)}" if rule.source.section else document
+    known = DOCUMENTS.get(rule.source.document)
+    document = say(known) if known else clean(rule.source.document).replace("-", " ")
+    if not rule.source.section:
+        return document
+    return say("{document}, {section}", document=document, section=clean(rule.source.section))
 
 
 def headline(finding: Finding, several_targets: bool) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from convlint.errors import RuleError, suggestion
+from convlint.files.languages import ENGLISH
 from convlint.rulebook.folders import builtin_folder, rule_files
 from convlint.rulebook.rule import SOURCE_SCOPES, Rule
 
@@ -17,8 +18,9 @@ _OF_NETWORKS = ("layer", "edge", "network")
 class Rulebook:
     """All rules, sorted by code, found by code or name."""
 
-    def __init__(self, rules: Iterable[Rule], folders: tuple[str, ...] = ()) -> None:
+    def __init__(self, rules: Iterable[Rule], folders: tuple[str, ...] = (), language: str = ENGLISH) -> None:
         self.folders = folders  # beside the built-in rules
+        self.language = language  # what they speak; if that is not English, they speak both
         self.rules = tuple(sorted(rules, key=lambda rule: rule.info.code))
         self.by_key = {key: rule for rule in self.rules for key in (rule.info.code, rule.info.name)}
         self.of_networks = tuple(rule for rule in self.rules if rule.scope in _OF_NETWORKS)
@@ -37,8 +39,11 @@ class Rulebook:
         return suggestion(key, self.by_key)
 
 
-def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
-    """The built-in rules and those in `folders`. Raises RuleError at the first defect, with file and line."""
+def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Rulebook:
+    """The built-in rules and those in `folders`. Raises RuleError at the first defect, with file and line.
+
+    In another language than English they say both, as pairs; what has no translation says English alone.
+    """
     from convlint.rulebook.cache import cached_rules
 
     folders = tuple(folders)
@@ -52,7 +57,13 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
         if not files:
             raise RuleError("holds no rule (*.yaml)", path=folder)
         rules += [read_rule(path) for path in files]
-    return Rulebook(linked(rules), folders)
+    rules = linked(rules)
+    if language != ENGLISH:
+        from convlint.files.languages.catalogue import catalogue
+        from convlint.rulebook.translated import translated
+
+        rules = [translated(rule, catalogue(language)) for rule in rules]
+    return Rulebook(rules, folders, language)
 
 
 def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:

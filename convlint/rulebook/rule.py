@@ -60,10 +60,12 @@ class Template:
 class Fragments:
     """A message made of the texts whose condition is known to hold, joined by commas; `otherwise` where none does."""
 
-    __slots__ = ("names", "otherwise", "pieces")
+    __slots__ = ("comma", "names", "otherwise", "pieces")
 
-    def __init__(self, pieces: tuple[tuple[Expr | None, Template], ...], otherwise: Template) -> None:
-        self.pieces, self.otherwise = pieces, otherwise
+    def __init__(
+        self, pieces: tuple[tuple[Expr | None, Template], ...], otherwise: Template, comma: str = ", "
+    ) -> None:
+        self.pieces, self.otherwise, self.comma = pieces, otherwise, comma
         read = [expr.names for expr, _ in pieces if expr is not None]
         self.names = frozenset().union(*read, *(text.names for _, text in pieces))
 
@@ -76,7 +78,7 @@ class Fragments:
     def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING) -> str:
         """The text under `values`, and `over` before them; what is unknown shows as "?". Raises ExprError."""
         texts = [text.render(values, over) for when, text in self.pieces if when is None or when.holds(values)]
-        return ", ".join(texts) or self.otherwise.render(values, over)
+        return self.comma.join(texts) or self.otherwise.render(values, over)
 
 
 Message = Template | Fragments

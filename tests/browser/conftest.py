@@ -32,6 +32,7 @@ NETWORKS: dict[str, tuple[str | Path, tuple[str, ...]]] = {
     "resnet50": (RESNET50, ()),
     "no layers": (NO_LAYERS, ()),
     "unread": (UNREAD, ()),
+    "chinese": (MIXED, (*TWO, "--lang", "zh")),
     "hostile": (named_layers(HOSTILE_NAMES), ()),
 }
 

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
-from convlint.cli.streams.files import append, replace_file
+from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
-from convlint.cli.streams.outputs import Destination, Presentation, files_of, write_outputs
+from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
+from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
 from convlint.linting.one_input import as_asked, judged, resolve_targets
@@ -32,7 +33,6 @@ from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import reporter
-from convlint.reporters.harmless import harmless
 from convlint.reporters.words import place, plural
 from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
@@ -93,11 +93,9 @@ def check(
     _say(mender.notes())
     if not shown.quiet:
         _say(mender.done())
-    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None)
+    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None, language=verdict.language)
     if summary is not None:
-        from convlint.reporters import github
-
-        append(summary, harmless(github.summary(report)))
+        append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
 
@@ -197,9 +195,10 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
-    verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
-    write_outputs(verdict.report, shown)
+    with speaking(planner.language, both=True):
+        result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
+        verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
+    write_outputs(verdict.report, shown, language=verdict.language)
     return verdict.exit_code
 
 

@@ -9,6 +9,7 @@ from convlint.config.ignores import LAYER_IGNORE_KEYS
 from convlint.config.keys import FAIL_ON, KEYS, Kind
 from convlint.config.models import AUTOCAST, MODEL_KEYS
 from convlint.config.source import SOURCE_KEYS
+from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.layer import MODES, Dtype
 from convlint.readers.spec.axes import UNKNOWN
@@ -187,6 +188,8 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         return {"type": "object", "properties": properties, "additionalProperties": False}
     if kind in ("text", "word"):
         return _text()
+    if kind == "language":
+        return {"enum": list(LANGUAGES)}
     return {"enum": list(MODES if kind == "mode" else FAIL_ON)}
 
 

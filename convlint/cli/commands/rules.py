@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from convlint.cli.streams.output import style_of, write
+from convlint.config.find import Configs
 from convlint.engine.severity import (
     MOST_WIDENING,
     WARNING_BATCH_GAIN,
@@ -18,10 +19,14 @@ from convlint.engine.severity import (
     WARNING_SHARE,
 )
 from convlint.errors import RuleError, UsageError
+from convlint.files.languages import ENGLISH, language_chosen
+from convlint.files.languages.pairs import other_of
+from convlint.files.languages.saying import is_english, rule_text, say, sentence, speaking, spoken
 from convlint.files.located_yaml import Value, parse, read_text
-from convlint.files.safe import clean
-from convlint.linting.rule_examples import run_examples
+from convlint.files.safe import ascii_only, clean
+from convlint.linting.rule_examples import examined, run_examples
 from convlint.reporters.addresses import page_of
+from convlint.reporters.ink import wrap
 from convlint.reporters.words import CHANGES
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
@@ -29,18 +34,22 @@ from convlint.rulebook.folders import rule_files
 from convlint.rulebook.rule import SOURCE_SCOPES, Rule
 
 
-def run(key: str | None, test: str | None, folders: Sequence[str], color: str) -> int:
-    """Prints and returns the exit code. Raises UsageError for an unknown rule, RuleError for a defective one."""
+def run(key: str | None, test: str | None, folders: Sequence[str], color: str, language: str | None = ENGLISH) -> int:
+    """Prints and returns the exit code. Raises UsageError for an unknown rule, RuleError for a defective one.
+
+    Where the `language` is None, the config of the current folder says it.
+    """
     if test is not None:
         return _test(test)
+    chosen = language_chosen(language, lambda: Configs().of_folder(os.getcwd()).lang)
     rulebook = load_rulebook(folders)
-    if key is None:
-        write(sys.stdout, _list(rulebook))
-        return 0
-    rule = rulebook.find(key)
-    if rule is None:
+    rule = None if key is None else rulebook.find(key)
+    if key is not None and rule is None:
         raise UsageError(f"unknown rule {key!r}{rulebook.suggestion(key)}")
-    write(sys.stdout, document(rule, min(100, style_of(sys.stdout, color).width)))
+    style = style_of(sys.stdout, color)
+    with speaking(chosen):
+        text = _list(rulebook) if rule is None else document(rule, min(100, style.width))
+    write(sys.stdout, text if style.unicode or chosen == ENGLISH else ascii_only(text))
     return 0
 
 
@@ -49,8 +58,9 @@ def _list(rulebook: Rulebook) -> str:
     lines = []
     for rule in rulebook.rules:
         info = rule.info
-        opt_in = " (opt-in)" if rule.opt_in else ""
-        lines.append(clean(f"{info.code}  {info.name:<{width}}  {info.severity:<7}  {info.title}{opt_in}"))
+        opt_in = say(" (opt-in)") if rule.opt_in else ""
+        title = rule_text(info.code, info.title)
+        lines.append(clean(f"{info.code}  {info.name:<{width}}  {info.severity:<7}  {title}{opt_in}"))
     return "\n".join(lines)
 
 
@@ -79,42 +89,53 @@ def document(rule: Rule, width: int) -> str:
     parsed = parse(read_text(rule.path))
     assert parsed is not None
     top = parsed.data
-    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(one_line(info.title) + ".", width), ""]
-    lines += ["Why", *_wrap(one_line(info.rationale), width, "  "), ""]
+    title, why = (one_line(rule_text(info.code, text)) for text in (info.title, info.rationale))
+    lines = [f"{info.code} {info.name} ({info.severity})", "", *_wrap(say("{title}.", title=title), width), ""]
+    lines += [say("Why"), *_wrap(why, width, "  "), ""]
     if "when" in top:
-        lines += ["Applies when", *_wrap(one_line(top["when"].data), width, "  "), ""]
+        lines += [say("Applies when"), *_wrap(one_line(top["when"].data), width, "  "), ""]
     if "let" in top:
-        lines += ["With", *_definitions(top["let"], width), ""]
-    lines += ["Must hold", *_wrap(one_line(top["check"].data), width, "  "), ""]
+        lines += [say("With"), *_definitions(top["let"], width), ""]
+    lines += [say("Must hold"), *_wrap(one_line(top["check"].data), width, "  "), ""]
     if isinstance(top["message"].data, list):
-        lines += ["Says, joined by commas", *_fragments(top["message"], width), ""]
+        lines += [say("Says, joined by commas"), *_fragments(info.code, top["message"], width), ""]
     if "fix" in top and not top["fix"].is_null:
         fix = top["fix"].data
         spec = rule.cases[-1].fix
-        changes = "" if spec is None or spec.safety == "safe" else f" ({CHANGES[spec.changes]})"
-        lines += ["Fix", *_wrap(one_line(fix["describe"].data) + changes, width, "  "), ""]
+        changes = "" if spec is None or spec.safety == "safe" else say(" ({effect})", effect=say(CHANGES[spec.changes]))
+        describe = one_line(rule_text(info.code, fix["describe"].data.strip()))
+        lines += [say("Fix"), *_wrap(describe + changes, width, "  "), ""]
     lines += _in_source(top, rule, width)
     for item in top["examples"].data["fail"].data[:1]:
-        lines += ["Fails", f"  {clean(flow(item.data['given']))}"]
+        lines += [say("Fails"), f"  {clean(flow(item.data['given']))}"]
         if "message" in item.data:
-            lines += _wrap(f"-> {one_line(item.data['message'].data)}", width, "  ")
+            lines += _wrap(f"-> {one_line(_message(rule, item))}", width, "  ")
         if "fixed" in item.data:
-            lines.append(f"  fixed by {clean(flow(item.data['fixed']))}")
+            lines.append("  " + say("fixed by {changes}", changes=clean(flow(item.data["fixed"]))))
         lines.append("")
-    lines += ["Passes", f"  {clean(flow(top['examples'].data['pass'].data[0]))}", ""]
-    lines += ["Severity", *_wrap(severity_in_words(rule), width, "  "), ""]
+    lines += [say("Passes"), f"  {clean(flow(top['examples'].data['pass'].data[0]))}", ""]
+    lines += [say("Severity"), *_wrap(severity_in_words(rule), width, "  "), ""]
     if rule.yields_to:
-        lines += [f"Silent where {', '.join(sorted(rule.yields_to))} speaks.", ""]
-    lines.append(clean(f"Source: {info.source.document}, {info.source.section}"))
+        lines += [*_wrap(say("Silent where {codes} speaks.", codes=", ".join(sorted(rule.yields_to))), width), ""]
+    section = info.source.section
+    source = clean(say("Source: {document}, {section}", document=info.source.document, section=section))
+    lines += _wrap(source, width)
     if page := page_of(info):
-        lines.append(f"Page: {page}")
+        lines.append(say("Page: {address}", address=page))
     return "\n".join(lines)
 
 
+def _message(rule: Rule, item: Value) -> str:
+    """What a failing example says, in another language than English by being run."""
+    english: str = item.data["message"].data
+    found = () if is_english() else examined(rule, item.data["given"], spoken())
+    return other_of(found[0].message) if found else english
+
+
 JUDGED = {
-    "construction": "a convolution where it is constructed; broken where all that one place constructs are",
-    "width": "each C and K of a convolution that is constructed, joined by the literal that makes the number",
-    "program": "a script that trains, with all that it imports",
+    "construction": sentence("a convolution where it is constructed; broken where all that one place constructs are"),
+    "width": sentence("each C and K of a convolution that is constructed, joined by the literal that makes the number"),
+    "program": sentence("a script that trains, with all that it imports"),
 }
 
 
@@ -124,42 +145,50 @@ def _in_source(top: Mapping[str, Value], rule: Rule, width: int) -> list[str]:
     if judging is None:
         return []
     own = top["source_code"].data if rule.in_source is not None else {}
-    texts = [f"Judges {JUDGED[judging.scope]}."]
-    for key, word in (("severity", "Severity"), ("when", "Applies when"), ("check", "Must hold")):
-        texts += [f"{word}: {one_line(own[key].data)}"] if key in own else []
-    lines = ["In Python source", *_hanging(texts, width)]
+    code = rule.info.code
+    texts = [say("Judges {what}.", what=say(JUDGED[judging.scope]))]
+    for key, word in (("severity", say("Severity")), ("when", say("Applies when")), ("check", say("Must hold"))):
+        texts += [say("{word}: {text}", word=word, text=one_line(own[key].data))] if key in own else []
+    lines = [say("In Python source"), *_hanging(texts, width)]
     if "let" in own:
-        lines += ["  With", *(f"  {line}" for line in _definitions(own["let"], width - 2))]
+        lines += ["  " + say("With"), *(f"  {line}" for line in _definitions(own["let"], width - 2))]
     if "message" in own:
         message = own["message"]
         listed = isinstance(message.data, list)
-        said = _fragments(message, width - 2) if listed else _hanging([one_line(message.data)], width - 2)
-        lines += ["  Says", *(f"  {line}" for line in said)]
+        text = "" if listed else one_line(rule_text(code, message.data.strip()))
+        said = _fragments(code, message, width - 2) if listed else _hanging([text], width - 2)
+        lines += ["  " + say("Says"), *(f"  {line}" for line in said)]
     return [*lines, ""]
 
 
 def severity_in_words(rule: Rule) -> str:
     """What decides it, in words: the rule, the price of its fix, or the time per image."""
     if rule.info.severity == "error":
-        return "An error stands, whatever it costs; a fix that can be priced has its share of the time lost."
+        return say("An error stands, whatever it costs; a fix that can be priced has its share of the time lost.")
     if rule.loss == "none":
-        return "It has no price: its findings have the severity that the rule states."
+        return say("It has no price: its findings have the severity that the rule states.")
     if all(case.severity == "info" for case in rule.cases):
-        return "Info, whatever it costs, and no part of what all advice saves."
+        return say("Info, whatever it costs, and no part of what all advice saves.")
     if rule.loss == "wave":
-        return f"For another batch, a warning from {_percent(WARNING_BATCH_GAIN)} less time per image on; else info."
-    lost = (
-        f"a warning where its share of the time lost is {_percent(WARNING_SHARE)} of its layer's time or more, that of "
-        f"all advice on the layer {_percent(WARNING_LAYER)}, and that of all findings of this rule "
-        f"{_percent(WARNING_RULE)} of the network's"
+        gain = _percent(WARNING_BATCH_GAIN)
+        return say("For another batch, a warning from {gain} less time per image on; else info.", gain=gain)
+    lost = say(
+        "a warning where its share of the time lost is {share} of its layer's time or more, that of all advice on the "
+        "layer {layer}, and that of all findings of this rule {rule} of the network's",
+        share=_percent(WARNING_SHARE),
+        layer=_percent(WARNING_LAYER),
+        rule=_percent(WARNING_RULE),
     )
     if rule.loss == "fix":
-        return f"By price: {lost}; else info."
-    wider = (
-        f"{_percent(WARNING_CAPACITY)} of the layer's time and {_percent(WARNING_CAPACITY_NETWORK)} of the network's "
-        f"pay for tiles that it leaves empty, and a fix that widens {_percent(MOST_WIDENING)} at most takes no longer"
+        return say("By price: {lost}; else info.", lost=lost)
+    wider = say(
+        "{layer} of the layer's time and {network} of the network's pay for tiles that it leaves empty, and a fix that "
+        "widens {most} at most takes no longer",
+        layer=_percent(WARNING_CAPACITY),
+        network=_percent(WARNING_CAPACITY_NETWORK),
+        most=_percent(MOST_WIDENING),
     )
-    return f"By price: {lost}; or where {wider}; else info."
+    return say("By price: {lost}; or where {wider}; else info.", lost=lost, wider=wider)
 
 
 def _percent(share: float) -> str:
@@ -172,16 +201,20 @@ def _definitions(let: Value, width: int) -> list[str]:
     return _hanging([f"{name} = {one_line(value.data)}" for name, value in let.data.items()], width)
 
 
-def _fragments(message: Value, width: int) -> list[str]:
+def _fragments(code: str, message: Value, width: int) -> list[str]:
     """`text (where condition)` for each fragment of a message."""
     texts = []
     for item in message.data:
-        when = f" (where {one_line(item.data['when'].data)})" if "when" in item.data else ""
-        texts.append(one_line(item.data["text"].data) + when)
+        condition = one_line(item.data["when"].data) if "when" in item.data else ""
+        when = say(" (where {condition})", condition=condition) if condition else ""
+        texts.append(one_line(rule_text(code, item.data["text"].data.strip())) + when)
     return _hanging(texts, width)
 
 
 def _hanging(texts: Sequence[str], width: int) -> list[str]:
+    if not is_english():  # textwrap knows no wide characters
+        broken = (wrap(text, width - 6) for text in texts)
+        return [f"{' ' * (6 if number else 2)}{line}" for lines in broken for number, line in enumerate(lines)]
     return [
         line
         for text in texts
@@ -190,6 +223,8 @@ def _hanging(texts: Sequence[str], width: int) -> list[str]:
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    if not is_english():
+        return [indent + line for line in wrap(text, width - len(indent))]
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 

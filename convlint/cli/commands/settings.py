@@ -16,11 +16,12 @@ from convlint.config.path_patterns import PathPattern
 from convlint.config.source import SourceConfig
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word
+from convlint.files.languages import ENGLISH, VARIABLE, language_asked
 from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide
 
 Given = str | float | list[str]  # of a setting, from the command line
-DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0"}
+DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0", "lang": ENGLISH}
 
 
 # what the command line adds to, rather than replaces
@@ -53,6 +54,8 @@ def _with_given(key: str, given: Mapping[str, Given], config: Config) -> Iterabl
     if key not in given:
         if "select" in given and key in ("ignore", "extend-select"):
             yield key, "-", "command line (--select)"
+        elif key == "lang" and (language := language_asked(None)) is not None:
+            yield key, language, VARIABLE
         else:
             yield from _rows(key, config)
         return

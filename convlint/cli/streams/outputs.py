@@ -9,11 +9,13 @@ from typing import Literal, TextIO
 from msgspec import Struct
 
 from convlint.cli.streams.clashes import Use
-from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.files import append, replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.errors import UsageError, suggestion
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.saying import speaking
 from convlint.report import Report
-from convlint.reporters import Style, reporter
+from convlint.reporters import Reporter, Style, reporter
 from convlint.reporters.harmless import harmless
 
 ColorWhen = Literal["auto", "always", "never"]
@@ -74,13 +76,36 @@ def deliver(
         replace_file(file, harmless(text, annotations=annotations))
 
 
-def write_outputs(report: Report, shown: Presentation, stream: TextIO | None = None) -> None:
+def write_outputs(
+    report: Report, shown: Presentation, stream: TextIO | None = None, *, language: str = ENGLISH
+) -> None:
     """Renders each format to its place, which is `stream` (default: standard output) where it has no file.
 
-    Raises UsageError where a file cannot be written after all.
+    `report` is that of a run in `language`, which formats for people speak. Raises UsageError where a file cannot be
+    written after all.
     """
     for place in shown.outputs:
         found = reporter(place.format)
         plain = Style(quiet=shown.quiet, color=False)
         style = style_of(stream or sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
-        deliver(place.file, found(report, style), style, annotations=found.annotations, stream=stream)
+        text = _said(report, language, found, style)
+        deliver(place.file, text, style, annotations=found.annotations, stream=stream)
+
+
+def append_summary(file: str, report: Report) -> None:
+    """Adds the job's summary, which is English, to its file. Raises UsageError where it cannot be written."""
+    from convlint.reporters import github
+    from convlint.reporters.translated import in_language
+
+    append(file, harmless(github.summary(in_language(report, ENGLISH))))
+
+
+def _said(report: Report, language: str, found: Reporter, style: Style) -> str:
+    """The report in a format that speaks the `language` of its run, or English."""
+    if language == ENGLISH:
+        return found(report, style)
+    from convlint.reporters.translated import in_language
+
+    own = language if found.for_people else ENGLISH
+    with speaking(own):
+        return found(in_language(report, own), style)

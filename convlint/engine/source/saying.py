@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from convlint.engine.source.draft import Draft, Member
 from convlint.facts.network import shortened
 from convlint.facts.source_layers import GETTING
+from convlint.files.languages.saying import say
 from convlint.report import Finding, Fix, Identity
 
 _MOST_NAMED = 4
@@ -103,12 +104,16 @@ def _getting(members: Sequence[Member]) -> str:
     for member in members:
         numbers.setdefault(member.name, {}).setdefault(member.side, set()).add(member.value)
     several = [
-        f"{' and '.join(f'{side}={_few(values)}' for side, values in sides.items())} of {name}"
+        say(
+            "{numbers} of {name}",
+            numbers=say(" and ").join(f"{side}={_few(values)}" for side, values in sides.items()),
+            name=name,
+        )
         for name, sides in numbers.items()
     ]
     maps = {member.map for member in members}
     at = maps.pop() if len(maps) == 1 else ""
-    return shortened(several, _MOST_NAMED) + (at if len(several) > 1 else at.removeprefix(","))
+    return shortened(several, _MOST_NAMED) + (at if len(several) > 1 else at.replace(", ", " ", 1))
 
 
 def _few(numbers: Collection[int]) -> str:

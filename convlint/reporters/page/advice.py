@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from convlint.files.languages.saying import say
 from convlint.report import SEVERITIES
 from convlint.reporters.page.findings import Item
 from convlint.reporters.words import change, duration, price
@@ -98,11 +99,11 @@ def _advice(group: Sequence[Item]) -> Advice:
     saved = _saved(items)
     if len(items) == 1:
         lost = items[0].lost
-        return Advice(items=items, saves=f"saves {lost}" if saved > 0 else lost, layers=layers)
+        return Advice(items=items, saves=say("saves {time}", time=lost) if saved > 0 else lost, layers=layers)
     of_one = len({item.finding.location.path for item in items}) == 1  # percentages of two networks have no sum
     percents = [percent for item in items if (percent := item.finding.lost_percent) is not None]
     percent = sum(percents) if of_one and len(percents) == len(items) else None
-    return Advice(items=items, saves=f"saves {price(saved, percent)}", layers=layers)
+    return Advice(items=items, saves=say("saves {time}", time=price(saved, percent)), layers=layers)
 
 
 def _saved(items: Sequence[Item]) -> float:

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from convlint import __version__
+from convlint.files.languages.saying import say, sentence, spoken
 from convlint.files.safe import clean
 from convlint.report import SEVERITIES, InputError, Report
 from convlint.reporters.covered import coverage
@@ -23,15 +24,21 @@ from convlint.reporters.page.layers import rows
 from convlint.reporters.page.planned import BAR, PlanView
 from convlint.reporters.page.roofline import chart
 from convlint.reporters.page.verdicts import cards, grades, plan_command
+from convlint.reporters.page.words import BOUNDS, said_by_scripts, say_marked_up
 from convlint.reporters.summary import notes
-from convlint.reporters.words import partly_read, place
+from convlint.reporters.words import partly_read, place, severity_word
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
     "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
-    "judged": False, "plan_command": "", "grades": grades(), "findings": [], "codes": [], "severities": [],
+    "judged": False, "plan_command": "", "grades": grades, "findings": [], "codes": [], "severities": [],
     "suppressed": [],
 }  # fmt: skip
 _HERE = "convlint.reporters.page"
+_BY = {
+    "comment": sentence("by comment"),
+    "config": sentence("by config"),
+    "baseline": sentence("by baseline"),
+}
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "roofline.js", "page.js")
 # Of the libraries, and of what is built into them; every page is a copy of those.
 _LICENCES = tuple(
@@ -61,7 +68,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
     return _rendered(
         unicode,
         title=covered if judged else covered.partition(": ")[0],
-        data=_embedded(chart(report)),
+        data=_embedded(chart(report) | said_by_scripts()),
         targets=[clean(gpu) for gpu in report.targets],
         cards=cards(report, found),
         layers=rows(report, by_layer(found)),
@@ -73,7 +80,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         notes=notes(report),
         errors=_errors(report.errors, partly_read(report)),
         suppressed=[
-            {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": each.by,
+            {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": say(_BY[each.by]),
              "reason": clean(each.reason)}
             for each in report.suppressed
         ],
@@ -96,6 +103,9 @@ def _rendered(unicode: bool, **context: Any) -> str:
     text = _environment().get_template("page.html.j2").render(
         {
             "version": __version__,
+            "language": spoken(),
+            "words": {severity: severity_word(severity) for severity in SEVERITIES},
+            "bounds": {bound: say(name) for bound, name in BOUNDS.items()},
             "policy": _policy(scripts, [*styles, _OF_PLOT]),
             "scripts": [Markup(text) for text in scripts],
             "styles": [Markup(text) for text in styles],
@@ -111,7 +121,7 @@ def _rendered(unicode: bool, **context: Any) -> str:
 
 def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:
     return [
-        {"kind": "incomplete" if error.path in partly else "not read",
+        {"kind": say("incomplete") if error.path in partly else say("not read"),
          "place": place(error.path, error.line, error.column), "message": clean(error.message)}
         for error in errors
     ]  # fmt: skip
@@ -119,11 +129,13 @@ def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[s
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader(_HERE, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
+    made.globals["t"] = say_marked_up
+    return made
 
 
 @cache

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from convlint.files.languages.saying import say
 from convlint.model.layer import Mode
 from convlint.report import Report
 from convlint.reporters.page.layers import passes_run
@@ -40,7 +41,9 @@ def costs(report: Report, gpu: str, mode: Mode) -> Costs:
     return Costs(
         dearest=tuple(Dearest(number=number, share=_percent(times[number], whole)) for number in longest),
         bounds=_bounds(report, gpu, list(times)),
-        known="" if len(times) == len(own) else f"{len(times):,} of {plural(len(own), 'layer')}",
+        known=""
+        if len(times) == len(own)
+        else say("{count:,} of {layers}", count=len(times), layers=plural(len(own), "layer")),
         together=duration(whole) if times else "",
     )
 
@@ -58,4 +61,4 @@ def _bounds(report: Report, gpu: str, numbers: Sequence[int]) -> tuple[tuple[str
 
 def _percent(part: float, whole: float) -> str:
     share = 100 * part / whole
-    return f"{share:.0f} %" if share >= 0.95 else "under 1 %"
+    return f"{share:.0f} %" if share >= 0.95 else say("under 1 %")

@@ -8,9 +8,11 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
 from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
+from convlint.reporters.page.words import BOUNDS
 from convlint.reporters.shape import shape
 from convlint.reporters.words import duration, place_of
 
@@ -86,7 +88,9 @@ def names_of(report: Report) -> list[str]:
     """What each layer is called on the page: with its model where there are several."""
     several = len({entry.layer.model for entry in report.layers}) > 1
     return [
-        (clean(entry.layer.name) or "(no name)") + (f" of {clean(entry.layer.model)}" if several else "")
+        say("{layer} of {model}", layer=clean(entry.layer.name) or say("(no name)"), model=clean(entry.layer.model))
+        if several
+        else clean(entry.layer.name) or say("(no name)")
         for entry in report.layers
     ]
 
@@ -116,11 +120,16 @@ def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
     times = entry.times.get(gpu)
     if times is None or entry.estimates.get(gpu) is None:
         lacking = entry.lacking.get(gpu, "")
-        return Cell(gpu=clean(gpu), says=clean(lacking) or "time unknown")
+        return Cell(gpu=clean(gpu), says=clean(say(lacking)) if lacking else say("time unknown"))
     bars = tuple(_bars(entry, gpu, longest))
     beside = " ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else ""
     share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
-    says = f"{duration(times.time_us)}, grade {times.grade}: {'; '.join(bar.says for bar in bars)}"
+    says = say(
+        "{time}, grade {grade}: {passes}",
+        time=duration(times.time_us),
+        grade=times.grade,
+        passes=say("; ").join(bar.says for bar in bars),
+    )
     return Cell(
         gpu=clean(gpu), time=duration(times.time_us), time_us=round(times.time_us, 3), share=share, grade=times.grade,
         bars=bars, beside=beside, drawn=_drawn(bars, beside), says=says,
@@ -145,9 +154,14 @@ def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
     for which, one in passes_run(entry, gpu):
         time_us = one.time_us * entry.layer.calls
         width = max(BAR * time_us / longest if longest else 0.0, _LEAST)
-        says = (
-            f"{which} {duration(time_us)}, bound by {one.bound_by}, {one.algorithm}, "
-            f"{one.arithmetic_intensity:.3g} FLOP/B, {one.tflops:.3g} TFLOPS"
+        says = say(
+            "{which} {time}, bound by {bound}, {algorithm}, {intensity:.3g} FLOP/B, {speed:.3g} TFLOPS",
+            which=which,
+            time=duration(time_us),
+            bound=say(BOUNDS[one.bound_by]),
+            algorithm=one.algorithm,
+            intensity=one.arithmetic_intensity,
+            speed=one.tflops,
         )
         yield PassBar(which=which, bound=one.bound_by, x=round(x, 2), width=round(width, 2), says=says,
                       letter=LETTERS[which])  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from convlint.errors import UsageError
 from convlint.estimate.roof import Roof
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.report import Report
@@ -61,5 +62,5 @@ def _points(report: Report, gpu: str) -> Iterator[_Point]:
 
 def _unit(roof: Roof) -> str:
     """`fp16 Tensor Cores`, with what is summed in where that has a rate of its own."""
-    units = "Tensor Cores" if roof.tensor_cores else "CUDA cores"
-    return f"{roof.dtype.value} {units}{', fp16 sums' if roof.fp16_sums else ''}"
+    units = say("Tensor Cores") if roof.tensor_cores else say("CUDA cores")
+    return f"{roof.dtype.value} {units}{say(', fp16 sums') if roof.fp16_sums else ''}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import LayerEstimate, PassEstimate
+from convlint.files.languages.saying import say
 from convlint.model.layer import Pass
 from convlint.report import Finding, RuleInfo
 from convlint.reporters.page.shapes import Box, Label, Panel, path
@@ -71,8 +72,10 @@ def drawing(estimate: PassEstimate, which: Pass, *, waves: bool = True) -> Drawi
         return None
     return Drawing(
         captions=(tiles_in_words(estimate, grid, which), *([waves_in_words(estimate)] if waves else [])),
-        tiles=_picture(f"Tiles of {which}", grid_panel(estimate, grid, which, _SIDE).moved(_LEFT, _TOP)),
-        waves=_picture(f"Waves of {which}", slots_panel(estimate, _SIDE)) if waves else None,
+        tiles=_picture(
+            say("Tiles of {which}", which=which), grid_panel(estimate, grid, which, _SIDE).moved(_LEFT, _TOP)
+        ),
+        waves=_picture(say("Waves of {which}", which=which), slots_panel(estimate, _SIDE)) if waves else None,
     )
 
 

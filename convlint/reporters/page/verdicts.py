@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from convlint.files.languages.saying import say
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.report import GRADES, NetworkReport, Report
@@ -83,12 +84,17 @@ def _pace(networks: Sequence[NetworkReport]) -> str:
     if not waiting:
         return ""
     host, gpu = (sum(getattr(each, name) or 0 for each in waiting) for name in ("host_us", "gpu_us"))
-    return f"the host needs about {duration(host)} to start the kernels, the GPU {duration(gpu)} to run them"
+    return say(
+        "the host needs about {host} to start the kernels, the GPU {gpu} to run them",
+        host=duration(host),
+        gpu=duration(gpu),
+    )
 
 
 def grades() -> str:
     """`A from 0.90, B from 0.75, C from 0.60, D from 0.40, else F`."""
-    return ", ".join(f"{letter} from {least:.2f}" for least, letter in GRADES) + ", else F"
+    letters = say(", ").join(say("{letter} from {least:.2f}", letter=letter, least=least) for least, letter in GRADES)
+    return say("{letters}, else F", letters=letters)
 
 
 def plan_command(report: Report) -> str:

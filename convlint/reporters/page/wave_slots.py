@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.reporters.page.shapes import Box, Label, Line, Panel
 from convlint.reporters.words import plural
 
@@ -43,14 +44,22 @@ def slots_panel(estimate: PassEstimate, side: float) -> Panel:
     if not waves.full:
         return _sms(estimate, waves, side)
     drawn = waves.full if waves.full <= _MOST_BARS else _BARS_OF_MANY
-    words = plural(waves.full, "full wave") if waves.full < 1000 else f"{waves.full:,} full waves"
+    several = plural(waves.full, "full wave")
+    words = several if waves.full < 1000 or not is_english() else f"{waves.full:,} full waves"
     bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=side, height=_BAR) for bar in range(drawn)]
-    words_of_last = f"last wave: {waves.filled:,} of {waves.slots:,} slots"
-    last = _marks(waves.filled, waves.slots, "slots", side, [words_of_last])
+    words_of_last = say("last wave: {count:,} of {all:,} slots", count=waves.filled, all=waves.slots)
+    last = _marks(waves.filled, waves.slots, sentence("slots"), side, [words_of_last])
     last = last.moved(0.0, _WORDS + drawn * _STEP + 4.0)
     return Panel(
         boxes=(*bars, *last.boxes),
-        labels=(Label(text=words if drawn == waves.full else f"{words}, {drawn} drawn", x=0.0, y=_TEXT), *last.labels),
+        labels=(
+            Label(
+                text=words if drawn == waves.full else say("{waves}, {count} drawn", waves=words, count=drawn),
+                x=0.0,
+                y=_TEXT,
+            ),
+            *last.labels,
+        ),
         edges=last.edges,
         bottom=last.bottom,
     )
@@ -60,17 +69,17 @@ def _sms(estimate: PassEstimate, waves: Waves, side: float) -> Panel:
     """Where there is no more than one wave, what matters is how many SMs have a tile at all."""
     sms = waves.slots // estimate.resident_tiles
     busy = min(estimate.tiles, sms)
-    words = [f"{busy:,} of {sms:,} SMs busy"]
+    words = [say("{busy:,} of {all:,} SMs busy", busy=busy, all=sms)]
     if busy == sms and estimate.resident_tiles > 1:
-        words.append(f"{waves.filled:,} of {waves.slots:,} tiles that fit")
-    return _marks(busy, sms, "SMs", side, words)
+        words.append(say("{count:,} of {all:,} tiles that fit", count=waves.filled, all=waves.slots))
+    return _marks(busy, sms, sentence("SMs"), side, words)
 
 
 def _marks(filled: int, every: int, noun: str, side: float, words: list[str]) -> Panel:
     """Slots or SMs in rows of marks, below the words; the first ones are filled."""
     each = -(-every // MOST_MARKS)
     if each > 1:
-        words = [*words, f"each square: {each} {noun}"]
+        words = [*words, say("each square: {count} {what}", count=each, what=say(noun))]
     wide = side / min(_MARKS_A_ROW, -(-every // each))
     high = min(wide, _HIGHEST_MARK)
     idle = _rows(every / each, "slot idle", wide, high)

@@ -121,6 +121,7 @@ fail-on = "info"
 min-loss = 0.5
 rules = ["rules"]
 calibration = ["gpu.toml"]
+lang = "zh"
 include = ["*.yaml"]
 exclude = "old"
 dtype = "fp16"

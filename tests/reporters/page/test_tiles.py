@@ -22,6 +22,7 @@ from convlint.reporters.page.shapes import Box
 from convlint.reporters.page.tile_grid import MOST_TILES, shown_tiles
 from convlint.reporters.page.tiles import Drawing, Picture, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.page.wave_slots import MOST_MARKS, wave_of
+from convlint.reporters.page.words import say_marked_up
 from convlint.rulebook.book import load_rulebook
 
 GPUS = ("a100", "h100", "v100", "k80")
@@ -46,7 +47,7 @@ LAYERS: dict[str, ConvLayer] = {
 }  # fmt: skip
 TEMPLATE = Environment(
     loader=PackageLoader("convlint.reporters.page"), autoescape=True, undefined=StrictUndefined
-).from_string('{% from "tiles.svg.j2" import tiles %}{{ tiles(drawing) }}')
+).from_string('{% from "tiles.svg.j2" import tiles %}{{ tiles(drawing) }}', globals={"t": say_marked_up})
 
 
 @cache

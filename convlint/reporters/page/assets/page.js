@@ -2,6 +2,7 @@
 /* What the page does beyond being read: the order of layers, the choice of a GPU, filters, and the roofline. */
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  const say = (english, values = {}) => roofline.say(data, english, values);
   const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
   const one = (id) => document.getElementById(id);
   let target = 0;
@@ -79,9 +80,11 @@
   }
 
   function counted(left, gpu) {
-    const hidden = [[left.gpu, `of other GPUs than ${gpu}`], [left.severity, "by severity"], [left.rule, "by rule"], [left.layer, "by layer"]]
-      .filter(([number]) => number).map(([number, reason]) => `${number} ${reason}`);
-    return `${left[""]} of ${articles.length} findings` + (hidden.length ? `; hidden: ${hidden.join(", ")}` : "");
+    const hidden = [
+      left.gpu && say("{count} of other GPUs than {gpu}", {count: left.gpu, gpu}), left.severity && say("{count} by severity", {count: left.severity}),
+      left.rule && say("{count} by rule", {count: left.rule}), left.layer && say("{count} by layer", {count: left.layer})].filter(Boolean);
+    return say("{count} of {all} findings", {count: left[""], all: articles.length})
+      + (hidden.length ? say("; hidden: {reasons}", {reasons: hidden.join(say(", "))}) : "");
   }
   if (form) {
     form.addEventListener("input", filter);
@@ -129,7 +132,7 @@
     figure.hidden = !chart;
     const {name, left} = data.targets[target];
     one("roofline-note").textContent = chart
-      ? name + roofline.above(data.targets[target]) + (left ? `; not drawn ${left} shorter passes` : "") : "No pass of a known time.";
+      ? name + roofline.above(data, target) + (left ? say("; not drawn {count} shorter passes", {count: left}) : "") : say("No pass of a known time.");
     figure.dataset.drawn = "true";
   }
 

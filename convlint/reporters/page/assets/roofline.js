@@ -3,6 +3,8 @@
 const roofline = (() => {
   const bounds = {compute: "circle", memory: "diamond", launch: "triangle"};
   const lettered = 7; // px: points that have room for a letter
+  // A sentence in the language of the page: `data` holds what it is called there.
+  const said = (data, english, values = {}) => (data.say?.[english] ?? english).replace(/\{(\w+)\}/g, (_, name) => values[name]);
   const short = (number) => (number >= 10000 ? d3.format(".3~s") : d3.format(".3~r"))(number);
   const rate = (bandwidth) => bandwidth < 1000 ? `${short(bandwidth)} GB/s` : `${d3.format(".3")(bandwidth / 1000)} TB/s`;
 
@@ -16,9 +18,11 @@ const roofline = (() => {
     return new Map(Array.from(cells, (cell) => [Number(cell.closest("tr").dataset.layer), cell.childElementCount]));
   }
 
-  function says(dot, names, found) {
-    return `${names[dot.layer]}\n${dot.pass} ${time(dot.us)}, bound by ${dot.bound}\n${dot.algorithm}, ${short(dot.x)} FLOP/B, `
-      + `${short(dot.y)} TFLOPS\nclick: its row` + (found ? `, with its findings (${found})` : "");
+  function says(dot, data, found) {
+    const say = (english, values) => said(data, english, values);
+    return `${data.names[dot.layer]}\n${say("{pass} {time}, bound by {bound}", {pass: dot.pass, time: time(dot.us), bound: say(dot.bound)})}\n`
+      + `${dot.algorithm}, ${short(dot.x)} FLOP/B, ${short(dot.y)} TFLOPS\n`
+      + (found ? say("click: its row, with its findings ({count})", {count: found}) : say("click: its row"));
   }
 
   // Slope and flat line of each ceiling, as one line; without a bandwidth the flat line alone.
@@ -39,16 +43,18 @@ const roofline = (() => {
   }
 
   // Why points lie above a line, where some do.
-  function above({points, ceilings, reached}) {
+  function above(data, number) {
+    const say = (english, values) => said(data, english, values), {points, ceilings, reached} = data.targets[number];
     const most = d3.max(ceilings, (each) => each[2]) ?? Infinity, slope = reached ? reached / 1000 : Infinity;
     const steep = points.filter(([, , x, y]) => y > x * slope * 1.01).length;
     const high = points.filter(([, , , y]) => y > most * 1.01).length;
-    const some = (count) => count === 1 ? "1 point lies" : `${count} points lie`;
-    return (steep ? `; ${some(steep)} above the slope: the stride skips input that is counted` : "")
-      + (high ? `; ${some(high)} above all lines: Winograd and FFT multiply less than is counted` : "");
+    const some = (count) => count === 1 ? say("1 point lies") : say("{count} points lie", {count});
+    return (steep ? say("; {points} above the slope: the stride skips input that is counted", {points: some(steep)}) : "")
+      + (high ? say("; {points} above all lines: Winograd and FFT multiply less than is counted", {points: some(high)}) : "");
   }
 
   function draw(data, number, width, lead) {
+    const say = (english, values) => said(data, english, values);
     const {points, ceilings: rows, bandwidth, reached} = data.targets[number];
     const dots = points.map(([layer, pass, x, y, us, bound, algorithm]) => ({layer, pass, x, y, us, bound, algorithm}));
     if (!dots.length) return null;
@@ -69,8 +75,8 @@ const roofline = (() => {
     const chart = Plot.plot({
       className: "plot", width: Math.max(width, 280), height,
       marginLeft: 58, marginRight: 16, marginTop: 30, marginBottom: 46,
-      x: {type: "log", domain: [low, high], label: "useful FLOP per byte →", tickFormat: (x) => narrow && high / low > 50 && !/^1/.test(short(x)) ? "" : short(x), ticks: narrow ? 4 : 8},
-      y: {type: "log", domain: [floor, ceiling], label: "↑ predicted, useful FLOP/s (TFLOPS)", tickFormat: short, grid: true, ticks: 6},
+      x: {type: "log", domain: [low, high], label: say("useful FLOP per byte →"), tickFormat: (x) => narrow && high / low > 50 && !/^1/.test(short(x)) ? "" : short(x), ticks: narrow ? 4 : 8},
+      y: {type: "log", domain: [floor, ceiling], label: say("↑ predicted, useful FLOP/s (TFLOPS)"), tickFormat: short, grid: true, ticks: 6},
       r: {type: "identity"},
       marks: [
         Plot.line(roof(ceilings, slope, "peak", low, high), {x: "x", y: "y", z: "text", stroke: "var(--line)", strokeWidth: 1.5}),
@@ -78,14 +84,14 @@ const roofline = (() => {
         ...Object.keys(bounds).map((bound) => Plot.dot(dots.filter((dot) => dot.bound === bound), {
           x: "x", y: "y", r: radius, symbol: bounds[bound], fill: `var(--${bound})`, fillOpacity: 0.55, stroke: `var(--${bound})`, strokeWidth: 0.8})),
         Plot.text(apart(dots.filter((dot) => radius(dot) >= lettered), place), {x: "x", y: "y", text: (dot) => dot.pass[0], fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 2.5, fontSize: 12, fontWeight: 600}),
-        Plot.text(ceilings, {x: high, y: "peak", text: (each) => `${each.text}: ${short(each.peak)}, reached: ${short(each.most)}`, textAnchor: "end", dy: -9, ...text}),
-        ...(slope ? [Plot.text([`DRAM: ${rate(bandwidth)}, reached: ${rate(reached)}`], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
-        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data.names, found.get(dot.layer))})),
+        Plot.text(ceilings, {x: high, y: "peak", text: (each) => say("{unit}: {peak}, reached: {most}", {unit: each.text, peak: short(each.peak), most: short(each.most)}), textAnchor: "end", dy: -9, ...text}),
+        ...(slope ? [Plot.text([say("DRAM: {peak}, reached: {most}", {peak: rate(bandwidth), most: rate(reached)})], {x: along, y: along * most, text: (each) => each, textAnchor: "start", dx: 14, dy: 16, ...text})] : []),
+        Plot.tip(dots, Plot.pointer({x: "x", y: "y", maxRadius: 30, fontSize: 12, lineHeight: 1.3, lineWidth: narrow ? 13 : 26, title: (dot) => says(dot, data, found.get(dot.layer))})),
       ],
     });
     chart.setAttribute("aria-hidden", "true"); // the figure's label and the table say it
     chart.addEventListener("click", () => { if (chart.value) lead(chart.value.layer); });
     return chart;
   }
-  return {draw, above};
+  return {draw, above, say: said};
 })();

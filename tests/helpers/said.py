@@ -1,0 +1,44 @@
+"""Every sentence that the code, templates and scripts say in the language of a report, as they stand there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from checkout import ROOT
+
+from convlint.reporters.page.words import script_sentences
+
+CODE = ROOT / "convlint"
+_COUNTED = ("plural", "_count")
+# Where nouns are counted for formats and streams that are English.
+ENGLISH_PLACES = (
+    "cli/commands/", "linting/", "reporters/github.py", "reporters/gitlab.py", "reporters/json_v2.py",
+    "reporters/junit.py", "reporters/markdown.py", "reporters/rdjson.py", "reporters/sarif.py",
+)  # fmt: skip
+_IN_TEMPLATE = re.compile(r"""\bt\((?:"([^"]*)"|'([^']*)')""")
+
+
+def sentences() -> dict[str, str]:
+    """English -> the file that says it first."""
+    found: dict[str, str] = {}
+    for path in sorted(CODE.rglob("*.py")):
+        name = path.relative_to(CODE).as_posix()
+        for text in _in_code(ast.parse(path.read_text(encoding="utf-8")), name):
+            found.setdefault(text, name)
+    for path in sorted(CODE.rglob("*.j2")):
+        for match in _IN_TEMPLATE.finditer(path.read_text(encoding="utf-8")):
+            found.setdefault(match[1] or match[2], path.name)
+    for text in script_sentences():
+        found.setdefault(text, "scripts")
+    return found
+
+
+def _in_code(tree: ast.AST, name: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            if node.func.id in ("say", "sentence", "Reason") and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
+            elif node.func.id in _COUNTED and not name.startswith(ENGLISH_PLACES):
+                yield from (f"{{count}} {noun.value}" for noun in node.args[1:] if isinstance(noun, ast.Constant))

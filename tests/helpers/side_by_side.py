@@ -1,0 +1,59 @@
+"""Prints every text of findings in English and beside it in another language, for somebody who reads both.
+
+    python tests/helpers/side_by_side.py zh [CODE...]
+
+These are the messages and fixes of every failing example.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from convlint.files.languages.pairs import english_of, other_of, tidied
+from convlint.files.located_yaml import parse, read_text
+from convlint.linting.rule_examples import examined
+from convlint.report import Finding
+from convlint.rulebook.book import load_rulebook
+from convlint.rulebook.rule import Rule
+
+
+class Beside(Struct, frozen=True, kw_only=True):
+    """One text of a finding in both languages."""
+
+    code: str
+    english: str
+    other: str
+
+
+def in_both(language: str) -> Iterator[Beside]:
+    """The texts of the findings of every failing example, each once."""
+    said: set[tuple[str, str]] = set()
+    for rule in load_rulebook().rules:
+        for finding in findings_in_both(rule, language):
+            for text in (finding.message, finding.fix.describe if finding.fix is not None else ""):
+                key = rule.info.code, english_of(text)
+                if text and key not in said:
+                    said.add(key)
+                    yield Beside(code=rule.info.code, english=english_of(text), other=tidied(other_of(text)))
+
+
+def findings_in_both(rule: Rule, language: str) -> Iterator[Finding]:
+    """What the rule finds in its failing examples, its texts as pairs."""
+    document = parse(read_text(rule.path))
+    assert document is not None
+    for item in document.data["examples"].data["fail"].data:
+        yield from examined(rule, item.data["given"], language)
+
+
+def main(language: str, *codes: str) -> None:
+    """Prints them."""
+    for each in in_both(language):
+        if not codes or each.code in codes:
+            print(f"{each.code}\n  {each.english}\n  {each.other}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
