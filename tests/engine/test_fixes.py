@@ -145,7 +145,7 @@ def test_a_batch_is_told_by_image_and_by_step(tmp_path: Path) -> None:
     (finding,) = [one for one in checked(load_rulebook(), spec, mode="inference").findings if one.rule.code == "CL204"]
     assert finding.fix is not None
     assert finding.fix.describe == (
-        "a batch whose waves are full: N=54 (time per image -32 %, per step -33 %) or "
+        "a batch with fuller waves: N=54 (time per image -32 %, per step -33 %) or "
         "N=108 (time per image -32 %, per step +34 %)"
     )
     assert finding.fix.states_effect
