@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from beside_each_other import in_both
 from checkout import ROOT
 from command_line import convlint
-from side_by_side import in_both
 
 from convlint.reporters import REPORTERS
 from convlint.reporters.snippet import columns

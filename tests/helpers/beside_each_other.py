@@ -1,6 +1,6 @@
 """Prints every text of findings in English and beside it in another language, for somebody who reads both.
 
-    python tests/helpers/side_by_side.py zh [CODE...]
+    python tests/helpers/beside_each_other.py zh [CODE...]
 
 These are the messages and fixes of every failing example.
 """
