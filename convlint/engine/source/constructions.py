@@ -68,10 +68,13 @@ def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mappi
 
 
 def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
-    """Says what is surest, and nothing that holds under another condition only; the worst number speaks for all."""
+    """Says what is surest, and nothing that holds under another condition only.
+
+    The worst number speaks for all; a number that the literal itself is comes before those that are computed from it.
+    """
     surest = min(_doubt(width.record) for _, width in found)
     said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
-    flaw, worst = min(said, key=lambda each: _worst(each[1]))
+    flaw, worst = min(said, key=lambda each: (not _is_literal(each[1], at), *_worst(each[1])))
     literals = [each for _, width in said for each in width.literals]
     flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
     return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
@@ -126,6 +129,10 @@ def _doubt(record: SourceLayer) -> tuple[bool, str]:
 def _worst(width: Width) -> tuple[int, int]:
     value = width.value or 0
     return value & -value, value
+
+
+def _is_literal(width: Width, at: Location) -> bool:
+    return any(each.at == at and each.value == width.value for each in width.literals)
 
 
 def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
