@@ -149,7 +149,7 @@ def test_the_worst_number_speaks_for_all() -> None:
 
 
 def test_the_advice_is_for_the_number_that_the_literal_is() -> None:
-    """And not for one that is computed from it, `2 * WIDTH + 1`, which is worse, and which no other WIDTH makes good."""
+    """And not for one that is computed from it, `2 * WIDTH + 1`, which no other WIDTH makes good."""
     width = literal(30, 3, "WIDTH")
     computed = record("Net.b", 101, C=30, C_of=(width,), K=61, K_of=(width, literal(2, 10), literal(1, 10)))
     finding = only(checked(record("Net.a", 100, K=30, K_of=(width,)), computed, reading(61)))
