@@ -237,7 +237,6 @@ def test_a_stream_without_chinese_gets_escapes_and_no_failure(
 
 
 def test_a_page_is_in_chinese(at_home: Path) -> None:
-    pytest.importorskip("jinja2")
     convlint("check", BAD, "--lang", "zh", "--output", "html=zh.html")
     convlint("check", BAD, "--output", "html=en.html")
     chinese, english = ((at_home / name).read_text(encoding="utf-8") for name in ("zh.html", "en.html"))

@@ -18,6 +18,11 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "e
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
+def of_framework(module: str) -> bool:
+    """Whether a dotted name is that of a framework's module."""
+    return module.split(".")[0] in FRAMEWORKS
+
+
 class Project:
     """The files of one repository, by their path as reports show it."""
 

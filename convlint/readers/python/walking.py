@@ -15,15 +15,15 @@ LEAVES: frozenset[type] = frozenset({
 _NAMED = frozenset((ast.Name, ast.Constant))  # leaves that say something
 
 
-def below(node: ast.AST) -> list[ast.AST]:
-    """The nodes directly in one that may hold others, in their order."""
+def below(node: ast.AST, empty: frozenset[type] = LEAVES) -> list[ast.AST]:
+    """The nodes directly in one, in their order, but for those of the kinds in `empty`."""
     found: list[ast.AST] = []
     for name in node._fields:
         child = getattr(node, name, None)
         kind = child.__class__
         if kind is list:
-            found += [each for each in child if each.__class__ not in LEAVES]  # type: ignore[union-attr]
-        elif kind not in LEAVES and isinstance(child, ast.AST):
+            found += [each for each in child if each.__class__ not in empty]  # type: ignore[union-attr]
+        elif kind not in empty and isinstance(child, ast.AST):
             found.append(child)
     return found
 
@@ -58,13 +58,4 @@ def walked(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     level = list(nodes)
     while level:
         yield from level
-        inner: list[ast.AST] = []
-        for node in level:
-            for name in node._fields:
-                child = getattr(node, name, None)
-                kind = child.__class__
-                if kind is list:
-                    inner += [each for each in child if each.__class__ not in LEAVES]  # type: ignore[union-attr]
-                elif kind not in LEAVES and isinstance(child, ast.AST):
-                    inner.append(child)
-        level = inner
+        level = [each for node in level for each in below(node)]

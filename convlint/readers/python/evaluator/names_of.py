@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from convlint.readers.python.walking import LEAVES, every
+from convlint.readers.python.walking import LEAVES, below, every
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -22,15 +22,8 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        if isinstance(node, _INNER):
-            continue
-        for name in node._fields:
-            child = getattr(node, name, None)
-            kind = child.__class__
-            if kind is list:
-                waiting += [each for each in child if each.__class__ not in _EMPTY]  # type: ignore[union-attr]
-            elif kind not in _EMPTY and isinstance(child, ast.AST):
-                waiting.append(child)
+        if not isinstance(node, _INNER):
+            waiting += below(node, _EMPTY)
 
 
 class Names:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from convlint.readers.python.nn.bias_guards import names_other_kind
-from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.project import of_framework
 from convlint.readers.python.walking import every, walked
 
 _GIVE_ITSELF = frozenset(("to", "cuda", "cpu", "eval", "train", "half", "float", "double", "requires_grad_"))
@@ -101,16 +101,12 @@ def _framework_names(tree: ast.Module) -> frozenset[str]:
     for node in walked([tree]):
         match node:
             case ast.Import(names=names):
-                found |= {(each.asname or each.name).split(".")[0] for each in names if _is_framework(each.name)}
-            case ast.ImportFrom(module=str(module), names=names, level=0) if _is_framework(module):
+                found |= {(each.asname or each.name).split(".")[0] for each in names if of_framework(each.name)}
+            case ast.ImportFrom(module=str(module), names=names, level=0) if of_framework(module):
                 found |= {each.asname or each.name for each in names if each.name.islower()}
             case _:
                 pass
     return frozenset(found)
-
-
-def _is_framework(module: str) -> bool:
-    return module.split(".")[0] in FRAMEWORKS
 
 
 def _root(function: ast.expr) -> str:

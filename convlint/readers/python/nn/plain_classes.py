@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from convlint.readers.python.evaluator.values import Class, Function, Name
 from convlint.readers.python.nn.gathering import Seen
 from convlint.readers.python.nn.sites import Sites, dotted
-from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.project import of_framework
 from convlint.readers.python.source_file import SourceFile
 from convlint.readers.python.walking import every, walked
 
@@ -122,10 +122,6 @@ def _imported(tree: ast.Module) -> Iterable[str]:
     """The names that imports of frameworks at the top of a file bind."""
     for node in tree.body:
         if isinstance(node, ast.Import):
-            yield from ((each.asname or each.name).split(".")[0] for each in node.names if _of_framework(each.name))
-        elif isinstance(node, ast.ImportFrom) and not node.level and _of_framework(node.module or ""):
+            yield from ((each.asname or each.name).split(".")[0] for each in node.names if of_framework(each.name))
+        elif isinstance(node, ast.ImportFrom) and not node.level and of_framework(node.module or ""):
             yield from (each.asname or each.name for each in node.names)
-
-
-def _of_framework(module: str) -> bool:
-    return module.split(".")[0] in FRAMEWORKS
