@@ -70,11 +70,15 @@ def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mappi
 def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
     """Says what is surest, and nothing that holds under another condition only.
 
-    The worst number speaks for all; a number that the literal itself is comes before those that are computed from it.
+    The worst number speaks for all. What is advised is for the literal itself, where that is a width and the worst no
+    part of it: no other WIDTH makes `2 * WIDTH + 1` even.
     """
     surest = min(_doubt(width.record) for _, width in found)
     said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
-    flaw, worst = min(said, key=lambda each: (not _is_literal(each[1], at), *_worst(each[1])))
+    flaw, worst = min(said, key=lambda each: _worst(each[1]))
+    for other, width in said:
+        if _is_literal(width, at) and (width.value or 0) % (worst.value or 1):
+            flaw = replace(flaw, describe=other.describe)
     literals = [each for _, width in said for each in width.literals]
     flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
     return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
