@@ -39,9 +39,11 @@ def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
     share = ranking.lost / ranking.hours if ranking.hours else 0.0
     if ranking.weighed:
         said = (
-            f"{_hours(ranking.lost)} of {_hours(ranking.hours)} GPU hours are lost to what advice mends "
-            f"({_percent(share)}), as far as convolutions take them"
+            f"{_hours(ranking.lost)} of {_hours(ranking.hours)} GPU hours ({_percent(share)}) are lost to what advice "
+            "mends"
         )
+        if not ranking.shared:
+            said += ", if convolutions take all of them; the column convolution_share says how much they take"
     else:
         said = (
             f"{_percent(share)} of convolution time is lost to what advice mends, in the mean of "
@@ -144,8 +146,10 @@ def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
 def _notes(summary: Summary) -> list[str]:
     ranking, unused = summary.ranking, summary.unused
     notes = []
-    if ranking.weighed and ranking.models > ranking.counted:
-        notes.append(f"{ranking.models - ranking.counted} of {ranking.models} rows of models have no hours or no time.")
+    if ranking.models > ranking.counted:
+        what = "models" if len(summary.tally.gpus) == 1 else "pairs of a model and a GPU"
+        lacks = "no hours, or no time that could be predicted" if ranking.weighed else "no time that could be predicted"
+        notes.append(f"{ranking.models - ranking.counted:,} of {ranking.models:,} {what} have {lacks}.")
     if unused is not None and unused.rows:
         more = ", …" if unused.rows > len(unused.names) else ""
         notes.append(
