@@ -160,6 +160,8 @@ def write(folder: Path, models: int) -> list[Path]:
         net = FAMILIES[family](pick)
         batch, size, dtype = pick.of((8, 16, 32, 64, 128)), 32 * pick.of(range(4, 9)), pick.of(("fp16", "bf16", "fp32"))
         mode, gpus = pick.of(("training", "inference")), pick.of(_GPUS)
+        if "t4" in gpus and dtype == "bf16":
+            dtype = "fp16"  # which that GPU has convolutions for
         name = f"{family}-{number:04}"
         as_onnx = (number // len(FAMILIES)) % ONNX_EVERY == 1
         path = folder / family / f"{name}{'.onnx' if as_onnx else '.yaml'}"

@@ -10,6 +10,7 @@ from convlint.facts.table import OF_SOURCE, QUANTITIES
 from convlint.gpus.gpu import gpu_names
 from convlint.reporters.addresses import HOME
 from convlint.rulebook.book import load_rulebook
+from handbook.audit_tables import audit_keys, audit_tables
 from handbook.charts import Bar, bars
 from handbook.markup import code, table, text
 from handbook.schema_pages import config_tables, spec_tables
@@ -35,6 +36,8 @@ def filled(page: str, readme: str) -> str:
         "source-quantities": lambda: quantities(OF_SOURCE),
         "accuracy": lambda: accuracy(readme),
         "steps": lambda: steps(page),
+        "audit": audit_tables,
+        "audit-keys": audit_keys,
     }
 
     def made(match: re.Match[str]) -> str:

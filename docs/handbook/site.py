@@ -92,6 +92,7 @@ def navigation() -> list[Mapping[str, Any]]:
                 {"Fixing": "guide/fixing.md"},
                 {"Costs": "guide/costs.md"},
                 {"Planning": "guide/planning.md"},
+                {"Auditing many models": "guide/auditing.md"},
                 {"Measuring": "guide/measuring.md"},
                 {"CI": "guide/ci.md"},
                 {"Rules of your own": "guide/own-rules.md"},

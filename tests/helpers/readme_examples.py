@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from benchmark_scripts import importable
 from checkout import ROOT
+from sql_examples import refreshed
 
 README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "pages"
 TUTORIAL = PAGES / "tutorial.md"
+AUDITING = PAGES / "guide" / "auditing.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "\x1e"
+ZOO = 60  # models of the page on audits
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,16 @@ def workspace(folder: Path, document: Path = README) -> None:
     """What the document's commands find in the folder where they are typed."""
     source = ROOT / "docs" / "tutorial" if document == TUTORIAL else ROOT / "sample_configs"
     shutil.copytree(source, folder / source.relative_to(ROOT))
+    if document == AUDITING:
+        with importable():
+            import zoo
+        zoo.write(folder / "zoo", ZOO)
+
+
+def audit_of(folder: Path) -> None:
+    """The tables that the first block of the page on audits writes, which its questions are asked of."""
+    first, *_ = blocks(AUDITING.read_text(encoding="utf-8"))
+    run(first, folder)
 
 
 def refresh(document: Path) -> None:
@@ -103,6 +117,12 @@ def refresh(document: Path) -> None:
         folder = Path(name)
         workspace(folder, document)
         text = _BLOCK.sub(lambda match: "```console\n" + run(blocks(match.group(0))[0], folder) + "```", text)
+    if document == AUDITING:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            workspace(folder, document)
+            audit_of(folder)
+            text = refreshed(text, folder)
     document.write_text(text, encoding="utf-8")
 
 
