@@ -16,6 +16,7 @@ from convlint.files.bounded_file import open_regular
 from convlint.files.python_files import python_text
 from convlint.files.quiet_paths import is_quiet as is_quiet
 from convlint.model.location import Location, Span
+from convlint.readers.python.walking import Nodes, by_kind, walked
 
 LARGEST = 2 << 20  # bytes; what people write is a hundredth of it, and the tree takes a hundred times as much memory
 
@@ -25,6 +26,11 @@ class SourceFile:
 
     def __init__(self, path: str, content: bytes, tree: ast.Module) -> None:
         self.path, self.content, self.tree = path, content, tree
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes of the tree by kind, but for leaves: gathered in one walk for all who look for some."""
+        return by_kind(walked([self.tree]))
 
     @cached_property
     def text(self) -> str:

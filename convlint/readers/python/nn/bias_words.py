@@ -17,12 +17,17 @@ _WITH_DEFAULT = {"getattr": 3, "pop": 2}  # how many arguments there are where o
 
 def may_use(content: bytes) -> bool:
     """Whether a file with this content may use a bias."""
-    return _USE.search(content) is not None
+    return _speaks_of_one(content) and _USE.search(content) is not None
 
 
 def may_use_in(line: bytes) -> bool:
     """Whether a line may, of statements that may go over several."""
-    return (b"bias" in line or b".parameters()" in line) and _USE_IN_LINE.search(line) is not None
+    return _speaks_of_one(line) and _USE_IN_LINE.search(line) is not None
+
+
+def _speaks_of_one(text: bytes) -> bool:
+    """Found much sooner than an expression is, and most of what is asked about has nothing of it."""
+    return b"bias" in text or b".parameters()" in text
 
 
 def is_word(node: ast.AST) -> bool:

@@ -14,8 +14,7 @@ from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_
 from convlint.readers.python.nn.sites import dotted
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.imports import Import
-from convlint.readers.python.source_file import is_quiet
-from convlint.readers.python.walking import walked
+from convlint.readers.python.source_file import SourceFile, is_quiet
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
@@ -84,7 +83,7 @@ class FrozenNorms:
         """The files that define what classes of a file are derived from, as far as its imports tell."""
         if path not in self._based:
             file = self._project.file(path)
-            names = _base_names(file.tree) if file is not None else set[str]()
+            names = _base_names(file) if file is not None else set[str]()
             self._based[path] = frozenset(found for name in names for found in self._defining(name, path))
         return self._based[path]
 
@@ -120,7 +119,7 @@ def _may_freeze(content: bytes) -> bool:
     return _evaluates(content) and _TEST.search(content) is not None
 
 
-def _base_names(tree: ast.Module) -> set[str]:
+def _base_names(file: SourceFile) -> set[str]:
     """What the bases of classes begin with."""
-    bases = (dotted(base) for node in walked([tree]) if isinstance(node, ast.ClassDef) for base in node.bases)
+    bases = (dotted(base) for node in file.nodes[ast.ClassDef] for base in node.bases)
     return {base.split(".")[0] for base in bases if base}

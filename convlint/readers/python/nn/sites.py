@@ -7,7 +7,6 @@ import ast
 from convlint.readers.python.nn.kinds import CONVOLUTIONS, canonical
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
-from convlint.readers.python.walking import walked
 
 _LONGEST_CHAIN = 12  # of imports and base classes from a name to the framework's
 
@@ -21,22 +20,19 @@ class _Names:
         self.aliases: dict[str, str] = {}
         self.classes: dict[str, tuple[str, ...]] = {}
         self.stars: list[tuple[str, int]] = []
-        self.calls: list[ast.Call] = []
-        for node in walked([file.tree]):
-            if isinstance(node, ast.Call):
-                self.calls.append(node)
-            elif isinstance(node, ast.Import):
-                for each in node.names:
-                    bound = each.asname or each.name.split(".")[0]
-                    self.modules[bound] = each.name if each.asname else bound
-            elif isinstance(node, ast.ImportFrom):
-                for each in node.names:
-                    if each.name == "*":
-                        self.stars.append((node.module or "", node.level))
-                    else:
-                        self.members[each.asname or each.name] = node.module or "", node.level, each.name
-            elif isinstance(node, ast.ClassDef):
-                self.classes[node.name] = tuple(filter(None, map(dotted, node.bases)))
+        self.calls: list[ast.Call] = file.nodes[ast.Call]
+        for node in file.nodes[ast.Import]:
+            for each in node.names:
+                bound = each.asname or each.name.split(".")[0]
+                self.modules[bound] = each.name if each.asname else bound
+        for node in file.nodes[ast.ImportFrom]:
+            for each in node.names:
+                if each.name == "*":
+                    self.stars.append((node.module or "", node.level))
+                else:
+                    self.members[each.asname or each.name] = node.module or "", node.level, each.name
+        for node in file.nodes[ast.ClassDef]:
+            self.classes[node.name] = tuple(filter(None, map(dotted, node.bases)))
         for statement in file.tree.body:
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target, value = dotted(statement.targets[0]), dotted(statement.value)
