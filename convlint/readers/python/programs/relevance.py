@@ -17,6 +17,11 @@ _LARGE = 80  # files; in smaller ones it is worth to know under what each import
 SETS = re.compile(b"|".join(map(re.escape, TRACES)))
 
 
+def may_set(content: bytes) -> bool:
+    """Whether there is anything in it that SETS finds; asked of whole files, and sooner answered."""
+    return any(trace in content for trace in TRACES)
+
+
 class Relevant:
     """Those that set something, and those that say the name of one of these; over all files asked about so far."""
 
@@ -77,8 +82,12 @@ class Relevant:
         return at < len(lines) and lines[at] <= last
 
     def _setting(self, segments: list[Segment]) -> list[Segment]:
-        found = [each for each in segments if each.has(SETS)]
-        rest = [each for each in segments if not each.has(SETS)]
+        content = self._imports.project.content
+        setting = {path for path in self._files if may_set(content(path) or b"")}
+        found: list[Segment] = []
+        rest: list[Segment] = []
+        for each in segments:
+            (found if each.path in setting and each.has(SETS) else rest).append(each)
         self._names = set()
         new = found
         while new:
@@ -96,7 +105,7 @@ def _lines_with(names: set[bytes], content: bytes) -> list[int]:
     """The lines that say one of the names, or set something by themselves."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    starts = {match.start() for match in SETS.finditer(content)}
+    starts = {match.start() for match in SETS.finditer(content)} if may_set(content) else set[int]()
     for name in names.intersection(_WORD.findall(content)):
         starts.update(_places(name, content))
     found: list[int] = []
