@@ -42,6 +42,11 @@ class SourceFile:
         return self.text.split("\n")
 
     @cached_property
+    def _narrow(self) -> bool:
+        """Whether a byte is a character, in all of it."""
+        return self.text.isascii()
+
+    @cached_property
     def content_lines(self) -> list[bytes]:
         """The lines as the parser counts their columns, in bytes."""
         return self.content.splitlines()
@@ -67,7 +72,7 @@ class SourceFile:
         return Location(path=self.path, line=line, column=column, end_line=end_line, end_column=end_column)
 
     def _column(self, line: int, offset: int) -> int:
-        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        text = "" if self._narrow or line > len(self._lines) else self._lines[line - 1]
         if text.isascii():
             return offset + 1
         return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")) + 1

@@ -46,15 +46,16 @@ class Sites:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._names: dict[str, _Names | None] = {}
+        self._found: dict[str, list[ast.Call]] = {}
         self._meant: dict[tuple[str, str], str | None] = {}
 
     def of(self, path: str) -> list[ast.Call]:
         """The calls of a file that construct convolutions, in the order of the text."""
-        names = self._of_file(path)
-        if names is None:
-            return []
-        found = [call for call in names.calls if self._constructs(path, call)]
-        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+        if path not in self._found:
+            names = self._of_file(path)
+            found = [call for call in names.calls if self._constructs(path, call)] if names is not None else []
+            self._found[path] = sorted(found, key=lambda call: (call.lineno, call.col_offset))
+        return self._found[path]
 
     def _constructs(self, path: str, call: ast.Call) -> bool:
         name = dotted(call.func)
