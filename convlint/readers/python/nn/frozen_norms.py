@@ -28,6 +28,7 @@ class FrozenNorms:
         self._project, self._imports = imports.project, imports
         self._answers: dict[str, bool] = {}
         self._known: dict[str, bool] = {}
+        self._frozen: dict[str, bool] = {}
         self._based: dict[str, frozenset[str]] = {}
         self._near: dict[str, frozenset[str]] = {}
         self._bound: dict[str, dict[str, Import]] = {}
@@ -51,19 +52,22 @@ class FrozenNorms:
 
     def _by_neighbours(self, path: str) -> bool:
         """Whether a file that it imports, or one that imports it, freezes the norms of any network."""
-        return any(path in self._reached(each) or each in self._reached(path) for each in self._freezing)
+        return any(
+            (path in self._reached(each) or each in self._reached(path)) and self._freezes(each)
+            for each in self._may_freeze
+        )
 
     @cached_property
-    def _freezing(self) -> tuple[str, ...]:
-        """The files of the repository with code that freezes the norms of networks that it is given."""
-        found: list[str] = []
-        for path in self._project.where(_may_freeze):
-            if is_quiet(path):
-                continue
+    def _may_freeze(self) -> tuple[str, ...]:
+        """The files of the repository whose words are those of code that freezes norms; most of them never do."""
+        return tuple(path for path in self._project.where(_may_freeze) if not is_quiet(path))
+
+    def _freezes(self, path: str) -> bool:
+        """Whether a file has code that freezes the norms of networks that it is given."""
+        if path not in self._frozen:
             file = self._project.file(path)
-            if file is not None and freezes_tested_norms(file.tree):
-                found.append(path)
-        return tuple(found)
+            self._frozen[path] = file is not None and freezes_tested_norms(file.tree)
+        return self._frozen[path]
 
     def _reached(self, path: str) -> frozenset[str]:
         """The files that one imports, and those that hand on to it what they import."""
