@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from convlint.errors import InputFault
-from convlint.files.bounded_file import open_regular
+from convlint.files.bounded_file import file_size, open_regular
 from convlint.files.python_files import python_text
 from convlint.files.quiet_paths import is_quiet as is_quiet
 from convlint.model.location import Location, Span
@@ -81,7 +81,10 @@ class SourceFile:
 def read_bytes(path: str) -> bytes:
     """The content of a Python file. Raises InputFault for no regular file, or one too large to be written by hand."""
     with open_regular(path) as stream:
-        content = stream.read(LARGEST + 1)
+        size = min(file_size(stream), LARGEST)
+        content = stream.read(size + 1)  # to ask for room for the largest takes longer than to read most files
+        if len(content) > size:  # it grows, or is of a file system that does not say
+            content += stream.read(LARGEST - size)
     if len(content) > LARGEST:
         raise InputFault(f"larger than {LARGEST >> 20} MiB, the limit for Python")
     return content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from convlint.readers.python.walking import LEAVES, below, every
+from convlint.readers.python.walking import LEAVES, below
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -83,12 +83,10 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
     return objects, attributes
 
 
-def changed_by_functions(tree: ast.Module) -> set[str]:
+def changed_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
     """Names of the module that a function of it binds anew or changes: what they hold depends on who called what."""
     found: set[str] = set()
-    for node in every(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
+    for node in functions:
         names = Names(node.body)
         own = names.bound | {arg.arg for arg in parameters(node)}
         everywhere = names.declared
