@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "estimate": "estimate:estimate",
     "plan": "plan:plan",
     "measure": "measure:measure",
+    "audit": "audit:audit",
     "sweep": "estimate:sweep",
     "rule": "project:rule",
     "gpus": "project:gpus",

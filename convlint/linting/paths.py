@@ -131,19 +131,20 @@ def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], li
         modules=options.modules and not (options.specs_only or options.skip_foreign),
         specs_only=options.specs_only or options.skip_foreign,
         source=not options.specs_only,
-        wanted=lambda path: _included(path, planner),
+        wanted=lambda path: included(path, planner),
     )
-    return grouped(dict.fromkeys(map(_tidy, found)), planner), list(errors)
+    return grouped(dict.fromkeys(map(tidy, found)), planner), list(errors)
 
 
-def _included(path: str, planner: Planner) -> bool:
+def included(path: str, planner: Planner) -> bool:
+    """Whether the config of this path lets folders and globs stand for it."""
     config = planner.configs.of(path)
     if any(pattern.matches(path) for pattern in config.exclude):
         return False
     return not config.include or any(pattern.matches(path) for pattern in config.include)
 
 
-def _tidy(source: Input) -> Input:
+def tidy(source: Input) -> Input:
     """One spelling per file, so that fingerprints do not depend on how it was named."""
     if source.kind not in ("file", "source"):
         return source

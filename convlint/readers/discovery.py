@@ -24,7 +24,8 @@ MOST_DEPTH = 200  # of folders inside each other
 MOST_HELD = 1 << 23  # characters of text, of all files together, that are kept from telling specs to reading them
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 _IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
-_MAGIC = re.compile(r"[*?\[]")
+MAGIC = re.compile(r"[*?\[]")
+HOLDS_NOTHING, MATCHES_NOTHING = "holds nothing that convlint reads", "matches nothing that convlint reads"
 
 
 def discover(
@@ -48,16 +49,16 @@ def discover(
     errors: list[InputError] = []
     held = _Held()
     for argument in arguments:
-        there = None if argument == "-" else _exists(argument)
+        there = None if argument == "-" else exists(argument)
         if there == "folder":
-            inside = _below(argument, source)
-            what = "holds nothing that convlint reads"
-        elif there is None and _MAGIC.search(argument):
-            inside = _matching(argument, source)
-            what = "matches nothing that convlint reads"
+            inside = files_below(argument, source)
+            what = HOLDS_NOTHING
+        elif there is None and MAGIC.search(argument):
+            inside = files_matching(argument, source)
+            what = MATCHES_NOTHING
         else:
             named = decide(argument, modules=modules)  # where it cannot be read, its reader says why
-            if _is_source(named):
+            if is_source(named):
                 if source:
                     found[source_input(named.name, named=True)] = None
                 elif not specs_only:
@@ -70,21 +71,13 @@ def discover(
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
-        meant = [files[path] for path in _without_shards(sorted(files))]
+        meant = [files[path] for path in without_shards(sorted(files))]
         inputs = [source for source in meant if source is not None]
         message = None
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
-        elif not files and there == "folder" and os.path.exists(os.path.join(argument, "saved_model.pb")):
-            from convlint.readers.refusals import SAVED_MODEL
-
-            message = SAVED_MODEL
         elif not files:
-            suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
-            message = (
-                f"{what} ({suffixes}). A model in Python: {_IN_PYTHON}, "
-                "or under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
-            )
+            message = nothing_in(argument, what, source=source)
         elif not inputs:
             message = "holds nothing to check: all of it is excluded, or no spec"
         if message is None:
@@ -92,6 +85,19 @@ def discover(
         else:
             errors.append(InputError(path=argument, message=message))
     return tuple(found), tuple(errors)
+
+
+def nothing_in(argument: str, what: str, *, source: bool) -> str:
+    """Why the folder or glob stands for no input, where it holds none of any format."""
+    if os.path.exists(os.path.join(argument, "saved_model.pb")):
+        from convlint.readers.refusals import SAVED_MODEL
+
+        return SAVED_MODEL
+    suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
+    return (
+        f"{what} ({suffixes}). A model in Python: {_IN_PYTHON}, "
+        "or under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
+    )
 
 
 class _Held:
@@ -110,7 +116,7 @@ class _Held:
 
 def _specs(named: Input, held: _Held) -> Iterator[Input]:
     """What is named, unless it is YAML or JSON that is meant for something else."""
-    if named.kind != "file" or not _is_shared(find_format(named.name)):
+    if named.kind != "file" or not is_shared(find_format(named.name)):
         yield named
         return
     seen = look(named.name, named=True)
@@ -118,7 +124,8 @@ def _specs(named: Input, held: _Held) -> Iterator[Input]:
         yield held.input(named.name, seen)
 
 
-def _is_source(source: Input) -> bool:
+def is_source(source: Input) -> bool:
+    """Whether it is Python, by its name."""
     known = find_format(source.name) if source.kind == "file" else None
     return known is not None and known.source
 
@@ -128,9 +135,9 @@ def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held
     for path in paths:
         source = file_input(path)
         welcome = wanted(source.name)
-        if _is_source(source):
+        if is_source(source):
             source = source_input(source.name, named=False)
-        if not _is_shared(find_format(path)):
+        if not is_shared(find_format(path)):
             yield path, source if welcome else None
             continue
         seen = look(path, whole=welcome)
@@ -138,11 +145,13 @@ def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held
             yield path, held.input(path, seen) if welcome and seen.verdict == "spec" else None
 
 
-def _is_shared(known: Format | None) -> bool:
+def is_shared(known: Format | None) -> bool:
+    """Whether only the content of such a file tells what it is meant for."""
     return known is not None and known.shared
 
 
-def _exists(path: str) -> str | None:
+def exists(path: str) -> str | None:
+    """A folder, a file of whatever kind, or None."""
     try:
         if Path(path).is_dir():
             return "folder"
@@ -151,7 +160,8 @@ def _exists(path: str) -> str | None:
         return None
 
 
-def _below(folder: str, source: bool) -> Iterator[str]:
+def files_below(folder: str, source: bool) -> Iterator[str]:
+    """The files in a folder whose names a reader knows, in the alphabetical order of a walk. Raises InputFault."""
     depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_skipped(name))
@@ -163,16 +173,16 @@ def _below(folder: str, source: bool) -> Iterator[str]:
                 yield path
 
 
-def _matching(pattern: str, source: bool) -> Iterator[str]:
+def files_matching(pattern: str, source: bool) -> Iterator[str]:
     """Files below the pattern's fixed part that it matches; unlike `glob`, links to folders are not followed."""
     parts = Path(pattern).parts
-    fixed = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
+    fixed = next(index for index, part in enumerate(parts) if MAGIC.search(part))
     reason = refusal("/".join(parts[fixed:]))
     if reason is not None:
         raise UsageError(f"{shown(pattern)!r}: {reason}")
     root = Path(*parts[:fixed])
     wanted = path_expression(parts[fixed:], below=False)
-    for path in _below(str(root), source):
+    for path in files_below(str(root), source):
         if wanted.match(f"/{Path(path).relative_to(root).as_posix()}"):
             yield path
 
@@ -194,7 +204,7 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def _without_shards(files: list[str]) -> list[str]:
+def without_shards(files: list[str]) -> list[str]:
     """Leaves out the parts of a sharded checkpoint whose index is among the files: the index covers them."""
     folders = {Path(path).parent for path in files if path.endswith(".safetensors.index.json")}
     return [path for path in files if not (_SHARD.search(path) and Path(path).parent in folders)]

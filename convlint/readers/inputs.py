@@ -43,6 +43,7 @@ class Input(Struct, frozen=True, kw_only=True):
     kind: Literal["file", "stdin", "module", "source"]
     name: str  # a path, "-", or package.module:name; of source, that of its only file or the folder of its repository
     text: str | None = None  # of a file that was opened to tell what it is
+    copy: str = ""  # where a copy of the file lies that is read in its place
     raw: bytes | None = None  # of standard input that is to be edited: it can be read once
     model: Model | None = None  # of a module that the config names; `name` is its name there
     members: tuple[str, ...] = ()  # the paths of source, and

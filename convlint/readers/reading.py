@@ -72,6 +72,8 @@ class Reading:
         return network, errors
 
     def _read(self, source: Input, options: ReadOptions) -> Outcome:
+        if source.copy:
+            return _of_copy(self._read(replace(source, name=source.copy, copy=""), options), source)
         known = format_of_input(source)
         if source.kind == "file" and known in (None, SPEC) and os.path.isdir(source.name):
             return None, (InputError(path=source.name, message=_FOLDER),)
@@ -146,6 +148,15 @@ def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
         autocast=model.autocast,
         roots=(model.folder, os.path.join(model.folder, "src")),
     )
+
+
+def _of_copy(outcome: Outcome, source: Input) -> Outcome:
+    """What was read of a copy, under the name of the file itself."""
+    network, errors = outcome
+    if network is not None:
+        layers = [replace(layer, path=source.name) if layer.path == network.path else layer for layer in network.layers]
+        network = replace(network, path=source.name, layers=tuple(layers))
+    return network, tuple(replace(each, path=source.name if each.path == source.copy else each.path) for each in errors)
 
 
 def format_of_input(source: Input) -> Format | None:

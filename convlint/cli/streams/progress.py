@@ -24,7 +24,8 @@ class Progress:
         self._lock: Any = None  # made where there is a second thread
         self._bar: Any = None
         self._task: Any = None
-        self._total = self._finished = 0
+        self._total: int | None = 0
+        self._finished = 0
 
     def __enter__(self) -> Progress:
         return self
@@ -41,8 +42,8 @@ class Progress:
                 with suppress(OSError):  # the terminal is gone
                     self._bar.stop()
 
-    def start(self, total: int) -> None:
-        """From now on `total` inputs are checked."""
+    def start(self, total: int | None) -> None:
+        """From now on `total` inputs are checked; None where nobody knows how many there are."""
         self._total = total
         if self._watched:
             import threading

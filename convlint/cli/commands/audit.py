@@ -1,0 +1,146 @@
+"""`convlint audit`: any number of models into tables, and what loses most GPU hours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import date
+
+from msgspec import Struct
+
+from convlint.cli.commands import audit_json, audit_text
+from convlint.cli.streams import tables
+from convlint.cli.streams.clashes import Use, refuse_clashes
+from convlint.cli.streams.output import style_of
+from convlint.cli.streams.outputs import Destination, Presentation, deliver
+from convlint.cli.streams.progress import Progress
+from convlint.errors import UsageError
+from convlint.linting.audit.audit import Auditor, Cells, Summary, Tally, summary_of, told
+from convlint.linting.audit.local import Answers, audit_here, audit_in_processes
+from convlint.linting.audit.ranking import Ledger
+from convlint.linting.audit.rows import Table
+from convlint.linting.audit.store import Store
+from convlint.linting.audit.subjects import Found, subjects_of
+from convlint.linting.audit.task import Task
+from convlint.linting.audit.weights import Weights
+from convlint.linting.plan import Options, Planner
+from convlint.report import InputError
+from convlint.reporters import Style
+from convlint.reporters.words import plural
+
+TABLES = tables.FORMATS
+FORMATS = ("text", "json", *TABLES)
+_STATE = "-resume.sqlite"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is to be audited, where, and what becomes of it."""
+
+    paths: tuple[str, ...]
+    lists: tuple[str, ...] = ()
+    weights: str | None = None
+    resume: bool = False
+    most: int = 10  # entries of each ranking
+    cluster: str | None = None
+    ship_bytes: int = 0  # of a file that the cluster does not have
+    allow_empty: bool = False
+
+
+def run(asked: Asked, options: Options, shown: Presentation) -> int:
+    """Audits, writes tables and the answer, and returns the exit code. Raises UsageError."""
+    planner = Planner(options, date.today())
+    planner.plan(None)  # what is wrong in options or the config here ends the audit before it begins
+    written = [place for place in shown.outputs if place.format in tables.FORMATS]
+    for place in written:
+        tables.refuse_lacking(place.format)
+    state = _state(written, resume=asked.resume)
+    answers = [place for place in shown.outputs if place not in written] or [Destination(format="text")]
+    _refuse_clashes(asked, shown.outputs, state)
+    subjects = subjects_of(
+        asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
+    )
+    with Store(state) as store:
+        weights = Weights(store.base, asked.weights)
+        auditor = Auditor(planner, store)
+        with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
+            progress.start(None)
+            try:
+                auditor.audit(
+                    _or_nothing(subjects, asked), lambda tasks: _run(tasks, asked, options.jobs), progress.done
+                )
+            except KeyboardInterrupt:
+                if state:
+                    print(f"convlint: {plural(store.count(), 'model')} audited; --resume goes on", file=sys.stderr)
+                raise
+        summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
+    for place in answers:
+        render = audit_json.render if place.format == "json" else audit_text.render
+        own = style_of(sys.stdout, shown.color, quiet=shown.quiet)
+        style = own if place.file is None else Style(quiet=shown.quiet)
+        deliver(place.file, render(summary, style), style if place.file is None else None)
+    return summary.exit_code
+
+
+def _run(tasks: Iterator[Task], asked: Asked, jobs: int) -> Answers:
+    if asked.cluster is not None:
+        from convlint.linting.audit.cluster import audit_on_cluster
+
+        return audit_on_cluster(tasks, asked.cluster, asked.ship_bytes)
+    return audit_here(tasks) if jobs == 1 else audit_in_processes(tasks, jobs)
+
+
+def _or_nothing(subjects: Iterator[Found], asked: Asked) -> Iterator[Found]:
+    """The subjects; an audit of none says so."""
+    found = None
+    for found in subjects:
+        yield found
+    if found is None and not asked.allow_empty:
+        yield InputError(path=" ".join((*asked.paths, *asked.lists)) or ".", message="nothing to audit")
+
+
+def _summary(
+    store: Store, weights: Weights, written: Sequence[Destination], *, known: int, most: int
+) -> Summary:  # fmt: skip
+    """The answer, while the tables are written."""
+    tally, ledger = Tally(), Ledger(store.base, weighed=weights.path is not None)
+    with ExitStack() as stack:
+        several = [stack.enter_context(tables.Tables(place.format, place.file or "")) for place in written]
+
+        def on_row(table: Table, cells: Cells) -> None:
+            for each in several:
+                each.add(table, cells)
+
+        told(store, weights, ledger, tally, on_row)
+    return summary_of(store, weights, ledger, tally, known=known, most=most)
+
+
+def _state(written: Sequence[Destination], *, resume: bool) -> str:
+    """Where what was found so far is kept: beside the first tables; "" where none are written. Raises UsageError."""
+    if not written:
+        if resume:
+            raise UsageError("--resume needs tables to go on with: --output parquet=FILE.parquet, csv= or jsonl=")
+        return ""
+    first = written[0].file or ""
+    state = os.path.splitext(first)[0] + _STATE
+    there = [path for place in written for path in tables.files_of(place.file or "").values() if os.path.lexists(path)]
+    if os.path.lexists(state):
+        if not resume:
+            raise UsageError(f"an audit has left {state}: --resume goes on with it; remove it to audit anew")
+    elif there:
+        how = f"no audit that could go on has left {state}" if resume else "--resume goes on with an audit"
+        raise UsageError(f"{there[0]} exists: {how}; name another file, or remove it")
+    return state
+
+
+def _refuse_clashes(asked: Asked, outputs: Sequence[Destination], state: str) -> None:
+    read = [Use(role="a list of models", path=path) for path in asked.lists if path != "-"]
+    if asked.weights is not None:
+        read.append(Use(role="the weights", path=asked.weights))
+    uses = [Use(role="what was found so far", path=state)] if state else []
+    for place in outputs:
+        if place.file is not None:
+            files = tables.files_of(place.file).values() if place.format in tables.FORMATS else (place.file,)
+            uses += [Use(role=place.format, path=path) for path in files]
+    refuse_clashes(uses, read)

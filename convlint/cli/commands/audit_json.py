@@ -1,0 +1,50 @@
+"""The answer of an audit as JSON: keys are stable, and a change of meaning is a new version."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from convlint import __version__
+from convlint.files.safe import number
+from convlint.linting.audit.audit import Summary
+from convlint.reporters import Style
+
+_DIGITS = 6
+
+
+def render(summary: Summary, style: Style) -> str:
+    """The answer as one object on one line. Without weights, hours are one for each model."""
+    tally, ranking, unused = summary.tally, summary.ranking, summary.unused
+    document = {
+        "schema_version": 1,
+        "convlint": __version__,
+        "complete": not tally.unread,
+        "targets": list(tally.gpus),
+        "models": tally.models,
+        "failed": tally.failed,
+        "known": summary.known,
+        "layers": tally.layers,
+        "findings": {"errors": tally.errors, "warnings": tally.warnings, "infos": tally.infos},
+        "unread": tally.unread,
+        "weighed": ranking.weighed,
+        "hours": number(ranking.hours, _DIGITS),
+        "lost_hours": number(ranking.lost, _DIGITS),
+        "without_hours": ranking.models - ranking.counted,
+        "unused_weights": None
+        if unused is None
+        else {"rows": unused.rows, "hours": number(unused.hours, _DIGITS), "names": list(unused.names)},
+        "worst_models": [_object(each) for each in ranking.worst],
+        "changes": [_object(each) for each in ranking.changes],
+        "rules": [_object(each) for each in ranking.rules],
+        "architectures": [_object(each) for each in ranking.architectures],
+        "gpus": [_object(each) for each in ranking.gpus],
+    }
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def _object(entry: Struct) -> dict[str, Any]:
+    return {key: number(value, _DIGITS) if isinstance(value, float) else value for key, value in asdict(entry).items()}

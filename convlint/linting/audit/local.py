@@ -1,0 +1,108 @@
+"""Audits in this process or in several of this machine: each takes the next task as soon as it is free."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from threading import local
+
+from convlint.linting.audit.task import TRIES, Audited, Task, audited, death, lost
+from convlint.linting.one_input import say
+from convlint.readers.children.child import Child, ChildDied
+from convlint.readers.children.serve import Channel
+from convlint.readers.reading import Reading
+
+Answers = Iterator[tuple[Task, Audited]]
+_WAITING = 2  # tasks of each process that are asked for before there is room: few, so that memory stays flat
+_COLLECTED = 50  # models after which circles of objects are looked for
+
+
+def audit_here(tasks: Iterator[Task]) -> Answers:
+    """The outcome of each task, in their order."""
+    with Reading(on_output=say) as reading:
+        for number, task in enumerate(tasks, 1):
+            yield task, audited(task, reading)
+            _collect(number)
+
+
+def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
+    """The same from `jobs` processes, as they come; tasks are asked for as they are needed."""
+    workers = _Workers()
+    pool = ThreadPoolExecutor(jobs)
+    running: dict[Future[Audited], Task] = {}
+    try:
+        while True:
+            for task in islice(tasks, _WAITING * jobs - len(running)):
+                running[pool.submit(workers.audit, task)] = task
+            if not running:
+                workers.finish()
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(done), done.result()
+    finally:
+        workers.end()  # interrupted, the threads learn from it that nobody waits for them
+        pool.shutdown(cancel_futures=True)
+
+
+class _Workers:
+    """A process for each thread that asks for one."""
+
+    def __init__(self) -> None:
+        self._mine = local()
+        self._all: list[Child] = []
+        self._ended = False
+
+    def audit(self, task: Task) -> Audited:
+        why = ""
+        for _ in range(TRIES):
+            if self._ended:
+                break
+            try:
+                answer = self._worker().ask(pickle.dumps(task))
+            except ChildDied as died:
+                self._mine.worker = None
+                if died.unstarted:
+                    return lost(task, f"the process that audits it could not be started ({died})")
+                why = str(died)
+            else:
+                # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
+                found: Audited = pickle.loads(answer)
+                return found
+        return lost(task, death(why))
+
+    def _worker(self) -> Child:
+        worker: Child | None = getattr(self._mine, "worker", None)
+        if worker is None:
+            worker = self._mine.worker = Child("convlint.linting.audit.local:work", on_output=say)
+            self._all.append(worker)
+        return worker
+
+    def finish(self) -> None:
+        """All is done: what their modules printed last is still to come."""
+        for worker in self._all:
+            worker.finish()
+
+    def end(self) -> None:
+        """Whatever they are at."""
+        self._ended = True
+        for worker in self._all:
+            worker.close()
+
+
+def work(channel: Channel) -> None:
+    """A worker's life: audits what it is given until there is no more."""
+    with Reading(on_output=say) as reading:
+        number = 0
+        while (request := channel.receive()) is not None:
+            number += 1
+            channel.send(pickle.dumps(audited(pickle.loads(request), reading)))
+            _collect(number)
+
+
+def _collect(number: int) -> None:
+    """The interpreter itself looks for circles seldom, for the sake of single runs; this one has no end in sight."""
+    if number % _COLLECTED == 0:
+        gc.collect()

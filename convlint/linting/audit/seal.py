@@ -1,0 +1,140 @@
+"""What decides whether a model has to be audited anew: its content, how it is asked for, the config and the version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import distributions
+
+from convlint import __version__
+from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
+from convlint.linting.audit.subject import Subject
+from convlint.linting.plan import Plan
+from convlint.linting.running import Running
+from convlint.readers.discovery import SKIPPED_FOLDERS
+from convlint.readers.inputs import Input
+from convlint.rulebook.folders import rule_files
+
+_PIECE = 1 << 20
+_INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
+_SETTLED_NS = 2_000_000_000  # a file changed within this time of a look at it may change again under the same times
+
+
+def stamp_of(source: Input) -> str:
+    """Size and times of the files of an input, which are looked up without reading them; empty where there are none."""
+    stamps = []
+    for path in _files_of(source):
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return ""
+        stamps.append((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return repr(stamps) if stamps else ""
+
+
+def is_settled(stamp: str, now_ns: int) -> bool:
+    """Whether a change of the files after `now_ns`, when they had this stamp, cannot but have changed it.
+
+    A file that had only just been written may be written again within the same tick of the file system's clock.
+    """
+    from ast import literal_eval
+
+    return bool(stamp) and all(max(times[3:]) + _SETTLED_NS < now_ns for times in literal_eval(stamp))
+
+
+def digest_of(source: Input) -> str:
+    """The content of an input's files; empty where one of them cannot be read."""
+    found = blake2b(digest_size=16)
+    try:
+        for path in _files_of(source):
+            found.update(os.path.basename(path).encode("utf-8", "surrogateescape") + b"\0")
+            with open_regular(path) as file:
+                while piece := file.read(_PIECE):
+                    found.update(piece)
+    except (InputFault, OSError):
+        return ""
+    return found.hexdigest()
+
+
+def _files_of(source: Input) -> list[str]:
+    if source.kind != "file":
+        return []
+    path = source.copy or source.name
+    files = [path]
+    if path.lower().endswith(_INDEX):
+        folder = os.path.dirname(path)
+        try:
+            files += sorted(os.path.join(folder, name) for name in os.listdir(folder or ".") if name.endswith(_SHARD))
+        except OSError:
+            return files
+    return files
+
+
+def fingerprint(subject: Subject, plan_digest: str) -> str:
+    """How a subject is asked for, under which config and version; of a module, also the code that it may come from."""
+    source = subject.source
+    said = (
+        source.kind, source.name, subject.name, subject.architecture, subject.gpus, subject.mode, subject.batch,
+        sorted(subject.inputs.items()), _running(subject.running), plan_digest,
+    )  # fmt: skip
+    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    if source.kind == "module":
+        model = source.model
+        folder = "." if model is None else model.folder
+        found.update(_digest_of_code(os.path.realpath(folder)).encode())
+        if model is not None:
+            entry = (
+                model.reference, sorted(model.inputs.items()), model.channels_last, model.autocast, model.mode,
+                model.targets, sorted((name, str(value)) for name, value in model.settings.items()),
+            )  # fmt: skip
+            found.update(repr(entry).encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def digest_of_plan(plan: Plan) -> str:
+    """The rules, the config's files, the calibrations and all that was asked for on the command line."""
+    job, policy = plan.job, plan.policy
+    reading = job.reading
+    said = (
+        __version__, job.gpus, job.mode, job.default_gpus, job.default_mode, reading.batch,
+        sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, _running(job.asked),
+        _running(job.usual), sorted(plan.codes), sorted(plan.severities.items()), policy.fail_on, policy.min_loss,
+        [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
+    )  # fmt: skip
+    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    rules = [path for folder in plan.rulebook.folders for path in rule_files(folder)]
+    for piece in _contents([*plan.config.files, *rules, *(file.path for file in job.calibrations)]):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _running(running: Running) -> str:
+    settings = sorted((name, str(value)) for name, value in running.settings.items())
+    return repr((settings, str(running.dtype), running.layout))
+
+
+def _contents(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        yield os.path.basename(path).encode("utf-8", "surrogateescape") + b"\0"
+        with open_regular(path) as file:
+            yield file.read()
+
+
+@cache
+def _digest_of_code(folder: str) -> str:
+    """All Python below a folder, and what is installed: any of it may be what a module of the project imports."""
+    found = blake2b(digest_size=16)
+    installed = {f"{each.metadata['Name']} {each.version}" for each in distributions()}
+    found.update("\n".join(sorted(installed)).encode())
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        paths = [os.path.join(here, name) for name in sorted(files) if name.endswith(".py")]
+        try:
+            for piece in _contents(paths):
+                found.update(piece)
+        except InputFault:
+            continue  # what cannot be read cannot be imported
+    return found.hexdigest()

@@ -1,0 +1,69 @@
+"""From paths, lists and the config's models to the subjects of an audit, one after the other as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from convlint.errors import InputFault, shown
+from convlint.linting.audit.entry import subject_of
+from convlint.linting.audit.listed import Entry, entries_of
+from convlint.linting.audit.subject import Subject
+from convlint.linting.paths import included, tidy
+from convlint.linting.plan import Planner
+from convlint.readers.discovery import is_source
+from convlint.readers.inputs import Input
+from convlint.readers.streaming import streamed
+from convlint.report import InputError
+
+Found = Subject | InputError
+_SOURCE = "Python source states no sizes: name package.module:Net, or read it with `convlint check`"
+_STDIN = "standard input is no model of an audit; a list of models may come from there: --models-from -"
+
+
+def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: Planner) -> Iterator[Found]:
+    """Every model of the paths, then of the config where the options ask for it, then of the lists, in their order.
+
+    What stands for no model is an error in its place. Raises UsageError, before anything is yielded, for a list that
+    cannot be opened, and when its turn comes for one without a sound header.
+    """
+    return _all(paths, [(path, entries_of(path)) for path in lists], planner.models(), planner)
+
+
+def _all(
+    paths: Sequence[str], lists: Sequence[tuple[str, Iterator[Entry]]], models: Sequence[Input], planner: Planner
+) -> Iterator[Found]:
+    modules = planner.options.modules
+    for path in paths:
+        for found in streamed(path, modules=modules, wanted=lambda path: included(path, planner)):
+            yield found if isinstance(found, InputError) else _judged(Subject(name=found.name, source=found))
+    for model in models:
+        yield Subject(name=model.name, source=model)
+    for path, entries in lists:
+        for entry in entries:
+            yield _listed(path, entry, modules=modules)
+
+
+def _listed(path: str, entry: Entry, *, modules: bool) -> Found:
+    at = "standard input" if path == "-" else path
+    try:
+        if entry.fault:
+            raise InputFault(entry.fault)
+        return _judged(subject_of(entry.values, at, entry.line, modules=modules))
+    except InputFault as fault:
+        model = entry.values.get("name") or entry.values.get("model")
+        what = f"{shown(model)}: " if isinstance(model, str) else ""
+        return InputError(path=at, line=entry.line, message=f"{what}{fault.message}")
+
+
+def _judged(subject: Subject) -> Found:
+    """The subject with its file spelled in one way, or why an audit has nothing to say of it."""
+    source = subject.source
+    if source.kind == "stdin":
+        return InputError(path="-", message=_STDIN)
+    if is_source(source):
+        return InputError(path=source.name, message=_SOURCE)
+    tidied = tidy(source)
+    name = tidied.name if subject.name == source.name else subject.name
+    return replace(subject, name=name, source=tidied)
