@@ -150,6 +150,11 @@ def _notes(summary: Summary) -> list[str]:
         what = "models" if len(summary.tally.gpus) == 1 else "pairs of a model and a GPU"
         lacks = "no hours, or no time that could be predicted" if ranking.weighed else "no time that could be predicted"
         notes.append(f"{ranking.models - ranking.counted:,} of {ranking.models:,} {what} have {lacks}.")
+    if summary.tally.stored:
+        notes.append(
+            f"{summary.tally.stored:,} of {plural(summary.tally.models, 'model')} are judged by the dtype of their "
+            "stored weights; --dtype, or a list's key dtype, says what they run in."
+        )
     if unused is not None and unused.rows:
         more = ", …" if unused.rows > len(unused.names) else ""
         notes.append(

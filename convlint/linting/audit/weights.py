@@ -46,7 +46,7 @@ class Weights:
         def fail(message: str) -> UsageError:
             return UsageError(f"{path}:{number}: {message}")
 
-        name, gpu = clean(row.get("model", "").strip()), row.get("gpu", "").strip()
+        name, gpu = clean(row.get("model", "").strip().removeprefix("./")), row.get("gpu", "").strip()
         if not name:
             raise fail("names no model")
         try:

@@ -253,6 +253,16 @@ class TestGoingOn:
         assert answer(*arguments)["known"] == 0
         assert {row["K"] for row in rows_of("a.jsonl", "layers")} == {72}
 
+    def test_a_module_that_failed_is_tried_again(self, zoo: Path) -> None:
+        (zoo / "late.py").write_text(
+            "import os\nimport torch\n\ndef net():\n    assert os.path.exists('weights')\n"
+            "    return torch.nn.Conv2d(64, 64, 3)\n"
+        )
+        arguments = ("late:net", "--input", "8x64x56x56", "-o", "jsonl=a.jsonl", "--resume")
+        assert answer(*arguments, code=3)["failed"] == 1
+        (zoo / "weights").touch()
+        assert answer(*arguments)["models"] == 1
+
     def test_an_output_that_exists(self, zoo: Path) -> None:
         self.audit()
         before = all_bytes("a.jsonl")
@@ -407,6 +417,18 @@ class TestWhatIsWrong:
         assert "Traceback" not in ran.stderr
         assert not list(zoo.glob("*.tmp"))
         assert not list(zoo.glob(f"*.{form}"))
+
+
+def test_weights_are_stored_in_a_dtype_and_may_run_in_another(zoo: Path) -> None:
+    import numpy as np
+    import safetensors.numpy
+
+    safetensors.numpy.save_file({"a.weight": np.zeros((64, 64, 3, 3), np.float32)}, zoo / "a.safetensors")
+    assert answer("a.safetensors", "zoo")["stored_dtype"] == 1
+    assert "1 of 4 models are judged by the dtype of their stored weights" in " ".join(
+        convlint("audit", "a.safetensors", "zoo").out.split()
+    )
+    assert answer("a.safetensors", "zoo", "--dtype", "fp16")["stored_dtype"] == 0
 
 
 class TestText:
