@@ -7,7 +7,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from itertools import islice
 from typing import Any
 
@@ -35,14 +35,21 @@ _OOM_RETRIES = "RAY_task_oom_retries"
 
 @contextmanager
 def on_cluster(address: str, ship_bytes: int) -> Iterator[Run]:
-    """What audits tasks on the cluster at `address`, once. Raises UsageError, before the first task where it can."""
+    """What audits tasks on the cluster at `address`, once. Raises UsageError, before the first task where it can.
+
+    Until it is left, standard output goes nowhere.
+    """
     os.environ.setdefault(_OOM_RETRIES, str(TRIES - 1))
-    connect(address)
-    try:
-        refuse_other_versions()
-        yield lambda tasks: _Flight(tasks, ship_bytes).answers()
-    finally:
-        disconnect()
+    with (
+        open(os.devnull, "w") as nowhere,
+        redirect_stdout(nowhere),
+    ):  # threads of Ray's print there what workers died of
+        connect(address)
+        try:
+            refuse_other_versions()
+            yield lambda tasks: _Flight(tasks, ship_bytes).answers()
+        finally:
+            disconnect()
 
 
 class _Sent(Struct, kw_only=True):
