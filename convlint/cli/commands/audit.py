@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import date
+from functools import partial
 
 from msgspec import Struct
 
@@ -17,13 +18,12 @@ from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
 from convlint.errors import UsageError
-from convlint.linting.audit.audit import Auditor, Cells, Summary, Tally, summary_of, told
-from convlint.linting.audit.local import Answers, audit_here, audit_in_processes
+from convlint.linting.audit.audit import Auditor, Cells, Run, Summary, Tally, summary_of, told
+from convlint.linting.audit.local import audit_here, audit_in_processes
 from convlint.linting.audit.ranking import Ledger
 from convlint.linting.audit.rows import Table
 from convlint.linting.audit.store import Store
 from convlint.linting.audit.subjects import Found, subjects_of
-from convlint.linting.audit.task import Task
 from convlint.linting.audit.weights import Weights
 from convlint.linting.plan import Options, Planner
 from convlint.report import InputError
@@ -61,15 +61,13 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
     subjects = subjects_of(
         asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
     )
-    with Store(state) as store:
+    with _running(asked, options.jobs) as audit, Store(state) as store:  # without its cluster, an audit leaves nothing
         weights = Weights(store.base, asked.weights)
         auditor = Auditor(planner, store)
         with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
             progress.start(None)
             try:
-                auditor.audit(
-                    _or_nothing(subjects, asked), lambda tasks: _run(tasks, asked, options.jobs), progress.done
-                )
+                auditor.audit(_or_nothing(subjects, asked), audit, progress.done)
             except KeyboardInterrupt:
                 if state:
                     print(f"convlint: {plural(store.count(), 'model')} audited; --resume goes on", file=sys.stderr)
@@ -83,12 +81,16 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
     return summary.exit_code
 
 
-def _run(tasks: Iterator[Task], asked: Asked, jobs: int) -> Answers:
-    if asked.cluster is not None:
-        from convlint.linting.audit.cluster import audit_on_cluster
+@contextmanager
+def _running(asked: Asked, jobs: int) -> Iterator[Run]:
+    """What audits tasks, where that is asked for. Raises UsageError for a cluster that cannot be used."""
+    if asked.cluster is None:
+        yield audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
+        return
+    from convlint.linting.audit.cluster import on_cluster
 
-        return audit_on_cluster(tasks, asked.cluster, asked.ship_bytes)
-    return audit_here(tasks) if jobs == 1 else audit_in_processes(tasks, jobs)
+    with on_cluster(asked.cluster, asked.ship_bytes) as run:
+        yield run
 
 
 def _or_nothing(subjects: Iterator[Found], asked: Asked) -> Iterator[Found]:

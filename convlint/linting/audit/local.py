@@ -56,7 +56,6 @@ class _Workers:
         self._ended = False
 
     def audit(self, task: Task) -> Audited:
-        why = ""
         for _ in range(TRIES):
             if self._ended:
                 break
@@ -66,12 +65,11 @@ class _Workers:
                 self._mine.worker = None
                 if died.unstarted:
                     return lost(task, f"the process that audits it could not be started ({died})")
-                why = str(died)
             else:
                 # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
                 found: Audited = pickle.loads(answer)
                 return found
-        return lost(task, death(why))
+        return lost(task, death())
 
     def _worker(self) -> Child:
         worker: Child | None = getattr(self._mine, "worker", None)

@@ -93,9 +93,9 @@ def lost(task: Task, why: str) -> Audited:
     return Audited(rows=Rows(errors=[error_row(task.subject.name, error)]))
 
 
-def death(why: str) -> str:
-    """What is said of a model whose processes died, wherever they ran."""
-    return f"the process that audits it died {TRIES} times: {why}"
+def death() -> str:
+    """What is said of a model whose processes died, wherever they ran; what ended them is not known everywhere."""
+    return f"the process that audits it died {TRIES} times"
 
 
 @cache
