@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-browser check docs snapshots pictures attack clean
+.PHONY: demo audit-demo test test-browser check docs snapshots pictures attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
+
+# 500 specs and ONNX files, audited by two processes and by a Ray cluster of three nodes on this machine. About two minutes.
+audit-demo: $(VENV)/audited
+	$(BIN)/python benchmarks/audit_demo.py build/audit-demo
 
 test: $(VENV)/tested
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
@@ -56,6 +60,10 @@ $(VENV)/tested: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	# Networks that reading source is held to. Of what they ask for, none needs torchvision, which would bring another torch.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pytorchcv==0.0.74
+	touch $@
+
+$(VENV)/audited: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[parquet,onnx,ray]'
 	touch $@
 
 $(VENV)/documented: $(VENV)/installed

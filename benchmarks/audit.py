@@ -14,13 +14,13 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import zoo
+from clusters import ray_cluster
 from process_trees import Taken, taken
 
 _SIZES = (100, 1_000, 10_000)
@@ -117,22 +117,6 @@ def _speed(name: str, models: int, several: Sequence[Taken]) -> None:
     wall, cpu, peak = medians(several)
     hours = f"{1e6 * cpu / models / _HOUR:.0f} core hours"
     row(name, f"{models / wall:.1f}", f"{models / cpu:.1f}", hours, f"{peak / _MIB:.0f} MiB")
-
-
-@contextmanager
-def ray_cluster(workers: int) -> Iterator[str]:
-    """A cluster of nodes with one processor each on this machine; its address."""
-    os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        for _ in range(workers - 1):
-            cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
-        yield cluster.address
-    finally:
-        cluster.shutdown()
 
 
 def bench_memory(bench: Bench) -> None:

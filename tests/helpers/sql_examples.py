@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```sql\n(?P<query>.*?)^```\n(?:\n(?P<shown>(?:\|.*\n)+))?", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```sql\n(?P<query>.*?)^```\n(?:\n(?P<shown>(?:\|[^\n]*\n)+))?", re.MULTILINE | re.DOTALL)
 
 
 def questions(text: str) -> list[tuple[str, str]]:
