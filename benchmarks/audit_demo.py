@@ -1,7 +1,4 @@
-"""Writes 500 specs and ONNX files, audits them by two processes and on a Ray cluster, and compares what comes out.
-
-    python benchmarks/audit_demo.py build/audit-demo
-"""
+"""Writes 500 specs and ONNX files, audits them by two processes and on a Ray cluster, and compares what comes out."""
 
 from __future__ import annotations
 

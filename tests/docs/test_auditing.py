@@ -65,7 +65,7 @@ def test_a_column_without_a_meaning_is_an_error(change: str, monkeypatch: pytest
     else:
         del meanings["message"]
     monkeypatch.setattr(audit_tables, "MEANINGS", {**audit_tables.MEANINGS, "errors": meanings})
-    with pytest.raises(audit_tables.UnexplainedColumnError, match="errors: (cause|message)"):
+    with pytest.raises(audit_tables.UnexplainedColumnError, match=r"errors: (cause|message)"):
         audit_tables.audit_tables()
 
 

@@ -24,8 +24,8 @@ def answered(query: str, folder: Path) -> str:
         names = [column[0] for column in found.description]
         rows = found.fetchall()
     numbers = [any(isinstance(row[column], int | float) for row in rows) for column in range(len(names))]
-    lines = [names, ["--:" if number else "---" for number in numbers], *([_cell(cell) for cell in row] for row in rows)]
-    return "".join(_line(line) for line in lines)
+    rule = ["--:" if number else "---" for number in numbers]
+    return "".join(_line(line) for line in (names, rule, *([_cell(cell) for cell in row] for row in rows)))
 
 
 def refreshed(text: str, folder: Path) -> str:
