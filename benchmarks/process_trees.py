@@ -41,7 +41,8 @@ def taken(command: Sequence[str], *, cwd: Path, exits: Sequence[int] = (0,), bes
     watching = threading.Thread(target=watch)
     watching.start()
     assert child.stdout is not None
-    printed = child.stdout.read()
+    with child.stdout:
+        printed = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     ended.set()

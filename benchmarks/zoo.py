@@ -3,7 +3,7 @@
     python benchmarks/zoo.py FOLDER --models 60
 
 The same number of models is the same zoo on every machine. Families are built as their papers build them, with widths,
-dtypes, layouts, batches and GPUs as teams choose them: most of them well, some not. Weights are constants that the graph
+dtypes, layouts, batches and GPUs as teams choose them: most of them well, some not. Weights are constants that a graph
 fills, so that an ONNX file takes a few kB.
 """
 

@@ -12,7 +12,6 @@ from convlint.linting.audit.rows import ROWS, Table
 from handbook.markup import code, table, text
 
 _MODEL = "its name, by which tables are joined"
-_PATH = "the file, or the list or config that names a module"
 _WHAT: Mapping[Table, str] = {
     "findings": "A row for each finding on each GPU, in the order of the audit.",
     "layers": "A row for each convolution on each GPU. Sizes are of the whole layer.",
@@ -52,7 +51,7 @@ MEANINGS: Mapping[Table, Mapping[str, str]] = {
     },
     "layers": {
         "model": _MODEL,
-        "path": _PATH,
+        "path": "the file in which the layer is written",
         "line": "where the layer stands",
         "layer": "its name",
         "op": "kind of convolution",
@@ -90,9 +89,9 @@ MEANINGS: Mapping[Table, Mapping[str, str]] = {
     },
     "models": {
         "model": _MODEL,
-        "path": _PATH,
+        "path": "its file; of a module, its name",
         "architecture": "what the list calls it; none without",
-        "structure": "equal where all convolutions have equal channels, filters and strides, whatever the images and dtype",
+        "structure": "equal where all convolutions have equal channels, filters and strides, whatever images and dtype",
         "gpu": "id of the GPU",
         "mode": "training or inference",
         "batch": "of the whole network; none where unknown",
