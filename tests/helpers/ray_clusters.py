@@ -25,7 +25,8 @@ class RayCluster:
         """`client` also serves Ray Client, at the address `client`."""
         words = [sys.executable, __file__, *(["client"] if client else [])]
         self._process = subprocess.Popen(words, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.address, self.client = self._answer().split()
+        self.address, self.client, raylet = self._answer().split()
+        self._raylets = [int(raylet)]
 
     def __enter__(self) -> RayCluster:
         return self
@@ -35,15 +36,31 @@ class RayCluster:
 
     def add(self, *, path: str = PATH) -> int:
         """One more node, whose Python imports from `path`; the number of its process."""
-        return int(self._ask(f"add {path}"))
+        self._raylets.append(int(self._ask(f"add {path}")))
+        return self._raylets[-1]
 
-    def remove(self, *, gently: bool = False) -> None:
+    def remove(self) -> None:
         """Takes out the node that was added last."""
-        self._ask("remove gently" if gently else "remove")
+        self._ask("remove")
+        self._raylets.pop()
 
     def kill(self) -> None:
         """All of it, at once."""
         self._ask("kill")
+
+    def busy(self, raylet: int | None = None) -> list[int]:
+        """The workers, of one node or of all, that audit a model just now."""
+        found = []
+        for process in Path("/proc").iterdir():
+            try:
+                if not (process / "cmdline").read_bytes().startswith(b"ray::convlint_audit"):
+                    continue
+                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+            if parent in (self._raylets if raylet is None else [raylet]):
+                found.append(int(process.name))
+        return found
 
     def _ask(self, line: str) -> str:
         assert self._process.stdin is not None
@@ -57,21 +74,6 @@ class RayCluster:
             if line.startswith("> "):
                 return line[2:].strip()
         raise AssertionError("the cluster's process has ended")
-
-
-def busy(raylet: int | None = None) -> list[int]:
-    """The workers, of one node or of all, that audit a model just now."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if not (process / "cmdline").read_bytes().startswith(b"ray::convlint_audit"):
-                continue
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-        if raylet in (None, parent):
-            found.append(int(process.name))
-    return found
 
 
 def until(seen: Callable[[], object]) -> None:
@@ -92,7 +94,8 @@ def _serve(client: bool) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             head["ray_client_server_port"] = free.getsockname()[1]
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    print(">", cluster.address, f"ray://127.0.0.1:{head.get('ray_client_server_port', 0)}", flush=True)
+    raylet = cluster.head_node.all_processes["raylet"][0].process.pid
+    print(">", cluster.address, f"ray://127.0.0.1:{head.get('ray_client_server_port', 0)}", raylet, flush=True)
     added = []
     for line in sys.stdin:
         word, _, rest = line.strip().partition(" ")
@@ -102,7 +105,7 @@ def _serve(client: bool) -> None:
             added.append(cluster.add_node(**node))
             said = added[-1].all_processes["raylet"][0].process.pid
         elif word == "remove":
-            cluster.remove_node(added.pop(), allow_graceful=bool(rest))
+            cluster.remove_node(added.pop(), allow_graceful=False)
         elif word == "kill":
             cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
         else:

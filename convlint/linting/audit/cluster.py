@@ -185,7 +185,7 @@ class _Flight:
     def _end(self) -> None:
         """Whatever they are at."""
         with suppress(ConnectionError, self._ray.exceptions.RayError):
-            for ref in self._running:
+            for ref in self._running if self._ray.is_initialized() else ():
                 self._ray.cancel(ref, force=True)
         self._running.clear()
         self._common.clear()

@@ -24,7 +24,13 @@ _REACH_S = 5.0  # for a port to answer
 _LOAD_S = 60.0  # for importing ray, on however busy a machine
 _CONNECT_S = 15.0
 _PROBE_S = 60.0  # for all nodes to start a process each
-_CLIENT_S = {"RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "3", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "3"}
+# Of this process alone, and read when ray is imported. A cluster that is lost is not to be replaced by one that Ray
+# starts by itself.
+_SETTINGS = {
+    "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "3",
+    "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "3",
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+}
 _FAULTS = (OSError, RuntimeError, ValueError)  # that Ray has for an address, beside errors of its own
 _HOW = "`ray start --head` starts a cluster, `ray status` shows one"
 
@@ -34,8 +40,8 @@ def connect(address: str) -> None:
     found = _judged(address)
     if found != "auto":
         _refuse_closed(found)
-    for name, value in _CLIENT_S.items():
-        os.environ.setdefault(name, value)  # of this process alone, and read once, when ray is imported
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
