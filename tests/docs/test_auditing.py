@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from command_line import convlint
 from readme_examples import AUDITING, audit_of, workspace
 from sql_examples import answered, questions, refreshed
 
@@ -71,3 +73,12 @@ def test_a_column_without_a_meaning_is_an_error(change: str, monkeypatch: pytest
 
 def test_every_key_of_a_list_is_named() -> None:
     assert [line.split("`")[1] for line in audit_tables.audit_keys() if line.startswith("| `")] == list(KEYS)
+
+
+def test_every_column_of_weights_is_named(tmp_path: Path) -> None:
+    (tmp_path / "hours.csv").write_text("unknown\n")
+    said = convlint("audit", str(tmp_path), "--weights", str(tmp_path / "hours.csv")).err
+    known = " ".join(said.partition("known are ")[2].split()).split(", ")
+    page = AUDITING.read_text(encoding="utf-8").partition("## Hours")[2].partition("## ")[0]
+    assert len(known) > 5
+    assert set(known) <= set(re.findall(r"`(\w+)`", page))
