@@ -10,7 +10,6 @@ Models are those of zoo.py. Linux alone. What needs a package that is not instal
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from process_trees import Taken, taken
 _SIZES = (100, 1_000, 10_000)
 _MIB = 1 << 20
 _HOUR = 3600
+_FEW = 4  # models of an audit that does nothing but start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def convlint(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "convlint", *arguments]
 
 
-def audit(bench: Bench, models: int, *options: str, beside: int | None = None, fresh: bool = True) -> Taken:
+def audit(bench: Bench, models: int, *options: str, beside: bool = False, fresh: bool = True) -> Taken:
     """An audit of a zoo of that many models, into tables of JSON lines."""
     folder = bench.zoo(models)
     if fresh:
@@ -96,27 +96,33 @@ def bench_overhead(bench: Bench) -> None:
 
 
 def bench_workers(bench: Bench) -> None:
-    """Models per second by the number of processes, and of workers of a Ray cluster."""
+    """Models per second by the number of processes, and of workers of a Ray cluster; and what starting takes."""
     models = min(bench.models, 500)
-    head(f"{models:,} models", "models/s", "models per core second", "a million models", "peak memory")
+    head(
+        f"{models:,} models", "time", "of it, to start", "models/s then", "core s per model", "a million", "peak memory"
+    )
     for jobs in (1, 2):
-        _speed(f"--jobs {jobs}", models, [audit(bench, models, "--jobs", str(jobs)) for _ in range(bench.runs)])
+        start = audit(bench, _FEW, "--jobs", str(jobs))
+        several = [audit(bench, models, "--jobs", str(jobs)) for _ in range(bench.runs)]
+        _speed(f"--jobs {jobs}", models, start, several)
     if find_spec("ray") is None:
         print("Ray: left out, as it is not installed")
         return
     for workers in (1, 2, 4):
         with ray_cluster(workers) as address:
-            audit(bench, min(models, 8 * workers), "--cluster", address)  # its workers start
-            several = [
-                audit(bench, models, "--cluster", address, beside=os.getpid()) for _ in range(bench.runs)
-            ]  # fmt: skip
-        _speed(f"Ray, {workers} {'worker' if workers == 1 else 'workers'}", models, several)
+            start = audit(bench, _FEW, "--cluster", address, beside=True)
+            several = [audit(bench, models, "--cluster", address, beside=True) for _ in range(bench.runs)]
+        _speed(f"Ray, {workers} {'worker' if workers == 1 else 'workers'}", models, start, several)
 
 
-def _speed(name: str, models: int, several: Sequence[Taken]) -> None:
+def _speed(name: str, models: int, start: Taken, several: Sequence[Taken]) -> None:
+    """A line; what an audit of next to nothing takes is its start."""
     wall, cpu, peak = medians(several)
-    hours = f"{1e6 * cpu / models / _HOUR:.0f} core hours"
-    row(name, f"{models / wall:.1f}", f"{models / cpu:.1f}", hours, f"{peak / _MIB:.0f} MiB")
+    each = (cpu - start.cpu) / (models - _FEW)
+    row(
+        name, f"{wall:.1f} s", f"{start.wall:.1f} s", f"{(models - _FEW) / (wall - start.wall):.1f}",
+        f"{each * 1e3:.0f} ms", f"{each * 1e6 / _HOUR:.0f} core hours", f"{peak / _MIB:.0f} MiB",
+    )  # fmt: skip
 
 
 def bench_memory(bench: Bench) -> None:

@@ -27,16 +27,21 @@ class Taken:
     printed: str
 
 
-def taken(command: Sequence[str], *, cwd: Path, exits: Sequence[int] = (0,), beside: int | None = None) -> Taken:
-    """Runs a command and watches its tree. `beside` is a process whose tree's time counts too, such as a cluster's."""
-    before = 0.0 if beside is None else cpu_of(tree(beside))
+def taken(command: Sequence[str], *, cwd: Path, exits: Sequence[int] = (0,), beside: bool = False) -> Taken:
+    """Runs a command and watches its tree. `beside`: what this process has started before counts too, a cluster.
+
+    Those end with the command, and nobody waits for them: their time is what the last look has seen.
+    """
+    before = _times(tree(os.getpid())) if beside else {}
     begin = time.perf_counter()
     child = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    peak, ended = [0], threading.Event()
+    peak, seen, ended = [0], dict(before), threading.Event()
 
     def watch() -> None:
         while not ended.wait(_EVERY_S):
             peak[0] = max(peak[0], sum(map(_memory_of, tree(child.pid))))
+            if beside:
+                seen.update(_times(tree(os.getpid())))
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -50,10 +55,9 @@ def taken(command: Sequence[str], *, cwd: Path, exits: Sequence[int] = (0,), bes
     wall = time.perf_counter() - begin
     if child.returncode not in exits:
         raise SystemExit(f"exit {child.returncode}, expected {exits}: {' '.join(command)}\n{printed[-2000:]}")
-    # What has been waited for by this very process is in both; of a cluster's tree it is left out.
+    mine = {os.getpid(), child.pid}
     cpu = usage.ru_utime + usage.ru_stime
-    if beside is not None:
-        cpu += cpu_of(tree(beside)) - before
+    cpu += sum(spent - before.get(pid, 0.0) for pid, spent in seen.items() if pid not in mine)
     return Taken(wall=wall, cpu=cpu, peak=peak[0], printed=printed)
 
 
@@ -70,9 +74,9 @@ def tree(root: int) -> list[int]:
     return found
 
 
-def cpu_of(pids: Sequence[int]) -> float:
-    """Seconds that processes have taken, with those of their children that have ended."""
-    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _fields(pid))) / _TICKS
+def _times(pids: Sequence[int]) -> dict[int, float]:
+    """Seconds that each process has taken itself."""
+    return {pid: sum(map(int, fields[11:13])) / _TICKS for pid in pids if (fields := _fields(pid))}
 
 
 def _processes() -> Iterator[int]:
