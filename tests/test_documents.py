@@ -10,7 +10,7 @@ from checkout import ROOT
 
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 _PATH = re.compile(r"`((?:convlint|rules|tests|benchmarks|sample_configs|\.ci)/[\w./-]*)`")
-_TARGET = re.compile(r"`make (\w+)")
+_TARGET = re.compile(r"`make ([\w-]+)")
 _LINK = re.compile(r"\]\(([^)#]+)\)")
 _NAME_IN_FILE = re.compile(r"`(\w+)` in\s+`(convlint/[\w/]+\.py)`")
 
@@ -27,7 +27,7 @@ def test_every_path_exists(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_make_target_exists(document: str) -> None:
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named(document, _TARGET) <= targets
 
 
