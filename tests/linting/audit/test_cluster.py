@@ -210,7 +210,7 @@ def test_files_that_the_nodes_do_not_see_are_sent_there(cluster: RayCluster) -> 
 
 def test_a_node_with_another_convlint(tmp_path: Path) -> None:
     """One that joins ends the audit, which can go on; one that is there lets none begin."""
-    zoo(Path("zoo"), 300, layers=10)
+    zoo(Path("zoo"), 160, layers=10)
     other = tmp_path / "other" / "convlint"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text('__version__ = "0.0.7"\n')
