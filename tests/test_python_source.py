@@ -446,3 +446,20 @@ def test_bad_specs_are_mended_beside_python() -> None:
     files(bad_yaml=BAD, net_py=QUIET_NET)
     assert convlint("check", ".", "--fix", "--unsafe-fixes").code in (0, 1)
     assert Path("net.py").read_text() == QUIET_NET
+
+
+def test_what_the_user_says_of_the_input_size_reaches_programs() -> None:
+    shutil.copytree(LAYOUTS / "package_entry", "project")
+    os.chdir("project")
+    script = Path("train.py").read_text()
+    folder = 'datasets.ImageFolder("data", transform=transforms.ToTensor())'
+    changed = re.sub(r"datasets\.CIFAR10\(.*\)", folder, script)
+    assert changed != script
+    Path("train.py").write_text(changed)
+    ran = convlint("check", ".", "--select", "CL501")
+    assert (ran.code, "for want of runtime.fixed_input_size" in " ".join(ran.out.split())) == (0, True)
+    ran = convlint("check", ".", "--select", "CL501", "--runtime", "fixed_input_size=true", "-o", "concise")
+    assert "every input has the same height and width (fixed_input_size=true at --runtime)" in ran.out
+    Path("pyproject.toml").write_text("[tool.convlint.runtime]\nfixed_input_size = true\n")
+    assert "(fixed_input_size=true at [tool.convlint.runtime])" in convlint("check", ".", "-o", "concise").out
+    assert "CL501" not in convlint("check", ".", "--select", "CL501", "--runtime", "fixed_input_size=false").out

@@ -38,6 +38,7 @@ from convlint.cli.options import (
     running,
     split,
 )
+from convlint.errors import UsageError
 from convlint.model.layer import MODES
 
 _MIB = 1 << 20
@@ -133,6 +134,8 @@ def audit(
     from convlint.cli.streams.outputs import Presentation, parse_outputs
     from convlint.linting.plan import Options
 
+    if cluster is not None and jobs > 1:
+        raise UsageError("--cluster and --jobs contradict each other: the cluster has workers of its own")
     options = Options(
         gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), select=split(select), ignore=split(ignore),
         extend_select=split(extend_select), fail_on=one_of("--fail-on", fail_on, FAIL_ON), min_loss=min_loss,

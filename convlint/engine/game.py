@@ -185,6 +185,8 @@ def _taken_further(flaw: Flaw, then: Flaw, changes: Changes) -> Flaw:
     describe = say("{fix}; then {then}", fix=flaw.describe, then=then.describe)
     if changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
-        describe = say("use {sizes} ({then})", sizes=sizes, then=then.describe)
+        says_so = all(f"{name}={value}" in then.describe for name, value in then.set.items())
+        own = say("use {sizes}", sizes=sizes)
+        describe = own if says_so else say("use {sizes} ({then})", sizes=sizes, then=then.describe)
     width = max(flaw.width, then.width)
     return replace(flaw, case=replace(flaw.case, fix=spec), describe=describe, other={}, width=width)

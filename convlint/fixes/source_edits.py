@@ -22,9 +22,9 @@ from convlint.fixes.python.opened import Opened, Read, opened
 from convlint.fixes.python.origins import origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten_each
 from convlint.fixes.python.source import PythonSource
-from convlint.fixes.python.syntax import Nodes
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.source import Program, SourceReading
+from convlint.readers.python.walking import Nodes
 from convlint.report import Finding, Fix
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
@@ -158,8 +158,8 @@ def _without_bias(
 
 def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
     """The layers themselves that functions give to their callers, of whom others may be elsewhere."""
-    given = [node.body for node in nodes.get(ast.Lambda, ())]
-    returned = [node.value for node in nodes.get(ast.Return, ()) if node.value is not None]
+    given = [node.body for node in nodes[ast.Lambda]]
+    returned = [node.value for node in nodes[ast.Return] if node.value is not None]
     return frozenset((*given, *returned))
 
 

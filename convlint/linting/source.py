@@ -16,7 +16,7 @@ from convlint.files.quiet_paths import is_quiet
 from convlint.fixes.source_edits import with_source_edits
 from convlint.linting.one_input import Job, resolve_targets
 from convlint.model.location import Location
-from convlint.model.source import PlacedLayer, SourceReading, SourceReport
+from convlint.model.source import PlacedLayer, Program, SourceReading, SourceReport
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
@@ -24,6 +24,7 @@ from convlint.report import Finding, InputError
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.silence import Silencer
 
+_SIZE = "fixed_input_size"
 Cells = Mapping[str, tuple[tuple[int, int, int], ...]]
 
 
@@ -44,6 +45,7 @@ def judged_source(
 ) -> NetworkResult:
     """What was read, judged for the targets; places are those of the code as it was read, also in notebooks."""
     targets = resolve_targets(job.gpus or job.default_gpus)
+    reading = replace(reading, programs=tuple(_as_told(program, job) for program in reading.programs))
     silencer = None if job.silencing is None else Silencer(reading, rulebook, job.silencing)
     result = check_source(
         reading,
@@ -81,6 +83,16 @@ def judged_source(
         ),
         code_lines=reading.lines,
     )
+
+
+def _as_told(program: Program, job: Job) -> Program:
+    """The program with what no source can say for sure: whether its inputs have one size, where the user says so."""
+    for running, told_by in ((job.asked, "--runtime"), (job.usual, "[tool.convlint.runtime]")):
+        fixed = running.settings.get(_SIZE)
+        if fixed is not None and (told_by == "--runtime" or program.fixed_input_size is None):
+            said = f"{_SIZE}={str(fixed).lower()}", Location(path=told_by)
+            return replace(program, fixed_input_size=fixed, evidence=(said,))
+    return program
 
 
 def _said(reading: SourceReading) -> Iterator[PlacedLayer]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from convlint.files.languages.saying import say, sentence
 from convlint.files.safe import clean, clean_path
-from convlint.model.layer import Mode
+from convlint.model.layer import Dtype, Mode
 from convlint.report import LayerReport, NetworkReport, Report
 from convlint.reporters.words import duration, plural
 
@@ -78,6 +78,24 @@ def host_notes(report: Report) -> list[str]:
         )
         for network in report.networks
         if network.waits
+    ]
+
+
+def dtype_notes(report: Report) -> list[str]:
+    """How many times rest on a dtype that is only that of stored weights: an engine is told which one it runs."""
+    stored = [
+        entry
+        for entry in report.layers
+        if entry.layer.dtype == Dtype.fp32 and entry.layer.dtype_source == "storage" and any(entry.times.values())
+    ]
+    if not stored:
+        return []
+    layers = plural(len(stored), "layer")
+    return [
+        say(
+            "dtype: the weights of {layers} are stored in fp32, and may run in another one: --dtype says in which",
+            layers=layers,
+        )
     ]
 
 

@@ -10,7 +10,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, padded, shorten, wrap
-from convlint.reporters.machine import basis_notes, calibration_notes, host_notes
+from convlint.reporters.machine import basis_notes, calibration_notes, dtype_notes, host_notes
 from convlint.reporters.snippet import columns
 from convlint.reporters.totals import verdicts
 from convlint.reporters.words import costs_nothing, duration, plural, severity_word
@@ -171,7 +171,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    return list(_broken((*calibrated, *host_notes(report), *basis_notes(report)), glyphs, width))
+    return list(_broken((*calibrated, *host_notes(report), *dtype_notes(report), *basis_notes(report)), glyphs, width))
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:

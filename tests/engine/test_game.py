@@ -305,6 +305,7 @@ def test_what_fills_tiles_is_applied_where_it_is_among_the_best_alone(
         ),  # another's
         (flaw("B", {"C": 128, "K": 8}), {"C=64": 90, "C=128 K=8": 60}, {"C": 128, "K": 8}, "use C=128, K=8 (d)"),
         (flaw("A", {"K": 8}), {"C=64": 90, "C=64 K=8": 60}, {"C": 64, "K": 8}, "use C=64, K=8 (d)"),
+        (flaw("A", {"C": 128}, describe="use C=128"), {"C=64": 90, "C=128": 60}, {"C": 128}, "use C=128"),
         (flaw("A", {"L": 8}, describe="e"), {"C=64": 90, "C=64 L=8": 60}, {"C": 64, "L": 8}, "d; then e"),
     ],
 )

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 from reports import NETWORK, full_report
 
+from convlint.model.layer import Dtype
 from convlint.report import NetworkReport, Report
-from convlint.reporters.machine import binary, count, host_notes, network_notes
+from convlint.reporters.machine import binary, count, dtype_notes, host_notes, network_notes
 
 
 def report(*networks: NetworkReport, targets: tuple[str, ...] = ("a100",)) -> Report:
@@ -58,6 +59,19 @@ def test_the_host_is_named_only_where_it_is_the_bound() -> None:
     assert host_notes(report(slow)) == [
         "times: at the pace of the host, which needs about 6.04 ms; the GPU needs 550 us, and what fixes save shows on "
         "a host that keeps up"
+    ]
+
+
+def test_a_dtype_that_is_only_that_of_stored_weights_is_said_to_be_so() -> None:
+    whole = full_report()
+    entry = next(entry for entry in whole.layers if any(entry.times.values()))
+    stored = replace(entry, layer=replace(entry.layer, dtype=Dtype.fp32, dtype_source="storage"))
+    for dtype, source in ((Dtype.fp32, "stated"), (Dtype.fp16, "storage")):
+        other = replace(entry, layer=replace(entry.layer, dtype=dtype, dtype_source=source))
+        assert dtype_notes(replace(whole, layers=(other,))) == []
+    assert dtype_notes(replace(whole, layers=(replace(stored, times={}),))) == []
+    assert dtype_notes(replace(whole, layers=(stored, stored))) == [
+        "dtype: the weights of 2 layers are stored in fp32, and may run in another one: --dtype says in which"
     ]
 
 

@@ -33,6 +33,7 @@ def render(summary: Summary, style: Style) -> str:
         "weighed": ranking.weighed,
         "hours": number(ranking.hours, _DIGITS),
         "lost_hours": number(ranking.lost, _DIGITS),
+        "stored_dtype": tally.stored,
         "without_hours": ranking.models - ranking.counted,
         "unused_weights": None
         if unused is None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from convlint.files.safe import ascii_only, clean
 from convlint.linting.audit.audit import Summary
 from convlint.linting.audit.ranking import Lost
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, painter, wrap
-from convlint.reporters.words import plural
+from convlint.reporters.words import place, plural
 
 _NARROW, _WIDE = 60, 120
 _CUT = "…"
-_SAFETY = {"unsafe": "unsafe", "safe": "safe"}
 Row = Sequence[str]
+Amount = Callable[[float], str]
 
 
 def render(summary: Summary, style: Style) -> str:
@@ -25,6 +26,7 @@ def render(summary: Summary, style: Style) -> str:
     if not style.quiet and summary.ranking.lost > 0:
         parts += _tables(summary, paint, width)
     parts.append([line for note in _notes(summary) for line in wrap(note, width)])
+    parts.append(_errors(summary, paint, width))
     parts.append(_wrapped(_covered(summary), width))
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
     return text if style.unicode else ascii_only(text)
@@ -37,9 +39,11 @@ def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
     share = ranking.lost / ranking.hours if ranking.hours else 0.0
     if ranking.weighed:
         said = (
-            f"{_hours(ranking.lost)} of {_hours(ranking.hours)} GPU hours are lost to what advice mends "
-            f"({_percent(share)}), as far as convolutions take them"
+            f"{_hours(ranking.lost)} of {_hours(ranking.hours)} GPU hours ({_percent(share)}) are lost to what advice "
+            "mends"
         )
+        if not ranking.shared:
+            said += ", if convolutions take all of them; the column convolution_share says how much they take"
     else:
         said = (
             f"{_percent(share)} of convolution time is lost to what advice mends, in the mean of "
@@ -51,49 +55,46 @@ def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
 
 def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
     ranking = summary.ranking
-    lost = "hours lost" if ranking.weighed else "models lost"
+    lost, amount = ("hours lost", _hours) if ranking.weighed else ("lost", partial(_mean, ranking.counted))
     worst = [
         (
-            each.grade or "-", _hours(each.lost), _percent(each.share), clean(each.model), clean(each.gpu),
-            f"{each.code} {each.name}" if each.code else "",
+            each.grade or "-", *((_hours(each.lost),) if ranking.weighed else ()), _percent(each.share),
+            clean(each.model), clean(each.gpu), f"{each.code} {each.name}" if each.code else "",
         )
         for each in ranking.worst
     ]  # fmt: skip
+    titles = (
+        ("", lost, "share", "model", "GPU", "most by") if ranking.weighed else ("", lost, "model", "GPU", "most by")
+    )
     changes = [
         (
-            _hours(each.lost), _hours(each.alone), _percent(each.of_all), str(each.models), each.safety,
+            amount(each.lost), amount(each.alone), _percent(each.of_all), str(each.models), each.safety,
             f"{each.code} {clean(each.describe) or each.name}",
         )
         for each in ranking.changes
     ]  # fmt: skip
-    share = "share" if ranking.weighed else "lost"
+    columns = (lost, "alone", "of all", "models", "", "change")
     return [
-        _table("Models that lose most", ("", lost, share, "model", "GPU", "most by"), worst, "lrrlll", 3, paint, width),
-        _table(
-            "Changes that help most",
-            (lost, "alone", "of all", "models", "", "change"),
-            changes,
-            "rrrrll",
-            5,
-            paint,
-            width,
-        ),
-        _groups("By rule", lost, ranking.rules, paint, width, hours=False),
-        _groups("By architecture", lost, ranking.architectures, paint, width, hours=ranking.weighed),
-        _groups("By GPU", lost, ranking.gpus, paint, width, hours=ranking.weighed),
+        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "lll", -3, paint, width),
+        _table("Changes that help most", columns, changes, "rrrrll", -1, paint, width),
+        _groups("By rule", lost, amount, ranking.rules, paint, width),
+        _groups("By architecture", lost, amount, ranking.architectures, paint, width, hours=ranking.weighed),
+        _groups("By GPU", lost, amount, ranking.gpus, paint, width, hours=ranking.weighed),
     ]
 
 
-def _groups(title: str, lost: str, groups: Sequence[Lost], paint: Paint, width: int, *, hours: bool) -> list[str]:
+def _groups(
+    title: str, lost: str, amount: Amount, groups: Sequence[Lost], paint: Paint, width: int, *, hours: bool = False
+) -> list[str]:
     titles = (lost, "of all", "models", *(("hours",) if hours else ()), "")
     rows = [
         (
-            _hours(each.lost), _percent(each.of_all), str(each.models), *((_hours(each.hours),) if hours else ()),
+            amount(each.lost), _percent(each.of_all), str(each.models), *((_hours(each.hours),) if hours else ()),
             clean(each.what),
         )
         for each in groups
     ]  # fmt: skip
-    return _table(title, titles, rows, "r" * (len(titles) - 1) + "l", len(titles) - 1, paint, width)
+    return _table(title, titles, rows, "r" * (len(titles) - 1) + "l", -1, paint, width)
 
 
 def _table(
@@ -129,11 +130,31 @@ def _shortened(cell: str, size: int) -> str:
     return cell[: size - 1 - end] + _CUT + cell[len(cell) - end :]
 
 
+def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
+    """The first things that could not be read; all of them are in the table of errors."""
+    tally = summary.tally
+    lines = []
+    for error in tally.first_errors:
+        at = place(error.path, error.line, error.column)
+        first, *rest = wrap(f"error: {at}: {error.message}", width)
+        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+    if tally.unread > len(tally.first_errors):
+        lines.append(f"and {tally.unread - len(tally.first_errors):,} more, in the table of errors")
+    return lines
+
+
 def _notes(summary: Summary) -> list[str]:
     ranking, unused = summary.ranking, summary.unused
     notes = []
-    if ranking.weighed and ranking.models > ranking.counted:
-        notes.append(f"{ranking.models - ranking.counted} of {ranking.models} rows of models have no hours or no time.")
+    if ranking.models > ranking.counted:
+        what = "models" if len(summary.tally.gpus) == 1 else "pairs of a model and a GPU"
+        lacks = "no hours, or no time that could be predicted" if ranking.weighed else "no time that could be predicted"
+        notes.append(f"{ranking.models - ranking.counted:,} of {ranking.models:,} {what} have {lacks}.")
+    if summary.tally.stored:
+        notes.append(
+            f"{summary.tally.stored:,} of {plural(summary.tally.models, 'model')} are judged by the dtype of their "
+            "stored weights; --dtype, or a list's key dtype, says what they run in."
+        )
     if unused is not None and unused.rows:
         more = ", …" if unused.rows > len(unused.names) else ""
         notes.append(
@@ -150,10 +171,8 @@ def _covered(summary: Summary) -> str:
         f"{plural(tally.layers, 'layer')} in {plural(tally.models, 'model')}{f' on {gpus}' if gpus else ''}: "
         f"{plural(tally.errors, 'error')}, {plural(tally.warnings, 'warning')}, {plural(tally.infos, 'info')}"
     ]
-    if tally.unread:
-        parts.append(f"{plural(tally.unread, 'error')} of reading in the table of errors")
     if tally.failed:
-        parts.append(f"{plural(tally.failed, 'model')} could not be audited")
+        parts.append(f"{plural(tally.failed, 'model')} could not be read")
     if summary.known:
         parts.append(f"{summary.known} known from before")
     return "; ".join(parts)
@@ -170,6 +189,11 @@ def _hours(value: float) -> str:
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if value >= 0.001 else "<0.001"
+
+
+def _mean(models: int, value: float) -> str:
+    """Of the convolution time of that many models, each of which counts the same."""
+    return _percent(value / models)
 
 
 def _percent(share: float | None) -> str:

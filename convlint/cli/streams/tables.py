@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 FORMATS = ("parquet", "csv", "jsonl")
-_ROWS = 4096  # of a group, which is written at once
+_HELD = 256  # rows as objects of Python, which take many times the room of columns
+_GROUP = 4096  # rows of a group, which is written at once
 
 
 class Sink(Protocol):
@@ -140,24 +141,35 @@ class _Parquet:
         self._schema = _schema(table)
         self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
         self._held: list[Cells] = []
+        self._batches: list[pyarrow.RecordBatch] = []
 
     def add(self, cells: Cells) -> None:
         self._held.append(cells)
-        if len(self._held) == _ROWS:
-            self._write()
+        if len(self._held) == _HELD:
+            self._pack()
+            if len(self._batches) * _HELD >= _GROUP:
+                self._write()
 
     def close(self) -> None:
+        self._pack()
         self._write()
         self._writer.close()
 
-    def _write(self) -> None:
+    def _pack(self) -> None:
         import pyarrow
 
         if self._held:
             values = zip(zip(*self._held, strict=True), self._schema, strict=True)
             arrays = [pyarrow.array(column, type=field.type) for column, field in values]
-            self._writer.write_table(pyarrow.Table.from_arrays(arrays, schema=self._schema))
+            self._batches.append(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
             self._held = []
+
+    def _write(self) -> None:
+        import pyarrow
+
+        if self._batches:
+            self._writer.write_table(pyarrow.Table.from_batches(self._batches))
+            self._batches = []
 
 
 def _schema(table: Table) -> pyarrow.Schema:

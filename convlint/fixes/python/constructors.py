@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from convlint.fixes.python.syntax import Nodes
+from convlint.readers.python.walking import Nodes
 
 _CONV = (
     "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias", "padding_mode",
@@ -124,17 +124,17 @@ _MAY_NAME = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 
 def _bindings(nodes: Nodes) -> Iterator[tuple[str, str | None]]:
     """Each name that is bound anywhere, with what it imports; None where that is no import."""
-    for statement in nodes.get(ast.Import, ()):
+    for statement in nodes[ast.Import]:
         for alias in statement.names:
             top = alias.name.partition(".")[0]
             yield (alias.asname, alias.name) if alias.asname else (top, top)
-    for statement in nodes.get(ast.ImportFrom, ()):
+    for statement in nodes[ast.ImportFrom]:
         for alias in statement.names:
             yield alias.asname or alias.name, f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
-    bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is not ast.Load}
-    bound.update(node.arg for node in nodes.get(ast.arg, ()))
-    bound.update(node.name for kind in _DEFINITIONS for node in nodes.get(kind, ()))
-    bound.update(node.name for kind in _MAY_NAME for node in nodes.get(kind, ()) if node.name is not None)
-    bound.update(node.rest for node in nodes.get(ast.MatchMapping, ()) if node.rest is not None)
+    bound = {node.id for node in nodes[ast.Name] if type(node.ctx) is not ast.Load}
+    bound.update(node.arg for node in nodes[ast.arg])
+    bound.update(node.name for kind in _DEFINITIONS for node in nodes[kind])
+    bound.update(node.name for kind in _MAY_NAME for node in nodes[kind] if node.name is not None)
+    bound.update(node.rest for node in nodes[ast.MatchMapping] if node.rest is not None)
     for name in bound:
         yield name, None

@@ -12,8 +12,8 @@ from functools import cached_property
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.lines import Lines
-from convlint.fixes.python.syntax import Nodes, by_kind
 from convlint.model.location import Span
+from convlint.readers.python.walking import Nodes, by_kind, every
 
 MOST_BYTES = 4 << 20
 
@@ -40,7 +40,7 @@ class PythonSource(Lines):
     @cached_property
     def nodes(self) -> Nodes:
         """Those of the tree, by kind."""
-        return by_kind(self.tree)
+        return by_kind(every(self.tree))
 
     def call_at(self, span: Span) -> ast.Call | None:
         """The call that is exactly there; a span that is no more than a line holds none for sure."""
@@ -56,7 +56,7 @@ class PythonSource(Lines):
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
         """By the lines that they begin and end on."""
         found: dict[tuple[int, int | None], list[ast.Call]] = {}
-        for call in self.nodes.get(ast.Call, ()):
+        for call in self.nodes[ast.Call]:
             found.setdefault((call.lineno, call.end_lineno), []).append(call)
         return found
 

@@ -20,6 +20,7 @@ from convlint.linting.plan import Planner
 from convlint.report import InputError
 
 Run = Callable[[Iterator[Task]], Answers]
+_MOST_ERRORS = 5  # that are said at once
 _MOST_UNUSED = 3  # names of weights that match no model
 
 
@@ -35,6 +36,8 @@ class Tally(Struct, kw_only=True):
     infos: int = 0
     unread: int = 0
     internal: bool = False
+    stored: int = 0  # models whose dtype is that of stored weights, which run as the engine is told
+    first_errors: list[ErrorRow] = []
     gpus: dict[str, None] = {}  # in the order in which they were met
 
 
@@ -140,7 +143,9 @@ def _count(rows: Rows, tally: Tally) -> None:
     tally.layers += rows.models[0].layers if rows.models else 0
     tally.findings += len(rows.findings)
     tally.unread += len(rows.errors)
+    tally.first_errors += rows.errors[: _MOST_ERRORS - len(tally.first_errors)]
     tally.internal = tally.internal or any(row.internal for row in rows.errors)
+    tally.stored += any(row.dtype_source == "storage" for row in rows.layers)
     for finding in rows.findings:
         if finding.severity == "error":
             tally.errors += 1

@@ -64,6 +64,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """The answer of an audit. `weighed`: hours are GPU hours, and not one for each model."""
 
     weighed: bool
+    shared: bool  # some weights say how much of their hours convolutions take
     models: int  # on all their GPUs
     counted: int  # those with hours and a time
     hours: float
@@ -80,7 +81,7 @@ class Ledger:
 
     def __init__(self, base: sqlite3.Connection, *, weighed: bool) -> None:
         """`base` holds the temporary tables."""
-        self._base, self._weighed = base, weighed
+        self._base, self._weighed, self._shared = base, weighed, False
         for statement in _SCHEMA.split(";\n"):
             base.execute(statement)
 
@@ -89,6 +90,7 @@ class Ledger:
         if weight is None and not self._weighed:
             weight = Weight(hours=1.0)
         hours = None if weight is None else weight.hours
+        self._shared = self._shared or (weight is not None and weight.share != 1.0)
         lost = lost_hours(row.lost_us, row, weight)
         self._base.execute(
             "INSERT INTO temp.ranked VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -112,18 +114,17 @@ class Ledger:
             "SELECT COUNT(*), COUNT(lost), TOTAL(CASE WHEN lost IS NULL THEN 0 ELSE hours END), TOTAL(lost) "
             "FROM temp.ranked"
         )
-        named = "COALESCE(architecture, (SELECT MIN(model) FROM temp.ranked o WHERE o.structure = r.structure))"
         return Ranking(
-            weighed=self._weighed, models=models, counted=counted, hours=hours, lost=lost,
+            weighed=self._weighed, shared=self._shared, models=models, counted=counted, hours=hours, lost=lost,
             worst=self._worst(most), changes=self._changes(most, lost),
             rules=self._groups(
                 "SELECT code || ' ' || name, COUNT(DISTINCT model), NULL, TOTAL(lost) AS lost FROM temp.advised "
                 "GROUP BY code, name ORDER BY lost DESC, code LIMIT ?", most, lost,
             ),
             architectures=self._groups(
-                f"SELECT {named} AS what, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost FROM temp.ranked r "
-                "WHERE lost IS NOT NULL GROUP BY COALESCE(architecture, structure) ORDER BY lost DESC, what LIMIT ?",
-                most, lost,
+                "SELECT COALESCE(architecture, MIN(model)) AS what, COUNT(DISTINCT model), TOTAL(hours), "
+                "TOTAL(lost) AS lost FROM temp.ranked WHERE lost IS NOT NULL "
+                "GROUP BY COALESCE(architecture, structure) ORDER BY lost DESC, what LIMIT ?", most, lost,
             ),
             gpus=self._groups(
                 "SELECT gpu, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost FROM temp.ranked "

@@ -50,7 +50,10 @@ class FindingRow(Struct, array_like=True, kw_only=True):
 
 
 class LayerRow(Struct, array_like=True, kw_only=True):
-    """A layer on one GPU; the sizes are those of the whole layer, the times those of all its calls in one step."""
+    """A layer on one GPU; the sizes are those of the whole layer, the times those of all its calls in one step.
+
+    `dtype_source` is "stated", "module", or "storage", where weights are kept in it and run as the engine is told.
+    """
 
     model: str
     path: str
@@ -76,6 +79,7 @@ class LayerRow(Struct, array_like=True, kw_only=True):
     DilW: int | None
     groups: int | None
     dtype: str | None
+    dtype_source: str | None
     layout: str | None
     grade: str | None
     time_us: float | None
@@ -198,7 +202,8 @@ def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
         gpu=clean(gpu), N=layer.N, C=layer.C, D=layer.D if deep else None, H=layer.H, W=layer.W, K=layer.K,
         Z=layer.Z if deep else None, P=layer.P, Q=layer.Q, T=layer.T if deep else None, R=layer.R, S=layer.S,
         U=layer.U, V=layer.V, DilH=layer.DilH, DilW=layer.DilW, groups=layer.groups,
-        dtype=None if layer.dtype is None else layer.dtype.value, layout=layer.layout,
+        dtype=None if layer.dtype is None else layer.dtype.value,
+        dtype_source=None if layer.dtype is None else layer.dtype_source, layout=layer.layout,
         grade=None if times is None else times.grade, time_us=None if times is None else number(times.time_us),
         time_after_us=None if times is None else number(times.after_us),
         ideal_us=None if times is None else number(times.ideal_us),

@@ -84,7 +84,7 @@ def fingerprint(subject: Subject, plan_digest: str) -> str:
     if source.kind == "module":
         model = source.model
         folder = "." if model is None else model.folder
-        found.update(_digest_of_code(os.path.realpath(folder)).encode())
+        found.update(digest_of_code(os.path.realpath(folder)).encode())
         if model is not None:
             entry = (
                 model.reference, sorted(model.inputs.items()), model.channels_last, model.autocast, model.mode,
@@ -124,7 +124,7 @@ def _contents(paths: Iterable[str]) -> Iterator[bytes]:
 
 
 @cache
-def _digest_of_code(folder: str) -> str:
+def digest_of_code(folder: str) -> str:
     """All Python below a folder, and what is installed: any of it may be what a module of the project imports."""
     found = blake2b(digest_size=16)
     installed = {f"{each.metadata['Name']} {each.version}" for each in distributions()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import PurePath
 from types import TracebackType
 from typing import Literal
@@ -29,6 +31,7 @@ CREATE TABLE models (
 ) WITHOUT ROWID;
 CREATE TABLE faults (number INTEGER, found BLOB);
 CREATE INDEX models_by_number ON models (number);
+CREATE INDEX faults_by_number ON faults (number);
 CREATE INDEX models_by_stem ON models (stem);
 """
 _DECODER = msgspec.msgpack.Decoder(Rows)
@@ -121,9 +124,12 @@ class Store:
 
     def rows(self) -> Iterator[Rows]:
         """The rows of each model and fault, in the order of the audit."""
-        ordered = "SELECT found FROM (SELECT number, found FROM models UNION ALL SELECT number, found FROM faults)"
         with self._guarded():
-            for (found,) in self._base.execute(f"{ordered} ORDER BY number"):
+            several = [
+                self._base.execute(f"SELECT number, found FROM {table} ORDER BY number")
+                for table in ("models", "faults")
+            ]
+            for _, found in heapq.merge(*several, key=itemgetter(0)):
                 yield _DECODER.decode(zlib.decompress(found))
 
     def is_failing(self) -> bool:

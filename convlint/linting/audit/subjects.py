@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, shown
+from convlint.errors import InputFault, UsageError, shown
 from convlint.linting.audit.entry import subject_of
 from convlint.linting.audit.listed import Entry, entries_of
 from convlint.linting.audit.subject import Subject
@@ -36,13 +36,21 @@ def _all(
 ) -> Iterator[Found]:
     modules = planner.options.modules
     for path in paths:
-        for found in streamed(path, modules=modules, wanted=lambda path: included(path, planner)):
+        for found in streamed(path, modules=modules, wanted=lambda path: _wanted(path, planner)):
             yield found if isinstance(found, InputError) else _judged(Subject(name=found.name, source=found))
     for model in models:
         yield Subject(name=model.name, source=model)
     for path, entries in lists:
         for entry in entries:
             yield _listed(path, entry, modules=modules)
+
+
+def _wanted(path: str, planner: Planner) -> bool:
+    """Whether a folder stands for this file. Where its config is wrong it does, and that is told of this model."""
+    try:
+        return included(path, planner)
+    except UsageError:
+        return True
 
 
 def _listed(path: str, entry: Entry, *, modules: bool) -> Found:

@@ -82,7 +82,8 @@ def audited(task: Task, reading: Reading) -> Audited:
     report = assemble(results, errors, Rulebook(()), files=1)
     failing = any(counts(finding, setting.policy) for finding in report.findings)
     rows = rows_of(subject.name, subject.architecture, report)
-    kept = None if any(error.internal for error in errors) else digest
+    transient = any(error.internal or source.kind == "module" for error in errors)  # a run, not the content, failed
+    kept = None if transient else digest
     return Audited(rows=rows, failing=failing, digest=kept, stamp=stamp, seen_ns=seen_ns)
 
 

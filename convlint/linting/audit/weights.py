@@ -16,8 +16,8 @@ from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.listed import MOST_LINE, lines_of
 
 _COLUMNS = {
-    "model": "model", "name": "model", "path": "model", "gpu_hours": "hours", "hours": "hours", "gpu": "gpu",
-    "convolution_share": "share",
+    "model": "model", "name": "model", "path": "model", "gpu_hours": "hours", "hours": "hours", "weight": "hours",
+    "gpu": "gpu", "convolution_share": "share",
 }  # fmt: skip
 _SCHEMA = """
 CREATE TEMP TABLE hours (name TEXT, gpu TEXT, hours REAL, share REAL, used INTEGER DEFAULT 0, PRIMARY KEY (name, gpu))
@@ -46,7 +46,7 @@ class Weights:
         def fail(message: str) -> UsageError:
             return UsageError(f"{path}:{number}: {message}")
 
-        name, gpu = clean(row.get("model", "").strip()), row.get("gpu", "").strip()
+        name, gpu = clean(row.get("model", "").strip().removeprefix("./")), row.get("gpu", "").strip()
         if not name:
             raise fail("names no model")
         try:

@@ -14,6 +14,7 @@ from convlint.readers.python.source_file import SourceFile, parsed, read_bytes
 FRAMEWORKS = frozenset({"torch", "paddle", "keras", "tf_keras", "tensorflow", "mxnet", "flax", "jax", "haiku"})
 MOST_LISTED = 20_000  # files of a repository that imports are looked for in
 MOST_FOLDERS = 20_000
+MOST_KEPT = 32 << 20  # bytes of files that were only looked through
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
@@ -34,6 +35,7 @@ class Project:
         self.root, self.given = root, tuple(given)
         self.unread: dict[str, UnreadFile] = {}  # by path: why it could not be read
         self._contents = dict(contents or {})
+        self._room = MOST_KEPT
         self._files: dict[str, SourceFile | None] = {}
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
@@ -66,12 +68,15 @@ class Project:
         return self._contents[path]
 
     def where(self, says: Callable[[bytes], object]) -> Iterator[str]:
-        """The files of the repository whose content is as asked; what is read for that alone is not kept."""
+        """The files of the repository whose content is as asked; of the rest, as much is kept for the next as fits."""
         for path in self.paths:
             content = self._contents.get(path)
             if content is None and path not in self.unread:
                 with suppress(InputFault):
                     content = read_bytes(path)
+                if content is not None and self._room >= len(content):
+                    self._room -= len(content)
+                    self._contents[path] = content
             if content is not None and says(content):
                 yield path
 

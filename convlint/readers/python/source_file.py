@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import TypeGuard
 
 from convlint.errors import InputFault
-from convlint.files.bounded_file import open_regular
+from convlint.files.bounded_file import file_size, open_regular
 from convlint.files.python_files import python_text
 from convlint.files.quiet_paths import is_quiet as is_quiet
 from convlint.model.location import Location, Span
+from convlint.readers.python.walking import Nodes, by_kind, walked
 
 LARGEST = 2 << 20  # bytes; what people write is a hundredth of it, and the tree takes a hundred times as much memory
 
@@ -27,6 +28,11 @@ class SourceFile:
         self.path, self.content, self.tree = path, content, tree
 
     @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes of the tree by kind, but for leaves: gathered in one walk for all who look for some."""
+        return by_kind(walked([self.tree]))
+
+    @cached_property
     def text(self) -> str:
         """What the file says, with LF for every end of a line."""
         return python_text(self.content)
@@ -34,6 +40,11 @@ class SourceFile:
     @cached_property
     def _lines(self) -> list[str]:
         return self.text.split("\n")
+
+    @cached_property
+    def _narrow(self) -> bool:
+        """Whether a byte is a character, in all of it."""
+        return self.text.isascii()
 
     @cached_property
     def content_lines(self) -> list[bytes]:
@@ -61,7 +72,7 @@ class SourceFile:
         return Location(path=self.path, line=line, column=column, end_line=end_line, end_column=end_column)
 
     def _column(self, line: int, offset: int) -> int:
-        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        text = "" if self._narrow or line > len(self._lines) else self._lines[line - 1]
         if text.isascii():
             return offset + 1
         return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")) + 1
@@ -70,7 +81,10 @@ class SourceFile:
 def read_bytes(path: str) -> bytes:
     """The content of a Python file. Raises InputFault for no regular file, or one too large to be written by hand."""
     with open_regular(path) as stream:
-        content = stream.read(LARGEST + 1)
+        size = min(file_size(stream), LARGEST)
+        content = stream.read(size + 1)  # to ask for room for the largest takes longer than to read most files
+        if len(content) > size:  # it grows, or is of a file system that does not say
+            content += stream.read(LARGEST - size)
     if len(content) > LARGEST:
         raise InputFault(f"larger than {LARGEST >> 20} MiB, the limit for Python")
     return content

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+Nodes = Mapping[type[ast.AST], list[Any]]
 
 # What holds no other node: most of a tree
 LEAVES: frozenset[type] = frozenset({
@@ -12,50 +16,70 @@ LEAVES: frozenset[type] = frozenset({
     *ast.boolop.__subclasses__(),
 })  # fmt: skip
 
-_NAMED = frozenset((ast.Name, ast.Constant))  # leaves that say something
+# Fields that hold no nodes, whatever the kind, or none but contexts and operators
+_PLAIN = frozenset((
+    "arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "op", "ops",
+    "rest", "simple", "tag", "type_comment",
+))  # fmt: skip
+_WITHOUT_NODES = frozenset((ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton, ast.TypeIgnore))
+
+
+class _Holding(dict[type, tuple[str, ...]]):
+    """The fields of each kind of node that may hold others; asked of a tree of a thousand lines ten thousand times."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        names = () if kind in _WITHOUT_NODES else tuple(name for name in kind._fields if name not in _PLAIN)
+        self[kind] = names
+        return names
+
+
+_holding = _Holding()
 
 
 def below(node: ast.AST, empty: frozenset[type] = LEAVES) -> list[ast.AST]:
     """The nodes directly in one, in their order, but for those of the kinds in `empty`."""
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _holding[node.__class__]:
         child = getattr(node, name, None)
         kind = child.__class__
         if kind is list:
             found += [each for each in child if each.__class__ not in empty]  # type: ignore[union-attr]
-        elif kind not in empty and isinstance(child, ast.AST):
-            found.append(child)
+        elif kind not in empty:
+            found.append(child)  # type: ignore[arg-type]
     return found
 
 
 def every(node: ast.AST) -> list[ast.AST]:
     """The node and all within it, leaves too, but for operators and contexts; one level behind the other."""
     found = [node]
-    level = [] if node.__class__ in LEAVES else [node]
-    while level:
-        holding: list[ast.AST] = []
-        for each in level:
-            for name in each._fields:
-                child = getattr(each, name, None)
-                kind = child.__class__
-                if kind is list:
-                    for one in child:  # type: ignore[union-attr]
-                        if isinstance(one, ast.AST):
-                            found.append(one)
-                            if one.__class__ not in LEAVES:
-                                holding.append(one)
-                elif kind in _NAMED:
-                    found.append(child)  # type: ignore[arg-type]
-                elif kind not in LEAVES and isinstance(child, ast.AST):
-                    found.append(child)
-                    holding.append(child)
-        level = holding
+    for each in found:  # which grows meanwhile
+        for name in _holding[each.__class__]:
+            child = getattr(each, name, None)
+            kind = child.__class__
+            if kind is list:
+                found += child if None not in child else filter(None, child)  # type: ignore[operator, arg-type]
+            elif child is not None and kind is not str:
+                found.append(child)
     return found
 
 
 def walked(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes and all within them but leaves, one level behind the other, as ast.walk has them."""
-    level = list(nodes)
-    while level:
-        yield from level
-        level = [each for node in level for each in below(node)]
+    found = list(nodes)
+    for each in found:  # which grows meanwhile
+        yield each
+        for name in _holding[each.__class__]:
+            child = getattr(each, name, None)
+            kind = child.__class__
+            if kind is list:
+                found += [one for one in child if one.__class__ not in LEAVES]  # type: ignore[union-attr]
+            elif kind not in LEAVES:
+                found.append(child)  # type: ignore[arg-type]
+
+
+def by_kind(nodes: Iterable[ast.AST]) -> Nodes:
+    """The nodes of each kind, in their order; a kind of which there is none has an empty list."""
+    found: dict[type[ast.AST], list[Any]] = defaultdict(list)
+    for node in nodes:
+        found[node.__class__].append(node)
+    return found

@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Imports, argument
-from convlint.fixes.python.syntax import by_kind
+from convlint.readers.python.walking import by_kind, every
 
 
 def call_in(text: str) -> tuple[ast.Module, ast.Call]:
@@ -53,7 +53,7 @@ def call_in(text: str) -> tuple[ast.Module, ast.Call]:
 )
 def test_torch_classes_are_known_by_their_imports(imports: str, function: str, found: str | None) -> None:
     tree, call = call_in(f"{imports}\n{function}(1)")
-    assert Imports(by_kind(tree)).torch_class(call) == found
+    assert Imports(by_kind(every(tree))).torch_class(call) == found
 
 
 @pytest.mark.parametrize(

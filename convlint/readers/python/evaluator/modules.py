@@ -57,7 +57,8 @@ class Modules:
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:
         """What functions may change is unknown to functions: what it holds depends on who was called before."""
         held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
-        changed = names_of.changed_by_functions(file.tree) if _may_change(file, held) else set()
+        functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
+        changed = names_of.changed_by_functions(functions)
         for name, value in scope.variables.items():
             if name not in changed and whole:
                 continue

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from convlint.readers.python.walking import LEAVES, below, every
+from convlint.readers.python.walking import LEAVES, below
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_NAMING = frozenset((
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+    ast.MatchMapping, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom,
+))  # fmt: skip
 _EMPTY = LEAVES - {ast.Name, ast.alias}
 CHANGERS = frozenset({  # methods that change a list, dict or set
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
@@ -36,10 +40,13 @@ class Names:
         self.bound, self.yields = found, False
         self.declared: set[str] = set()
         for node in within(nodes):
+            if isinstance(node, ast.Name):
+                if node.ctx.__class__ is not ast.Load:
+                    found.add(node.id)
+                continue
+            if node.__class__ not in _NAMING:  # nearly all others, which are told apart only by many questions
+                continue
             match node:
-                case ast.Name():
-                    if node.ctx.__class__ is not ast.Load:
-                        found.add(node.id)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     found.add(node.name)
                 case ast.alias():
@@ -76,12 +83,10 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
     return objects, attributes
 
 
-def changed_by_functions(tree: ast.Module) -> set[str]:
+def changed_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
     """Names of the module that a function of it binds anew or changes: what they hold depends on who called what."""
     found: set[str] = set()
-    for node in every(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
+    for node in functions:
         names = Names(node.body)
         own = names.bound | {arg.arg for arg in parameters(node)}
         everywhere = names.declared

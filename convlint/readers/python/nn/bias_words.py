@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-# In any file that uses a bias; a keyword `bias=False` is no use
-_USE = re.compile(rb"\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
+# In any file that uses a bias; a keyword `bias=False` is no use. Each by itself, as what begins with a fixed text is
+# looked for in a fraction of the time that any of several takes.
+_USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]")))
 _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 _ASK = frozenset((
     "hasattr", "endswith", "startswith", "find", "get", "setdefault", "setattr", "register_parameter",
@@ -17,7 +18,7 @@ _WITH_DEFAULT = {"getattr": 3, "pop": 2}  # how many arguments there are where o
 
 def may_use(content: bytes) -> bool:
     """Whether a file with this content may use a bias."""
-    return _USE.search(content) is not None
+    return b".parameters()" in content or (b"bias" in content and any(each.search(content) for each in _USES))
 
 
 def may_use_in(line: bytes) -> bool:

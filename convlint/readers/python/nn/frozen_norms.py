@@ -14,8 +14,7 @@ from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_
 from convlint.readers.python.nn.sites import dotted
 from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.programs.imports import Import
-from convlint.readers.python.source_file import is_quiet
-from convlint.readers.python.walking import walked
+from convlint.readers.python.source_file import SourceFile, is_quiet
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
@@ -29,6 +28,7 @@ class FrozenNorms:
         self._project, self._imports = imports.project, imports
         self._answers: dict[str, bool] = {}
         self._known: dict[str, bool] = {}
+        self._frozen: dict[str, bool] = {}
         self._based: dict[str, frozenset[str]] = {}
         self._near: dict[str, frozenset[str]] = {}
         self._bound: dict[str, dict[str, Import]] = {}
@@ -52,19 +52,22 @@ class FrozenNorms:
 
     def _by_neighbours(self, path: str) -> bool:
         """Whether a file that it imports, or one that imports it, freezes the norms of any network."""
-        return any(path in self._reached(each) or each in self._reached(path) for each in self._freezing)
+        return any(
+            (path in self._reached(each) or each in self._reached(path)) and self._freezes(each)
+            for each in self._may_freeze
+        )
 
     @cached_property
-    def _freezing(self) -> tuple[str, ...]:
-        """The files of the repository with code that freezes the norms of networks that it is given."""
-        found: list[str] = []
-        for path in self._project.where(_may_freeze):
-            if is_quiet(path):
-                continue
+    def _may_freeze(self) -> tuple[str, ...]:
+        """The files of the repository whose words are those of code that freezes norms; most of them never do."""
+        return tuple(path for path in self._project.where(_may_freeze) if not is_quiet(path))
+
+    def _freezes(self, path: str) -> bool:
+        """Whether a file has code that freezes the norms of networks that it is given."""
+        if path not in self._frozen:
             file = self._project.file(path)
-            if file is not None and freezes_tested_norms(file.tree):
-                found.append(path)
-        return tuple(found)
+            self._frozen[path] = file is not None and freezes_tested_norms(file.tree)
+        return self._frozen[path]
 
     def _reached(self, path: str) -> frozenset[str]:
         """The files that one imports, and those that hand on to it what they import."""
@@ -84,7 +87,7 @@ class FrozenNorms:
         """The files that define what classes of a file are derived from, as far as its imports tell."""
         if path not in self._based:
             file = self._project.file(path)
-            names = _base_names(file.tree) if file is not None else set[str]()
+            names = _base_names(file) if file is not None else set[str]()
             self._based[path] = frozenset(found for name in names for found in self._defining(name, path))
         return self._based[path]
 
@@ -120,7 +123,7 @@ def _may_freeze(content: bytes) -> bool:
     return _evaluates(content) and _TEST.search(content) is not None
 
 
-def _base_names(tree: ast.Module) -> set[str]:
+def _base_names(file: SourceFile) -> set[str]:
     """What the bases of classes begin with."""
-    bases = (dotted(base) for node in walked([tree]) if isinstance(node, ast.ClassDef) for base in node.bases)
+    bases = (dotted(base) for node in file.nodes[ast.ClassDef] for base in node.bases)
     return {base.split(".")[0] for base in bases if base}

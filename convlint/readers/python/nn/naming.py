@@ -71,17 +71,20 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
     if len(args) == 1 and not call.keywords and isinstance(args[0], (ast.List, ast.Tuple, ast.Starred, ast.Call)):
         inner: _Nodes = [(args[0], scope, slot)]
     else:
-        inner = [(each, scope, f"{slot}[{index}]") for index, each in enumerate(args)]
+        inner = [(each, scope, f"{slot}[{index}]") for index, each in enumerate(args) if each.__class__ not in LEAVES]
     inner += [(each.value, scope, f"{slot}.{each.arg}" if slot and each.arg else each.arg or slot)
-              for each in call.keywords]  # fmt: skip
-    return [*inner, (call.func, scope, slot)]
+              for each in call.keywords if each.value.__class__ not in LEAVES]  # fmt: skip
+    function = call.func
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return [*inner, (function, scope, slot)]
 
 
 def _items(node: ast.List | ast.Tuple, scope: str, slot: str) -> _Nodes:
     first = node.elts[0] if node.elts else None
     if len(node.elts) == 2 and isinstance(first, ast.Constant) and isinstance(first.value, str):
         return [(node.elts[1], scope, _keyed(slot, first))]
-    return [(each, scope, f"{slot}[{index}]") for index, each in enumerate(node.elts)]
+    return [(each, scope, f"{slot}[{index}]") for index, each in enumerate(node.elts) if each.__class__ not in LEAVES]
 
 
 def _keyed(slot: str, key: ast.expr | None) -> str:

@@ -17,11 +17,11 @@ from convlint.readers.python.source_file import SourceFile
 from convlint.readers.python.walking import every, walked
 
 _MODULES = frozenset(("Module", "Layer", "Block", "HybridBlock"))
-_DECISIONS = (
+_DECISIONS = frozenset((
     ast.If, ast.IfExp, ast.BoolOp, ast.Compare, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With,
     ast.AsyncWith, ast.Match, ast.comprehension, ast.Lambda, ast.Starred, ast.Await, ast.Yield, ast.YieldFrom,
     ast.NamedExpr, ast.Delete, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Assert, ast.AugAssign,
-)  # fmt: skip
+))  # fmt: skip
 _NO_WIDTH = frozenset((
     "kernel_size", "stride", "strides", "padding", "dilation", "dilation_rate", "bias", "bias_attr", "use_bias",
     "padding_mode",
@@ -35,7 +35,6 @@ class PlainClasses:
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
         self._own: dict[str, frozenset[str]] = {}  # by file: names of the framework's
-        self._calls: dict[str, list[ast.Call]] = {}  # by file: what constructs convolutions
 
     def holds(self, root: Function | Class) -> bool:
         """Whether the root is one that others of its file may speak for."""
@@ -59,7 +58,7 @@ class PlainClasses:
         if cls.node.decorator_list or cls.node.keywords:
             return False
         for node in walked([cls.node]):
-            if isinstance(node, _DECISIONS):
+            if node.__class__ in _DECISIONS:
                 return False
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 arguments = node.args
@@ -89,10 +88,8 @@ class PlainClasses:
         return self._own[file.path]
 
     def _layers(self, cls: Class) -> list[ast.Call]:
-        path, node = cls.file.path, cls.node
-        if path not in self._calls:
-            self._calls[path] = self._sites.of(path)
-        return [call for call in self._calls[path] if node.lineno <= call.lineno <= (node.end_lineno or node.lineno)]
+        calls, node = self._sites.of(cls.file.path), cls.node
+        return [call for call in calls if node.lineno <= call.lineno <= (node.end_lineno or node.lineno)]
 
 
 def _gives_widths(init: ast.FunctionDef, layers: Iterable[ast.Call]) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from convlint.readers.python.evaluator.values import Class, Function
-from convlint.readers.python.nn.words import words_by_name
+from convlint.readers.python.nn.words import Statement, statements_by_name
 from convlint.readers.python.programs.closure import Imports
 
 # In the name of every framework's layer of convolutions, and in no word of prose or geometry. With a small c they are
@@ -21,8 +22,8 @@ _BY_TEXT = frozenset({b"getattr", b"__dict__", b"vars", b"globals", b"eval", b"e
 _LARGEST = 2_000  # parts of a repository that are looked at for one root; beyond, it is run
 _MOST_READ = 50  # modules that the words of one part read; beyond, anything of them counts
 
-Part = tuple[str, str]  # path, and a name at the top of that file; no name: anything of it
-_SOME = "."  # for the name: what is read of the module is said by the words around it
+Part = tuple[str, bytes]  # path, and a name at the top of that file; no name: anything of it
+_SOME = b"."  # for the name: what is read of the module is said by the words around it
 
 
 def names_convolution(content: bytes | None) -> bool:
@@ -35,7 +36,7 @@ class Relevance:
 
     def __init__(self, imports: Imports) -> None:
         self._project, self._imports = imports.project, imports
-        self._words: dict[str, dict[str, frozenset[bytes]]] = {}  # of each name at the top of a file, by path
+        self._tops: dict[str, dict[bytes, list[Statement]]] = {}  # by path: what names at the top of a file stand for
         self._bound: dict[str, dict[bytes, list[Part]]] = {}  # what the imports of a file bind, by path
         self._says: dict[Part, bool] = {}
         self._following: dict[Part, list[Part]] = {}  # what the words of a part stand for
@@ -43,7 +44,7 @@ class Relevance:
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that the root names, directly or not, may construct a convolution."""
-        first = root.file.path, root.name
+        first = root.file.path, root.name.encode()
         if first[1] not in self._top(first[0]):
             return True  # defined where nobody looks, as in an `if`
         if first not in self._leads:
@@ -66,13 +67,13 @@ class Relevance:
 
     def _names_one(self, part: Part) -> bool:
         if part not in self._says:
-            self._says[part] = any(map(_CONV.search, self._of(part)))
+            self._says[part] = any(_CONV.search(each.text) for each in self._statements(part))
         return self._says[part]
 
-    def _of(self, part: Part) -> frozenset[bytes]:
+    def _statements(self, part: Part) -> Iterable[Statement]:
         path, name = part
         top = self._top(path)
-        return top.get(name, frozenset()) if name else frozenset().union(*top.values())
+        return top.get(name, ()) if name else dict.fromkeys(chain.from_iterable(top.values()))
 
     def _after(self, part: Part) -> list[Part]:
         if part not in self._following:
@@ -82,13 +83,12 @@ class Relevance:
     def _named(self, part: Part) -> Iterator[Part]:
         """What the words of a part stand for in its file."""
         path, name = part
-        top, bound, words = self._top(path), self._bound_in(path), self._of(part)
+        bound = self._bound_in(path)
+        words = frozenset[bytes]().union(*(each.words for each in self._statements(part)))
         read: set[str] = set()
-        for word in words:
-            text = word.decode("utf-8", "replace")
-            if text in top and text != name:
-                yield path, text
-            for other in bound.get(word, ()):
+        yield from ((path, word) for word in self._top(path).keys() & words if word != name)
+        for word in bound.keys() & words:
+            for other in bound[word]:
                 yield from self._read_of(other, words, read)
 
     def _read_of(self, part: Part, words: frozenset[bytes], read: set[str]) -> Iterator[Part]:
@@ -101,24 +101,22 @@ class Relevance:
             return
         read.add(path)
         if not _BY_TEXT.isdisjoint(words) or len(read) > _MOST_READ:
-            yield path, ""
+            yield path, b""
             return
-        top, bound = self._top(path), self._bound_in(path)
-        package = os.path.basename(path) == "__init__.py"
-        for word in words:
-            text = word.decode("utf-8", "replace")
-            if text in top:
-                yield path, text
-            for other in bound.get(word, ()):
+        bound = self._bound_in(path)
+        yield from ((path, word) for word in self._top(path).keys() & words)
+        for word in bound.keys() & words:
+            for other in bound[word]:
                 yield from self._read_of(other, words, read)
-            beneath = self._imports.resolve(text, path, 1) if package and self._imports.may_be_own(text) else None
+        for text in map(_decoded, words if os.path.basename(path) == "__init__.py" else ()):
+            beneath = self._imports.resolve(text, path, 1) if self._imports.may_be_own(text) else None
             if beneath is not None and beneath != path:
                 yield from self._read_of((beneath, _SOME), words, read)
 
-    def _top(self, path: str) -> dict[str, frozenset[bytes]]:
-        if path not in self._words:
-            self._words[path] = words_by_name(self._project.content(path) or b"")
-        return self._words[path]
+    def _top(self, path: str) -> dict[bytes, list[Statement]]:
+        if path not in self._tops:
+            self._tops[path] = statements_by_name(self._project.content(path) or b"")
+        return self._tops[path]
 
     def _bound_in(self, path: str) -> dict[bytes, list[Part]]:
         if path not in self._bound:
@@ -130,7 +128,7 @@ class Relevance:
                     for word, parts in self._bound_in(module).items():
                         found.setdefault(word, []).extend(parts)
                     for name in self._top(module):
-                        found.setdefault(name.encode(), []).append((module, name))
+                        found.setdefault(name, []).append((module, name))
                     continue
                 parts = found.setdefault(each.name.encode(), [])
                 inner = f"{each.module}.{each.attr}" if each.module else each.attr
@@ -141,10 +139,14 @@ class Relevance:
                     continue
                 if not each.attr:
                     parts.append((module, _SOME))
-                elif each.attr in self._top(module):
-                    parts.append((module, each.attr))
-                elif passed := self._bound_in(module).get(each.attr.encode()):
+                elif (attr := each.attr.encode()) in self._top(module):
+                    parts.append((module, attr))
+                elif passed := self._bound_in(module).get(attr):
                     parts += passed
                 elif beneath is None:
-                    parts.append((module, ""))
+                    parts.append((module, b""))
         return self._bound[path]
+
+
+def _decoded(word: bytes) -> str:
+    return word.decode("utf-8", "replace")

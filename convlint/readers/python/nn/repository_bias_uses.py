@@ -12,9 +12,17 @@ from convlint.readers.python.project import Project
 
 
 def first_uses(project: Project) -> tuple[BiasUse, ...]:
-    """Those of the repository, the first of each attribute in each file; of the files to report on first."""
+    """Those of the repository, the first of each attribute in each file; of the files to report on first.
+
+    A use of a bias of nobody knows what is one of every layer's: behind the first such, nobody asks for those in other
+    files than the layer's own.
+    """
     found: dict[tuple[str, str], BiasUse] = {}
+    given = frozenset(project.given)
+    of_any = False
     for path in project.where(may_use):
+        if of_any and path not in given:
+            break  # as those to report on come first
         file = project.file(path)
         uses = () if file is None else bias_uses(file)
         if file is None or not uses:
@@ -23,6 +31,7 @@ def first_uses(project: Project) -> tuple[BiasUse, ...]:
         for node in uses:
             name = _made_here(node, made)
             found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
+            of_any = of_any or not name
     return tuple(found.values())
 
 

@@ -7,7 +7,6 @@ import ast
 from convlint.readers.python.nn.kinds import CONVOLUTIONS, canonical
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
-from convlint.readers.python.walking import walked
 
 _LONGEST_CHAIN = 12  # of imports and base classes from a name to the framework's
 
@@ -21,22 +20,19 @@ class _Names:
         self.aliases: dict[str, str] = {}
         self.classes: dict[str, tuple[str, ...]] = {}
         self.stars: list[tuple[str, int]] = []
-        self.calls: list[ast.Call] = []
-        for node in walked([file.tree]):
-            if isinstance(node, ast.Call):
-                self.calls.append(node)
-            elif isinstance(node, ast.Import):
-                for each in node.names:
-                    bound = each.asname or each.name.split(".")[0]
-                    self.modules[bound] = each.name if each.asname else bound
-            elif isinstance(node, ast.ImportFrom):
-                for each in node.names:
-                    if each.name == "*":
-                        self.stars.append((node.module or "", node.level))
-                    else:
-                        self.members[each.asname or each.name] = node.module or "", node.level, each.name
-            elif isinstance(node, ast.ClassDef):
-                self.classes[node.name] = tuple(filter(None, map(dotted, node.bases)))
+        self.calls: list[ast.Call] = file.nodes[ast.Call]
+        for node in file.nodes[ast.Import]:
+            for each in node.names:
+                bound = each.asname or each.name.split(".")[0]
+                self.modules[bound] = each.name if each.asname else bound
+        for node in file.nodes[ast.ImportFrom]:
+            for each in node.names:
+                if each.name == "*":
+                    self.stars.append((node.module or "", node.level))
+                else:
+                    self.members[each.asname or each.name] = node.module or "", node.level, each.name
+        for node in file.nodes[ast.ClassDef]:
+            self.classes[node.name] = tuple(filter(None, map(dotted, node.bases)))
         for statement in file.tree.body:
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target, value = dotted(statement.targets[0]), dotted(statement.value)
@@ -50,15 +46,16 @@ class Sites:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._names: dict[str, _Names | None] = {}
+        self._found: dict[str, list[ast.Call]] = {}
         self._meant: dict[tuple[str, str], str | None] = {}
 
     def of(self, path: str) -> list[ast.Call]:
         """The calls of a file that construct convolutions, in the order of the text."""
-        names = self._of_file(path)
-        if names is None:
-            return []
-        found = [call for call in names.calls if self._constructs(path, call)]
-        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+        if path not in self._found:
+            names = self._of_file(path)
+            found = [call for call in names.calls if self._constructs(path, call)] if names is not None else []
+            self._found[path] = sorted(found, key=lambda call: (call.lineno, call.col_offset))
+        return self._found[path]
 
     def _constructs(self, path: str, call: ast.Call) -> bool:
         name = dotted(call.func)

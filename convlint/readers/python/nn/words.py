@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 WORD = re.compile(rb"[A-Za-z_]\w*")
 _TEXT = re.compile(
@@ -34,18 +35,28 @@ _NEAR = 400  # bytes in front of a text that are looked at
 _LONGEST = 200_000  # bytes of one statement that is searched for what it binds
 
 
-def words_by_name(content: bytes) -> dict[str, frozenset[bytes]]:
-    """What each name at the top of a file stands for, in words; one that is defined twice, in those of both."""
-    found: dict[str, frozenset[bytes]] = {}
+class Statement:
+    """A statement at the top of a file; most are asked for a word or two, and few for all."""
+
+    def __init__(self, text: bytes) -> None:
+        """`text` is without comments and docstrings; of other texts it has the words."""
+        self.text = text
+
+    @cached_property
+    def words(self) -> frozenset[bytes]:
+        """All of its words."""
+        return frozenset(WORD.findall(self.text))
+
+
+def statements_by_name(content: bytes) -> dict[bytes, list[Statement]]:
+    """What each name at the top of a file stands for; one that is defined twice, for both."""
+    found: dict[bytes, list[Statement]] = {}
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for statement in _statements(_TEXT.sub(_as_words, content)):
-        names = _names(statement)
-        if names:
-            words = frozenset(WORD.findall(statement))
-            for each in names:
-                name = each.decode("utf-8", "replace")
-                found[name] = found.get(name, frozenset()) | words
+    for text in _statements(_TEXT.sub(_as_words, content)):
+        statement = Statement(text)
+        for name in dict.fromkeys(_names(text)):
+            found.setdefault(name, []).append(statement)
     return found
 
 

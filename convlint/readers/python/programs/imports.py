@@ -48,7 +48,7 @@ def imports(content: bytes) -> tuple[Import, ...]:
 
 def imports_by_name(content: bytes) -> bool:
     """Whether it imports by a call, what that may be."""
-    return _DYNAMIC.search(content) is not None
+    return (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
 
 
 def _plain(text: str) -> list[Import]:

@@ -22,7 +22,7 @@ _DOUBT = re.compile(
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
 )
-_COLLATES = re.compile(rb"\bcollate_fn\b")
+_COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # what begins with its text is looked for fastest
 
 
 class InputSizes:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from convlint.model.location import Location
 from convlint.model.source import Program
 from convlint.readers.python.programs.assignments import ANY, assignments
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
+from convlint.readers.python.programs.candidates import candidates
 from convlint.readers.python.programs.closure import Closure, Imports
 from convlint.readers.python.programs.convolutions import Convolutions
 from convlint.readers.python.programs.devices import Devices
-from convlint.readers.python.programs.entries import beginning, has_loop, may_be_entry
+from convlint.readers.python.programs.entries import beginning, has_loop
 from convlint.readers.python.programs.events import Event
 from convlint.readers.python.programs.followed import Followed
 from convlint.readers.python.programs.input_size import InputSizes
@@ -22,16 +23,15 @@ from convlint.readers.python.programs.insertion import insertion
 from convlint.readers.python.programs.libraries import framework_of, trainer_of, unknown
 from convlint.readers.python.programs.outcome import Events
 from convlint.readers.python.programs.reach import Reach
-from convlint.readers.python.programs.relevance import SETS, Relevant
+from convlint.readers.python.programs.relevance import SETS, Relevant, may_set
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.skipped import Skipped
 from convlint.readers.python.programs.unit import Unit, Units
 from convlint.readers.python.programs.walk import Walk
-from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import is_quiet
 
-MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
-_MAY_TRAIN = re.compile(rb"backward|\.fit|apply_gradients|minimize\(|train_on_batch|Trainer|Runner")
+_TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
+_Says = Callable[[bytes], object]  # asks the content of a file
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -40,32 +40,14 @@ def read_programs(imports: Imports, paths: Sequence[str], entries: Sequence[str]
     project, reader = imports.project, _Reader(imports)
     wanted = set(paths)
     found = []
-    candidates = _candidates(project, wanted, entries, imports)
-    reader.prepare(candidates)
-    for path in candidates:
-        program = reader.program(path, named=bool(entries))
-        if program is not None and (path in wanted or any(each.at.path in wanted for each in program.settings)):
+    may_begin = candidates(imports, wanted, entries)
+    begun = [each for path in may_begin if (each := reader.begun(path, named=bool(entries))) is not None]
+    reader.prepare(begun)
+    for each in begun:
+        program = reader.program(each)
+        if program is not None and (program.path in wanted or any(one.at.path in wanted for one in program.settings)):
             found.append(program)
     return tuple(_with_autocast(found, reader, [path for path in project.paths if path in wanted]))
-
-
-def _candidates(project: Project, wanted: set[str], entries: Sequence[str], imports: Imports) -> list[str]:
-    """Files that may begin a program that is wanted."""
-    if entries:
-        real = {os.path.normpath(os.path.abspath(each)) for each in entries}
-        real |= {os.path.normpath(os.path.abspath(os.path.join(project.root, each))) for each in entries}
-        return [path for path in project.paths if os.path.normpath(os.path.abspath(path)) in real]
-    setting = {path for path in wanted if not is_quiet(path) and SETS.search(project.content(path) or b"")}
-    found = []
-    for path in project.paths:
-        if is_quiet(path) or (path not in wanted and not setting):
-            continue
-        if not may_be_entry(project.content(path) or b""):
-            continue
-        if path in wanted or not setting.isdisjoint(imports.closure(path).files):
-            found.append(path)
-    others = [path for path in found if path not in wanted]
-    return [path for path in found if path in wanted or path in others[:MOST_OTHERS]]
 
 
 def _with_autocast(programs: list[Program], reader: _Reader, paths: Iterable[str]) -> list[Program]:
@@ -95,6 +77,21 @@ def _replaced(program: Program, **changes: object) -> Program:
     return Program(**(values | changes))
 
 
+def _may_train(content: bytes) -> bool:
+    return any(word in content for word in _TRAINING)
+
+
+class _Begun(NamedTuple):
+    """A file that trains, before it is known what it sets: where it begins, and what it reaches from there."""
+
+    unit: Unit
+    start: ast.stmt
+    closure: Closure
+    reached: list[Segment]
+    framework: str
+    trainer: str
+
+
 class _Reader:
     def __init__(self, imports: Imports) -> None:
         self.imports, self.project = imports, imports.project
@@ -105,29 +102,31 @@ class _Reader:
         self._followed, self._devices = Followed(self.units), Devices(self.units)
         self._convolutions = Convolutions(self.project.content)
         self._sizes = InputSizes()
-        self._found: dict[tuple[re.Pattern[bytes], str], bool] = {}
+        self._found: dict[tuple[_Says, str], bool] = {}
         self._set: dict[int, list[tuple[str, Location]]] = {}
 
-    def prepare(self, paths: Iterable[str]) -> None:
-        """Looks at once through the files of all programs that may be, as they share them."""
-        closures = [self.imports.closure(path) for path in paths]
+    def prepare(self, programs: Iterable[_Begun]) -> None:
+        """Looks at once through the files of all programs that set anything, as they share them."""
+        closures = [each.closure for each in programs]
         self._relevant.add(
-            dict.fromkeys(
-                path
-                for each in closures
-                if framework_of(each.foreign) and self._may_train(each) and self._anywhere(SETS, each)
-                for path in each.files
-            )
+            dict.fromkeys(path for each in closures if self._anywhere(may_set, each) for path in each.files)
         )
 
-    def program(self, path: str, named: bool) -> Program | None:
+    def begun(self, path: str, named: bool) -> _Begun | None:
         """The program that begins with `path`; None where nothing is trained by it."""
         try:
-            return self._program(path, named)
+            return self._begun(path, named)
         except RecursionError:  # nests deeper than anybody writes
             return None
 
-    def _program(self, path: str, named: bool) -> Program | None:
+    def program(self, begun: _Begun) -> Program | None:
+        """What it sets, and what it shows of its input; None where it nests too deep as well."""
+        try:
+            return self._facts(*begun)
+        except RecursionError:
+            return None
+
+    def _begun(self, path: str, named: bool) -> _Begun | None:
         closure = self.imports.closure(path)
         framework = framework_of(closure.foreign)
         if not framework or not self._may_train(closure):
@@ -143,17 +142,17 @@ class _Reader:
             return None
         if not (named or trainer or framework != "pytorch" or self._devices.has_gpu(closure.files)):
             return None  # of a program that runs on the CPU nothing is of interest here
-        return self._facts(unit, start, closure, reached, framework, trainer)
+        return _Begun(unit, start, closure, reached, framework, trainer)
 
     def _may_train(self, closure: Closure) -> bool:
-        return bool(self._anywhere(_MAY_TRAIN, closure))
+        return bool(self._anywhere(_may_train, closure))
 
-    def _anywhere(self, pattern: re.Pattern[bytes], closure: Closure) -> str:
-        """The first file of a closure that has a pattern in its bytes; ''."""
+    def _anywhere(self, says: _Says, closure: Closure) -> str:
+        """The first file of a closure whose bytes are as asked; ''."""
         for path in closure.files:
-            key = pattern, path
+            key = says, path
             if key not in self._found:
-                self._found[key] = pattern.search(self.project.content(path) or b"") is not None
+                self._found[key] = bool(says(self.project.content(path) or b""))
             if self._found[key]:
                 return path
         return ""
@@ -161,7 +160,7 @@ class _Reader:
     def _facts(
         self, unit: Unit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
     ) -> Program:
-        sets = self._anywhere(SETS, closure)
+        sets = self._anywhere(may_set, closure)
         followed = self._walk.events(unit.path) if sets else ()
         besides = self._besides(reached, followed) if sets else ()
         lacking = self._lacking(closure, trainer, (*followed, *besides))
@@ -236,7 +235,7 @@ class _Reader:
         lost = next((path for path in closure.files if self.units.get(path) is None), "")
         if lost:
             return f"{lost} cannot be read"
-        text = self._anywhere(_RUNS_TEXT, closure)
+        text = self._anywhere(_RUNS_TEXT.search, closure)
         if text:
             return f"runs text in {text}"
         library = unknown(closure.foreign)

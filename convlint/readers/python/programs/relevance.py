@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from convlint.readers.python.programs.assignments import TRACES
 from convlint.readers.python.programs.closure import Imports
@@ -12,9 +12,14 @@ from convlint.readers.python.programs.reach import Reach
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.unit import Function, Unit
 
-_WORD = re.compile(rb"[A-Za-z_]\w*")
+_WORD = re.compile(rb"\w+")
 _LARGE = 80  # files; in smaller ones it is worth to know under what each import takes place
 SETS = re.compile(b"|".join(map(re.escape, TRACES)))
+
+
+def may_set(content: bytes) -> bool:
+    """Whether there is anything in it that SETS finds; asked of whole files, and sooner answered."""
+    return any(trace in content for trace in TRACES)
 
 
 class Relevant:
@@ -77,8 +82,12 @@ class Relevant:
         return at < len(lines) and lines[at] <= last
 
     def _setting(self, segments: list[Segment]) -> list[Segment]:
-        found = [each for each in segments if each.has(SETS)]
-        rest = [each for each in segments if not each.has(SETS)]
+        content = self._imports.project.content
+        setting = {path for path in self._files if may_set(content(path) or b"")}
+        found: list[Segment] = []
+        rest: list[Segment] = []
+        for each in segments:
+            (found if each.path in setting and each.has(SETS) else rest).append(each)
         self._names = set()
         new = found
         while new:
@@ -96,26 +105,9 @@ def _lines_with(names: set[bytes], content: bytes) -> list[int]:
     """The lines that say one of the names, or set something by themselves."""
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    starts = {match.start() for match in SETS.finditer(content)}
-    for name in names.intersection(_WORD.findall(content)):
-        starts.update(_places(name, content))
-    found: list[int] = []
-    line, counted = 1, 0
-    for start in sorted(starts):
-        line += content.count(b"\n", counted, start)
-        counted = start
-        if found[-1:] != [line]:
-            found.append(line)
-    return found
-
-
-def _places(name: bytes, content: bytes) -> Iterator[int]:
-    """Where a word is the name."""
-    at = content.find(name)
-    while at >= 0:
-        end = at + len(name)
-        if not (content[at - 1 : at].isalnum() or content[end : end + 1].isalnum()) and (
-            content[at - 1 : at] != b"_" and content[end : end + 1] != b"_"
-        ):
-            yield at
-        at = content.find(name, end)
+    sets = may_set(content)
+    return [
+        number
+        for number, line in enumerate(content.split(b"\n"), 1)
+        if not names.isdisjoint(_WORD.findall(line)) or (sets and may_set(line))
+    ]

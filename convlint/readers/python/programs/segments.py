@@ -96,6 +96,10 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
     inside = -1  # the indentation of what is in `cls`
     decorators: list[bytes] = []
     for number, line in enumerate(content.splitlines(keepends=True), 1):
+        deeper = line[:1] in (b" ", b"\t") and (cls is module or (inside >= 0 and line[: inside + 1].isspace()))
+        if deeper and not decorators:  # nothing can begin there: most lines
+            here.lines.append(line)
+            continue
         match = _HEAD.match(line)
         indent = len(match[1]) if match else 0
         keyword, name, decorator, rest = match.group(2, 3, 4, 5) if match else (None, None, None, None)

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from convlint.readers.python.nn.words import words_by_name
+from convlint.readers.python.nn.words import statements_by_name
 
 FILES = sorted((ROOT / "convlint").rglob("*.py"))
 
 
 def words(text: str) -> dict[str, set[str]]:
-    return {name: {each.decode() for each in found} for name, found in words_by_name(text.encode()).items()}
+    return {
+        name.decode(): {word.decode() for each in found for word in each.words}
+        for name, found in statements_by_name(text.encode()).items()
+    }
 
 
 def test_functions_and_classes_with_their_words() -> None:
@@ -92,9 +95,9 @@ def test_all_that_a_file_defines_at_its_top(path: Path) -> None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    assert defined <= set(words_by_name(path.read_bytes()))
+    assert defined <= {name.decode() for name in statements_by_name(path.read_bytes())}
 
 
 def test_a_list_that_begins_its_lines_at_the_margin_takes_linear_time() -> None:
-    found = words_by_name(b"LAYERS = [\n" + b"Conv2d,\n" * 200_000 + b"]\nlast = 3\n")
-    assert set(found) == {"LAYERS", "last"}
+    found = statements_by_name(b"LAYERS = [\n" + b"Conv2d,\n" * 200_000 + b"]\nlast = 3\n")
+    assert set(found) == {b"LAYERS", b"last"}
