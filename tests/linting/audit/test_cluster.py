@@ -152,7 +152,7 @@ def test_an_interrupt_ends_it_and_resume_goes_on(cluster: RayCluster) -> None:
     words = ("zoo", "-o", "parquet=there.parquet", "--cluster", cluster.address)
     with start(*words) as process:
         until(cluster.busy)
-        time.sleep(0.2)
+        time.sleep(2)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, err = process.communicate(timeout=60)
