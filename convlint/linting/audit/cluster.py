@@ -7,7 +7,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -206,12 +206,12 @@ class _Flight:
         return f"the cluster could not audit it: {' '.join(str(error).split())[:400]}"
 
     def _end(self) -> None:
-        """Whatever they are at."""
+        """Whatever they are at: Ray ends the workers of a driver that leaves.
+
+        Cancelling each task before that can crash this process, where one is just being done.
+        """
         if self._lost:  # even leaving it would wait for ever
             return
-        with suppress(ConnectionError, self._ray.exceptions.RayError):
-            for ref in self._running if self._ray.is_initialized() else ():
-                self._ray.cancel(ref, force=True)
         self._running.clear()
         self._common.clear()
         disconnect()
