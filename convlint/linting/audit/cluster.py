@@ -7,8 +7,10 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from msgspec import Struct
@@ -28,6 +30,7 @@ from convlint.linting.one_input import say
 _WAITING = 3  # tasks for each processor of the cluster that are under way: few, so that memory stays flat
 _LEAST = 8  # also where it has no processor yet, as its autoscaler looks at what waits
 _LOOK_S = 2.0  # between looks at how many processors there are
+_LOST_S = 20.0  # for its head to answer
 _SHIPPED = 512 << 20  # bytes of files that are under way at once, unless one alone is larger
 # The owner of a task reads it: Ray would try for ever what exhausts a machine's memory.
 _OOM_RETRIES = "RAY_task_oom_retries"
@@ -76,6 +79,7 @@ class _Flight:
         self._running: dict[Any, _Sent] = {}
         self._unshipped: deque[_Sent] = deque()
         self._most, self._looked = 0, float("-inf")
+        self._lost = False
 
     def answers(self) -> Answers:
         """The outcome of each task, as they come. Raises UsageError where the cluster is lost."""
@@ -102,9 +106,28 @@ class _Flight:
     def _room(self) -> int:
         now = time.monotonic()
         if now - self._looked > _LOOK_S:
-            processors = self._ray.cluster_resources().get("CPU", 0)
-            self._most, self._looked = max(_LEAST, int(_WAITING * processors)), time.monotonic()
+            self._most, self._looked = max(_LEAST, int(_WAITING * self._processors())), time.monotonic()
         return max(0, self._most - len(self._running) - len(self._unshipped))
+
+    def _processors(self) -> float:
+        """How many there are now. Raises ConnectionError, before Ray itself ends a process whose cluster is gone."""
+        said: SimpleQueue[Any] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                said.put(self._ray.cluster_resources().get("CPU", 0))
+            except (ConnectionError, self._ray.exceptions.RayError) as error:
+                said.put(error)
+
+        Thread(target=ask, daemon=True).start()  # nothing waits for a thread that Ray never lets go
+        try:
+            found = said.get(timeout=_LOST_S)
+        except Empty:
+            self._lost = True
+            raise ConnectionError(f"its head has not answered for {_LOST_S:g} s") from None
+        if isinstance(found, Exception):
+            raise found
+        return float(found)
 
     def _send(self, sent: _Sent) -> None:
         task = sent.task
@@ -183,10 +206,12 @@ class _Flight:
         return f"the cluster could not audit it: {' '.join(str(error).split())[:400]}"
 
     def _end(self) -> None:
-        """Whatever they are at."""
-        with suppress(ConnectionError, self._ray.exceptions.RayError):
-            for ref in self._running if self._ray.is_initialized() else ():
-                self._ray.cancel(ref, force=True)
+        """Whatever they are at: Ray ends the workers of a driver that leaves.
+
+        Cancelling each task before that can crash this process, where one is just being done.
+        """
+        if self._lost:  # even leaving it would wait for ever
+            return
         self._running.clear()
         self._common.clear()
         disconnect()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from threading import local
 
+from convlint.linting.audit.circles import look_after, look_seldom
 from convlint.linting.audit.task import TRIES, Audited, Task, audited, death, lost
 from convlint.linting.one_input import say
 from convlint.readers.children.child import Child, ChildDied
@@ -17,7 +17,6 @@ from convlint.readers.reading import Reading
 
 Answers = Iterator[tuple[Task, Audited]]
 _WAITING = 2  # tasks of each process that are asked for before there is room: few, so that memory stays flat
-_COLLECTED = 50  # models after which circles of objects are looked for
 
 
 def audit_here(tasks: Iterator[Task]) -> Answers:
@@ -25,7 +24,7 @@ def audit_here(tasks: Iterator[Task]) -> Answers:
     with Reading(on_output=say) as reading:
         for number, task in enumerate(tasks, 1):
             yield task, audited(task, reading)
-            _collect(number)
+            look_after(number)
 
 
 def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
@@ -92,15 +91,10 @@ class _Workers:
 
 def work(channel: Channel) -> None:
     """A worker's life: audits what it is given until there is no more."""
+    look_seldom()
     with Reading(on_output=say) as reading:
         number = 0
         while (request := channel.receive()) is not None:
             number += 1
             channel.send(pickle.dumps(audited(pickle.loads(request), reading)))
-            _collect(number)
-
-
-def _collect(number: int) -> None:
-    """The interpreter itself looks for circles seldom, for the sake of single runs; this one has no end in sight."""
-    if number % _COLLECTED == 0:
-        gc.collect()
+            look_after(number)

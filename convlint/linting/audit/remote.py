@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import time
@@ -15,13 +14,13 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.linting.audit.circles import look_after, look_seldom
 from convlint.linting.audit.seal import stamp_of
 from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.task import Audited, Setting, Task, audited, lost
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 
-_COLLECTED = 50  # models after which circles of objects are looked for
 _MOST_HEARD = 1 << 16  # characters that the code of one module prints
 _REST_S = 0.02  # for what a module printed last to arrive
 
@@ -60,6 +59,7 @@ class _Worker:
         self._heard: list[str] = []
         self._reading = Reading(on_output=self._heard.append)
         self._number = 0
+        look_seldom()
 
     @staticmethod
     @cache
@@ -80,8 +80,7 @@ class _Worker:
         else:
             found = audited(task, self._reading)
         self._number += 1
-        if self._number % _COLLECTED == 0:
-            gc.collect()
+        look_after(self._number)
         heard, self._heard[:] = "".join(self._heard), []
         return Answer(audited=found, heard=heard[-_MOST_HEARD:])
 
