@@ -50,7 +50,7 @@ def digest_of(source: Input) -> str:
     found = blake2b(digest_size=16)
     try:
         for path in _files_of(source):
-            found.update(os.path.basename(path).encode("utf-8", "surrogateescape") + b"\0")
+            found.update(os.path.basename(path).encode("utf-8", "surrogatepass") + b"\0")
             with open_regular(path) as file:
                 while piece := file.read(_PIECE):
                     found.update(piece)

@@ -366,6 +366,26 @@ class TestWhatIsWrong:
         (error,) = rows_of("a.jsonl", "errors")
         assert error["message"] == "another model is called a and asked for otherwise: give each a name of its own"
 
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_names_that_are_no_text(self, zoo: Path, jobs: str) -> None:
+        write_spec(zoo / "odd" / os.fsdecode(b"a\xff.yaml"))
+        (zoo / "list.jsonl").write_text(
+            '{"model": "\\ud800.onnx"}\n{"model": "zoo/odd.yaml", "name": "x\\ud800"}\n{"model": "zoo/good.yaml"}\n'
+        )
+        found = answer("odd", "--models-from", "list.jsonl", "-j", jobs, "-o", "jsonl=a.jsonl", code=3)
+        assert (found["models"], found["failed"]) == (3, 1)
+        assert names_of(rows_of("a.jsonl", "models")) == ["odd/a\ufffd.yaml", "x\ufffd", "zoo/good.yaml"]
+        assert names_of(rows_of("a.jsonl", "errors")) == ["\ufffd.onnx"]
+        assert answer("odd", "--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", "--resume")["known"] == 3
+
+    def test_names_that_are_written_alike(self, zoo: Path) -> None:
+        """Tables are joined by name, so that two models of one would count as one."""
+        for name in (b"a\xfe.yaml", b"a\xff.yaml"):
+            write_spec(zoo / "odd" / os.fsdecode(name))
+        found = answer("odd", "-o", "jsonl=a.jsonl", code=3)
+        assert found["models"] == 1
+        assert "another model is called odd/a\ufffd.yaml" in rows_of("a.jsonl", "errors")[0]["message"]
+
     def test_a_file_named_twice_is_audited_once(self, zoo: Path) -> None:
         assert answer("zoo/odd.yaml", "zoo", "./zoo/odd.yaml")["models"] == 3
 
