@@ -88,6 +88,28 @@ class TestTables:
         ]
         assert Path("a-errors.csv").read_text() == "model,path,line,column,message,internal\n"
 
+    def test_the_time_of_passes_is_that_of_all_calls(self, zoo: Path) -> None:
+        spec = write_spec(zoo / "twice.yaml", C=62)
+        Path(spec).write_text(Path(spec).read_text().replace("C: 62", "C: 62, calls: 3"))
+        convlint("audit", spec, "-o", "jsonl=a.jsonl")
+        (row,) = rows_of("a.jsonl", "layers")
+        spent = [row[which] or 0 for which in ("fprop_us", "dgrad_us", "wgrad_us")]
+        assert sum(spent) == pytest.approx(row["time_us"], abs=0.01)
+
+    @pytest.mark.parametrize("form", ["parquet", "jsonl"])
+    def test_numbers_beyond_64_bits_are_unknown(self, zoo: Path, form: str) -> None:
+        from pyarrow import parquet
+
+        (zoo / "zoo" / "vast.yaml").write_text(
+            "version: 1\nlayers: [{name: a, N: 1000000000, C: 1000000000, H: 1000000, W: 1000000, K: 1000000000, R: 3, "
+            "S: 3, padding: 1, dtype: fp16, layout: NHWC}]\n"
+        )
+        assert convlint("audit", "zoo", "-o", f"{form}=a.{form}").code in (0, 1)
+        models = rows_of("a.jsonl", "models") if form == "jsonl" else parquet.read_table("a-models.parquet").to_pylist()
+        (vast,) = (row for row in models if row["model"] == "zoo/vast.yaml")
+        assert (vast["flops"], vast["memory_bytes"]) == (None, None)
+        assert {type(row["flops"]) for row in models if row is not vast} == {int}
+
     @pytest.mark.slow
     def test_processes_write_the_same_bytes(self, zoo: Path) -> None:
         for number in range(12):
@@ -252,6 +274,17 @@ class TestGoingOn:
         seal.digest_of_code.cache_clear()  # another run is another process
         assert answer(*arguments)["known"] == 0
         assert {row["K"] for row in rows_of("a.jsonl", "layers")} == {72}
+
+    def test_code_that_cannot_be_read_hides_no_other(self, zoo: Path) -> None:
+        from convlint.linting.audit import seal
+
+        found = set()
+        os.mkfifo(zoo / "a.py")
+        for text in ("K = 66\n", "K = 72\n"):
+            (zoo / "b.py").write_text(text)
+            seal.digest_of_code.cache_clear()
+            found.add(seal.digest_of_code(str(zoo)))
+        assert len(found) == 2
 
     def test_a_module_that_failed_is_tried_again(self, zoo: Path) -> None:
         (zoo / "late.py").write_text(
