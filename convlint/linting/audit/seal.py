@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import distributions
@@ -131,10 +132,9 @@ def digest_of_code(folder: str) -> str:
     found.update("\n".join(sorted(installed)).encode())
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        paths = [os.path.join(here, name) for name in sorted(files) if name.endswith(".py")]
-        try:
-            for piece in _contents(paths):
-                found.update(piece)
-        except InputFault:
-            continue  # what cannot be read cannot be imported
+        for name in sorted(files):
+            if name.endswith(".py"):
+                with suppress(InputFault):  # what cannot be read cannot be imported
+                    for piece in _contents([os.path.join(here, name)]):
+                        found.update(piece)
     return found.hexdigest()
