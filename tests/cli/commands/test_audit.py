@@ -74,6 +74,9 @@ class TestTables:
             assert table == "errors" or lines
         assert not list(zoo.glob("*.tmp"))
 
+    def test_more_processes_than_there_can_be(self, zoo: Path) -> None:
+        assert convlint("audit", "zoo/good.yaml", "--jobs", str(10**20), "-q").code == 0
+
     def test_an_empty_table_has_its_columns(self, zoo: Path) -> None:
         from pyarrow import parquet
 
