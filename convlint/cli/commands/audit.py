@@ -25,6 +25,7 @@ from convlint.linting.audit.rows import Table
 from convlint.linting.audit.store import Store
 from convlint.linting.audit.subjects import Found, subjects_of
 from convlint.linting.audit.weights import Weights
+from convlint.linting.paths import NOTHING
 from convlint.linting.plan import Options, Planner
 from convlint.report import InputError
 from convlint.reporters import Style
@@ -94,10 +95,11 @@ def _running(asked: Asked, jobs: int) -> Iterator[Run]:
 
 
 def _or_nothing(subjects: Iterator[Found], asked: Asked) -> Iterator[Found]:
-    """The subjects; an audit of none says so."""
+    """The subjects; an audit of none says so, unless that is forgiven."""
     found = None
     for found in subjects:
-        yield found
+        if not (asked.allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
+            yield found
     if found is None and not asked.allow_empty:
         yield InputError(path=" ".join((*asked.paths, *asked.lists)) or ".", message="nothing to audit")
 

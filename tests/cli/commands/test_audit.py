@@ -384,6 +384,9 @@ class TestWhatIsWrong:
         (zoo / "bare").mkdir()
         ran = convlint("audit", "bare")
         assert (ran.code, "bare: holds nothing that convlint reads" in ran.out) == (3, True)
+        for word in ("bare", "bare/*.onnx"):
+            assert convlint("audit", word, "--allow-empty").code == convlint("check", word, "--allow-empty").code == 0
+        assert convlint("audit", "gone.onnx", "--allow-empty").code == 3
 
     def test_python_source_is_no_model(self, zoo: Path) -> None:
         (zoo / "zoo" / "net.py").write_text(PYTHON_FILE)
