@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import PurePath
 from types import TracebackType
@@ -44,6 +45,7 @@ class Store:
     def __init__(self, path: str) -> None:
         """`path` need not exist; "" is a file that is gone when the audit ends."""
         self.path = path
+        self._is_new = path != "" and not os.path.lexists(path)
         with self._guarded():
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -69,7 +71,11 @@ class Store:
         with self._guarded():
             if self._base.in_transaction:
                 self._base.execute("COMMIT")
+            bare = self._is_new and error is not None and not self.count()
             self._base.close()
+        if bare:  # nothing to go on with
+            with suppress(OSError):
+                os.unlink(self.path)
 
     @property
     def base(self) -> sqlite3.Connection:

@@ -317,6 +317,29 @@ class TestGoingOn:
         assert Path("a-models.csv").read_text() == "mine"
         assert not Path("a-resume.sqlite").exists()
 
+    def test_what_never_began_leaves_nothing(self, zoo: Path) -> None:
+        Path("hours.csv").write_text("model,gpu_hours\nodd,many\n")
+        for _ in range(2):
+            ran = convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
+            assert (ran.code, "are no GPU hours" in ran.err) == (2, True)
+        assert not list(zoo.glob("a*"))
+        self.audit()
+        assert convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl", "--resume").code == 2
+        assert self.audit()["known"] == 3
+
+    @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+    def test_an_interrupt_while_tables_are_written(
+        self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(number: int) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("convlint.cli.streams.tables.os.fsync", interrupted)
+            assert convlint("audit", "zoo", "-o", f"{form}=a.{form}").code == 130
+        assert sorted(path.name for path in zoo.glob("a*")) == ["a-resume.sqlite"]
+        assert answer("zoo", "-o", f"{form}=a.{form}", "--resume")["known"] == 3
+
     def test_going_on_needs_tables(self, zoo: Path) -> None:
         ran = convlint("audit", "zoo", "--resume")
         assert (ran.code, "--resume needs tables" in ran.err) == (2, True)
