@@ -328,9 +328,7 @@ class TestGoingOn:
         assert self.audit()["known"] == 3
 
     @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
-    def test_an_interrupt_while_tables_are_written(
-        self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_interrupt_while_tables_are_written(self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
         def interrupted(number: int) -> None:
             raise KeyboardInterrupt
 
