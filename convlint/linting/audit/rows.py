@@ -218,13 +218,14 @@ def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
 def _model(model: str, architecture: str, report: Report, network: NetworkReport) -> ModelRow:
     total = next((each for each in report.totals if each.gpu == network.gpu), Total(gpu=network.gpu, mode=network.mode))
     own = [finding for finding in report.findings if finding.gpu in (network.gpu, None)]
+    silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
     time, lost = total.time_us, total.lost_us
     return ModelRow(
         model=model, path=clean_path(network.path), architecture=clean(architecture) or None,
         structure=structure_of(entry.layer for entry in report.layers), gpu=clean(network.gpu), mode=network.mode,
         batch=network.batch, layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
         warnings=sum(each.severity == "warning" for each in own), infos=sum(each.severity == "info" for each in own),
-        skipped=len(report.skipped), suppressed=len(report.suppressed), grade=total.grade, time_us=number(time),
+        skipped=len(report.skipped), suppressed=len(silenced), grade=total.grade, time_us=number(time),
         time_after_us=number(total.time_after_us), lost_us=number(lost),
         lost_percent=number(100 * lost / time) if time and lost is not None else None,
         parameters=_stored(network.parameters), flops=_stored(network.flops),

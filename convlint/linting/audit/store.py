@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 from operator import itemgetter
 from pathlib import PurePath
 from types import TracebackType
@@ -21,14 +22,14 @@ from convlint.linting.audit.seal import digest_of, is_settled, stamp_of
 from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.task import Audited
 
-FORMAT = 1  # of the file; another one is of another convlint
+FORMAT = 2  # of the file; another one is of another convlint
 _EVERY = 100  # models after which what was found is on the disk
 _SCHEMA = """
 CREATE TABLE meta (format INTEGER, run INTEGER);
 INSERT INTO meta VALUES (%d, 0);
 CREATE TABLE models (
   name TEXT PRIMARY KEY, stem TEXT, number INTEGER, run INTEGER, ask TEXT, stamp TEXT, seen INTEGER, digest TEXT,
-  failing INTEGER, found BLOB
+  until TEXT, failing INTEGER, found BLOB
 ) WITHOUT ROWID;
 CREATE TABLE faults (number INTEGER, found BLOB);
 CREATE INDEX models_by_number ON models (number);
@@ -82,24 +83,25 @@ class Store:
         """The connection, for questions to what was found."""
         return self._base
 
-    def claim(self, number: int, subject: Subject, ask: str) -> Claim:
+    def claim(self, number: int, subject: Subject, ask: str, today: date) -> Claim:
         """Whether a subject is to be audited, is known from a run before, was met in this one, or has another's name.
 
         `ask` says how it is asked for.
         """
         with self._guarded():
-            sought = "SELECT run, ask, stamp, seen, digest, found FROM models WHERE name = ?"
+            sought = "SELECT run, ask, stamp, seen, digest, found, until FROM models WHERE name = ?"
             row = self._base.execute(sought, (subject.name,)).fetchone()
             if row is not None and row[0] == self._run:
                 return "again" if row[1] == ask else "taken"
-            if row is not None and row[5] is not None and row[1] == ask and _same(subject, *row[2:5]):
+            lasts = row is not None and row[5] is not None and (row[6] is None or row[6] >= today.isoformat())
+            if lasts and row[1] == ask and _same(subject, *row[2:5]):
                 self._base.execute(
                     "UPDATE models SET run = ?, number = ? WHERE name = ?", (self._run, number, subject.name)
                 )
                 return "known"
             stem = PurePath(subject.name).stem
             self._base.execute(
-                "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, 0, NULL)",
+                "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, 0, NULL)",
                 (subject.name, stem, number, self._run, ask),
             )
             return "new"
@@ -107,10 +109,11 @@ class Store:
     def put(self, name: str, audited: Audited) -> None:
         """What the audit of a claimed subject came to."""
         found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)
+        until = None if audited.until is None else audited.until.isoformat()
         with self._guarded():
             self._base.execute(
-                "UPDATE models SET stamp = ?, seen = ?, digest = ?, failing = ?, found = ? WHERE name = ?",
-                (audited.stamp, audited.seen_ns, audited.digest, audited.failing, found, name),
+                "UPDATE models SET stamp = ?, seen = ?, digest = ?, until = ?, failing = ?, found = ? WHERE name = ?",
+                (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, found, name),
             )
             self._pending += 1
             if self._pending >= _EVERY:

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,14 @@ class TestTables:
             assert [(row["gpu"], row["time_us"], row["time_after_us"]) for row in models] == [
                 (total["gpu"], total["time_us"], total["time_after_us"]) for total in told["totals"]
             ]
+
+    def test_what_is_silenced_is_counted_on_its_gpu(self, zoo: Path) -> None:
+        (zoo / "convlint.toml").write_text('[[per-layer-ignores]]\nlayers = "a"\nrules = ["CL102"]\nreason = "soon"\n')
+        convlint("audit", "zoo/odd.yaml", "--gpu", "a100,t4", "-o", "jsonl=a.jsonl")
+        told = json.loads(convlint("check", "zoo/odd.yaml", "--gpu", "a100,t4", "-o", "json").out)
+        rows = rows_of("a.jsonl", "models")
+        assert [row["suppressed"] for row in rows] == [1, 1]
+        assert len(told["suppressed"]) == 2
 
     def test_three_formats_have_the_same_rows(self, zoo: Path) -> None:
         from pyarrow import parquet
@@ -249,6 +258,25 @@ class TestGoingOn:
         (zoo / "zoo" / "good.yaml").unlink()
         assert self.audit("--gpu", "h100", "--runtime", "cudnn=8.9.2")["known"] == 2
         assert names_of(rows_of("a.jsonl", "models")) == ["zoo/layout.yaml", "zoo/new.yaml", "zoo/odd.yaml"]
+
+    def test_a_comment_whose_last_day_is_over(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        spec = zoo / "zoo" / "odd.yaml"
+        lines = spec.read_text().rstrip()
+        spec.write_text(f"{lines}  # convlint: ignore[CL102] until 2026-05-31 -- soon\n")
+
+        def audit_on(month: int, day: int) -> int:
+            class Clock(date):
+                @classmethod
+                def today(cls) -> date:
+                    return date(2026, month, day)
+
+            monkeypatch.setattr("convlint.cli.commands.audit.date", Clock)
+            return int(self.audit()["known"])
+
+        assert (audit_on(5, 1), audit_on(5, 31)) == (0, 3)
+        assert {row["suppressed"] for row in rows_of("a.jsonl", "models")} == {0, 1}
+        assert (audit_on(6, 1), audit_on(6, 2)) == (2, 3)
+        assert {row["suppressed"] for row in rows_of("a.jsonl", "models")} == {0}
 
     def test_another_version(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.audit()
