@@ -65,7 +65,8 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
         asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
     )
     with _running(asked, options.jobs) as audit, Store(state) as store:  # without its cluster, an audit leaves nothing
-        weights = Weights(store.base, asked.weights)
+        with store.guarded():
+            weights = Weights(store.base, asked.weights)
         auditor = Auditor(planner, store)
         with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
             progress.start(None)
@@ -76,7 +77,8 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
                     print(f"convlint: {plural(store.count(), 'model')} audited; --resume goes on", file=sys.stderr)
                 raise
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
-        summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
+        with store.guarded():
+            summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
     for place in answers:
         render = audit_json.render if place.format == "json" else audit_text.render
         own = style_of(sys.stdout, shown.color, quiet=shown.quiet)

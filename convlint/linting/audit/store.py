@@ -47,7 +47,7 @@ class Store:
         """`path` need not exist; "" is a file that is gone when the audit ends."""
         self.path = path
         self._is_new = path != "" and not os.path.lexists(path)
-        with self._guarded():
+        with self.guarded():
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._base.execute("PRAGMA synchronous=NORMAL")
@@ -69,7 +69,7 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._guarded():
+        with self.guarded():
             if self._base.in_transaction:
                 self._base.execute("COMMIT")
             bare = self._is_new and error is not None and not self.count()
@@ -88,7 +88,7 @@ class Store:
 
         `ask` says how it is asked for.
         """
-        with self._guarded():
+        with self.guarded():
             sought = "SELECT run, ask, stamp, seen, digest, found, until FROM models WHERE name = ?"
             row = self._base.execute(sought, (subject.name,)).fetchone()
             if row is not None and row[0] == self._run:
@@ -110,7 +110,7 @@ class Store:
         """What the audit of a claimed subject came to."""
         found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)
         until = None if audited.until is None else audited.until.isoformat()
-        with self._guarded():
+        with self.guarded():
             self._base.execute(
                 "UPDATE models SET stamp = ?, seen = ?, digest = ?, until = ?, failing = ?, found = ? WHERE name = ?",
                 (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, found, name),
@@ -122,18 +122,18 @@ class Store:
     def fault(self, number: int, row: ErrorRow) -> None:
         """What stands for no model."""
         found = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
-        with self._guarded():
+        with self.guarded():
             self._base.execute("INSERT INTO faults VALUES (?, ?)", (number, found))
 
     def finish(self) -> None:
         """All subjects were claimed and all answers put: what is of no run but those before goes."""
-        with self._guarded():
+        with self.guarded():
             self._base.execute("DELETE FROM models WHERE run <> ? OR found IS NULL", (self._run,))
             self._save()
 
     def rows(self) -> Iterator[Rows]:
         """The rows of each model and fault, in the order of the audit."""
-        with self._guarded():
+        with self.guarded():
             several = [
                 self._base.execute(f"SELECT number, found FROM {table} ORDER BY number")
                 for table in ("models", "faults")
@@ -143,12 +143,12 @@ class Store:
 
     def is_failing(self) -> bool:
         """Whether a finding fails the run."""
-        with self._guarded():
+        with self.guarded():
             return self._base.execute("SELECT 1 FROM models WHERE failing LIMIT 1").fetchone() is not None
 
     def count(self) -> int:
         """Models whose audit is done."""
-        with self._guarded():
+        with self.guarded():
             sought = "SELECT COUNT(*) FROM models WHERE run = ? AND found IS NOT NULL"
             return int(self._base.execute(sought, (self._run,)).fetchone()[0])
 
@@ -158,13 +158,14 @@ class Store:
         self._pending = 0
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
+        """Around whatever uses the connection: says what is wrong with its files. Raises UsageError."""
         try:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise UsageError(f"{self.path} is in use: another audit writes the same output") from None
-            raise UsageError(f"{self.path or 'the file of what was found'} cannot be written: {error}") from None
+            raise UsageError(f"{self.path or 'a temporary file'} cannot be written: {error}") from None
         except (sqlite3.DatabaseError, zlib.error, msgspec.DecodeError) as error:
             raise UsageError(f"{self.path} is not what an audit left ({error}): remove it to audit anew") from None
 

@@ -526,6 +526,20 @@ class TestWhatIsWrong:
         assert not list(zoo.glob("*.tmp"))
         assert not list(zoo.glob(f"*.{form}"))
 
+    @pytest.mark.slow
+    def test_no_room_for_weights(self, zoo: Path) -> None:
+        with open("hours.csv", "w") as file:
+            file.write("model,gpu_hours\n" + "".join(f"a/model/that/has/a/long/name/{n},{n}\n" for n in range(60_000)))
+
+        def small() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+
+        command = [sys.executable, "-m", "convlint", "audit", "zoo", "--weights", "hours.csv"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=small, timeout=120)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "cannot be written" in ran.stderr
+
 
 def test_weights_are_stored_in_a_dtype_and_may_run_in_another(zoo: Path) -> None:
     import numpy as np
