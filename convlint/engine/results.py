@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 from msgspec import Struct, field
 
@@ -35,6 +36,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
     suppressed: tuple[Suppressed, ...] = ()
+    until: date | None = None  # the last day on which no comment that silences something has expired
     networks: tuple[NetworkReport, ...] = ()  # this one, on each target
     calibrations: tuple[CalibrationUse, ...] = ()
     fixable: int = 0  # findings that --fix would mend, and

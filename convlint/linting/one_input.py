@@ -198,7 +198,9 @@ def judged(
         known=None if silencer.knows_nothing else silencer.is_known,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
-    return replace(result, findings=findings, suppressed=silencer.suppressed, calibrations=uses)
+    return replace(
+        result, findings=findings, suppressed=silencer.suppressed, until=silencer.until, calibrations=uses
+    )  # fmt: skip
 
 
 def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -29,7 +29,7 @@ from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, bas
 from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import chosen, counts, verdict
 
-_NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
+NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ def _linted(
     if not inputs and not errors and not (options.specs_only or options.skip_foreign):
         errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
     if options.allow_empty:
-        errors = [error for error in errors if not error.message.startswith(_NOTHING)]
+        errors = [error for error in errors if not error.message.startswith(NOTHING)]
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
 
 

@@ -42,6 +42,7 @@ class Silencer:
             self._path = read.path
             self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(read.path)]
         self._suppressed: dict[str, Suppressed] = {}
+        self.until: date | None = None  # the last day on which the comments silence what they do
         self.is_idle = not (self._comments or self._exemptions)
         self.knows_nothing = not silencing.known
 
@@ -60,7 +61,9 @@ class Silencer:
 
     def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
         """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
-        found = judge_mentions(self._comments.mentions(skipped), self._rulebook)
+        mentions = self._comments.mentions(skipped)
+        self.until = min((each.expires for each in mentions if each.expires and not each.expired), default=None)
+        found = judge_mentions(mentions, self._rulebook)
         chosen = [finding for finding in found if finding.rule.code in self._silencing.codes]
         return tuple(each for each in chosen if not self._kept(self._by_config(each) or self._by_baseline(each)))
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from convlint.cli.commands import audit_json, audit_text
 from convlint.cli.streams import tables
-from convlint.cli.streams.clashes import Use, refuse_clashes
+from convlint.cli.streams.clashes import Use, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
@@ -23,8 +23,10 @@ from convlint.linting.audit.local import audit_here, audit_in_processes
 from convlint.linting.audit.ranking import Ledger
 from convlint.linting.audit.rows import Table
 from convlint.linting.audit.store import Store
+from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.subjects import Found, subjects_of
 from convlint.linting.audit.weights import Weights
+from convlint.linting.paths import NOTHING
 from convlint.linting.plan import Options, Planner
 from convlint.report import InputError
 from convlint.reporters import Style
@@ -57,22 +59,26 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
         tables.refuse_lacking(place.format)
     state = _state(written, resume=asked.resume)
     answers = [place for place in shown.outputs if place not in written] or [Destination(format="text")]
-    _refuse_clashes(asked, shown.outputs, state)
+    uses = _uses(shown.outputs, state)
+    refuse_clashes(uses, (*_read(asked), *in_force(planner)))
     subjects = subjects_of(
         asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
     )
     with _running(asked, options.jobs) as audit, Store(state) as store:  # without its cluster, an audit leaves nothing
-        weights = Weights(store.base, asked.weights)
+        with store.guarded():
+            weights = Weights(store.base, asked.weights)
         auditor = Auditor(planner, store)
         with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
             progress.start(None)
             try:
-                auditor.audit(_or_nothing(subjects, asked), audit, progress.done)
+                auditor.audit(_or_nothing(_apart(subjects, uses), asked), audit, progress.done)
             except KeyboardInterrupt:
                 if state:
                     print(f"convlint: {plural(store.count(), 'model')} audited; --resume goes on", file=sys.stderr)
                 raise
-        summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
+        refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
+        with store.guarded():
+            summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
     for place in answers:
         render = audit_json.render if place.format == "json" else audit_text.render
         own = style_of(sys.stdout, shown.color, quiet=shown.quiet)
@@ -94,10 +100,11 @@ def _running(asked: Asked, jobs: int) -> Iterator[Run]:
 
 
 def _or_nothing(subjects: Iterator[Found], asked: Asked) -> Iterator[Found]:
-    """The subjects; an audit of none says so."""
+    """The subjects; an audit of none says so, unless that is forgiven."""
     found = None
     for found in subjects:
-        yield found
+        if not (asked.allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
+            yield found
     if found is None and not asked.allow_empty:
         yield InputError(path=" ".join((*asked.paths, *asked.lists)) or ".", message="nothing to audit")
 
@@ -136,13 +143,31 @@ def _state(written: Sequence[Destination], *, resume: bool) -> str:
     return state
 
 
-def _refuse_clashes(asked: Asked, outputs: Sequence[Destination], state: str) -> None:
-    read = [Use(role="a list of models", path=path) for path in asked.lists if path != "-"]
-    if asked.weights is not None:
-        read.append(Use(role="the weights", path=asked.weights))
+def _uses(outputs: Sequence[Destination], state: str) -> list[Use]:
+    """All files that are written."""
     uses = [Use(role="what was found so far", path=state)] if state else []
     for place in outputs:
         if place.file is not None:
             files = tables.files_of(place.file).values() if place.format in tables.FORMATS else (place.file,)
             uses += [Use(role=place.format, path=path) for path in files]
-    refuse_clashes(uses, read)
+    return uses
+
+
+def _read(asked: Asked) -> Iterator[Use]:
+    """What is read beside models."""
+    yield from (Use(role="a list of models", path=path) for path in asked.lists if path != "-")
+    if asked.weights is not None:
+        yield Use(role="the weights", path=asked.weights)
+
+
+def _apart(subjects: Iterator[Found], uses: Sequence[Use]) -> Iterator[Found]:
+    """The subjects, none of which is written over. Raises UsageError."""
+    there = {identify(use.path): use for use in uses if os.path.isfile(use.path)}
+    there.pop(None, None)  # may be shared
+    for found in subjects:
+        if there and isinstance(found, Subject):
+            for own in inputs([found.source]):
+                use = there.get(identify(own.path))
+                if use is not None:
+                    raise written_over(use, own)
+        yield found

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.commands.fix import Mender
-from convlint.cli.streams.clashes import Use, identify, inputs, refuse_clashes
+from convlint.cli.streams.clashes import Use, identify, in_force, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import write
 from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
@@ -34,7 +34,6 @@ from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import reporter
 from convlint.reporters.words import place, plural
-from convlint.rulebook.folders import rule_files
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
 from convlint.verdict.select import incomplete
 
@@ -180,12 +179,8 @@ def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str 
 def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
     yield from inputs(found)
-    for path in (*planner.configs.files(), *planner.calibrations()):
-        yield Use(role="a config in force", path=path)
     yield from baselines
-    for folder in planner.rule_folders():
-        for path in rule_files(folder):
-            yield Use(role="a rule", path=path)
+    yield from in_force(planner)
 
 
 def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:

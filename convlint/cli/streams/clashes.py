@@ -6,8 +6,9 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,6 +17,10 @@ from convlint.errors import UsageError
 from convlint.files.private_folder import checkout_of, is_below
 from convlint.readers import known_suffixes
 from convlint.readers.inputs import Input
+from convlint.rulebook.folders import rule_files
+
+if TYPE_CHECKING:
+    from convlint.linting.plan import Planner
 
 # What no report and no spec is written over, also where this run does not read it.
 _OTHER_MODELS = (".onnx.data", ".onnx_data", ".npz", ".npy", ".gguf")
@@ -51,6 +56,15 @@ def inputs(sources: Iterable[Input]) -> list[Use]:
     return uses
 
 
+def in_force(planner: Planner) -> Iterator[Use]:
+    """What decides on the plans made so far: configs with those they extend, calibrations and rules."""
+    for path in (*planner.configs.files(), *planner.calibrations()):
+        yield Use(role="a config in force", path=path)
+    for folder in planner.rule_folders():
+        for path in rule_files(folder):
+            yield Use(role="a rule", path=path)
+
+
 def _shards(index: str) -> list[str]:
     folder = os.path.dirname(index)
     try:
@@ -84,9 +98,7 @@ def refuse_clashes(outputs: Sequence[Use], sources: Iterable[Use] = ()) -> None:
         if identity is None:
             continue
         if identity in read:
-            other = read[identity]
-            same = "" if other.path == output.path else f" ({other.path})"
-            raise UsageError(f"{output.path} is {other.role}{same}; write {output.role} to another file")
+            raise written_over(output, read[identity])
         if identity in written:
             other = written[identity]
             raise UsageError(
@@ -94,6 +106,12 @@ def refuse_clashes(outputs: Sequence[Use], sources: Iterable[Use] = ()) -> None:
                 "give each a file of its own"
             )
         written[identity] = output
+
+
+def written_over(output: Use, source: Use) -> UsageError:
+    """What to raise where an output is a file that is read."""
+    same = "" if source.path == output.path else f" ({source.path})"
+    return UsageError(f"{output.path} is {source.role}{same}; write {output.role} to another file")
 
 
 def _standard_output() -> dict[Identity, Use]:
@@ -112,9 +130,11 @@ def identify(path: str) -> Identity | None:
     """
     if open_stream(path) is not None or "\0" in path:
         return None
-    real = os.path.realpath(path)
     try:
+        real = os.path.realpath(path)
         status = os.stat(real)
+    except UnicodeError:  # a lone surrogate names no file
+        return None
     except OSError:
         folder, name = os.path.split(real)
         if sys.platform in ("win32", "darwin"):  # file systems that commonly take no notice of case

@@ -70,9 +70,11 @@ class Tables:
                 file = open(self._parts[final], "xb")
                 self._files.append(file)
                 self._sinks[table] = _SINKS[self._form](table, file)
-        except OSError as error:
+        except BaseException as error:
             self._drop()
-            raise unwritable(final, error) from error
+            if isinstance(error, OSError):
+                raise unwritable(final, error) from error
+            raise
         return self
 
     def add(self, table: Table, cells: Cells) -> None:
@@ -96,9 +98,11 @@ class Tables:
                 file.close()
             for final, part in self._parts.items():
                 os.replace(part, final)
-        except OSError as failure:
+        except BaseException as failure:  # an interrupt, too, leaves nothing half written
             self._drop()
-            raise unwritable(self._finals[TABLES[0]], failure) from failure
+            if isinstance(failure, OSError):
+                raise unwritable(self._finals[TABLES[0]], failure) from failure
+            raise
 
     def _drop(self) -> None:
         for file in self._files:

@@ -103,7 +103,7 @@ class Auditor:
             self._store.fault(number, error_row(subject.name, fault))
             return None
         setting, digest = self._settings[id(plan)]
-        claim = self._store.claim(number, subject, fingerprint(subject, digest))
+        claim = self._store.claim(number, subject, fingerprint(subject, digest), self._planner.today)
         if claim == "taken":
             message = f"another model is called {subject.name} and asked for otherwise: give each a name of its own"
             self._store.fault(number, error_row(subject.name, InputError(path=subject.source.name, message=message)))

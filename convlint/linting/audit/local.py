@@ -16,6 +16,7 @@ from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
 
 Answers = Iterator[tuple[Task, Audited]]
+_MOST = 1024  # processes, whatever is asked for: no machine has room for more
 _WAITING = 2  # tasks of each process that are asked for before there is room: few, so that memory stays flat
 
 
@@ -29,6 +30,7 @@ def audit_here(tasks: Iterator[Task]) -> Answers:
 
 def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
     """The same from `jobs` processes, as they come; tasks are asked for as they are needed."""
+    jobs = min(jobs, _MOST)
     workers = _Workers()
     pool = ThreadPoolExecutor(jobs)
     running: dict[Future[Audited], Task] = {}

@@ -1,6 +1,7 @@
 """The rows of an audit's tables: their columns, and how they come from the report on one model.
 
-Times are in us, memory in bytes; what is unknown is None. `model` names the model in all of them.
+Times are in us, memory in bytes; what is unknown, or too large for a cell, is None. `model` names the model in all of
+them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from convlint.report import Finding, InputError, LayerReport, NetworkReport, Rep
 from convlint.reporters.json_v2 import settings_object
 
 Table = Literal["findings", "layers", "models", "errors"]
+_LARGEST = 2**63 - 1
 TABLES: tuple[Table, ...] = ("findings", "layers", "models", "errors")  # the first is the output itself
 
 
@@ -195,7 +197,7 @@ def _json(value: object) -> str:
 def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
     layer, estimate, times = entry.layer, entry.estimates[gpu], entry.times.get(gpu)
     passes = {} if estimate is None else estimate.passes
-    spent = {which: number(passes[which].time_us) if which in passes else None for which in PASSES}
+    spent = {which: number(passes[which].time_us * layer.calls) if which in passes else None for which in PASSES}
     deep = layer.dims == 3
     return LayerRow(
         model=model, path=clean_path(layer.path), line=layer.locate().line, layer=clean(layer.name), op=layer.op,
@@ -216,20 +218,26 @@ def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
 def _model(model: str, architecture: str, report: Report, network: NetworkReport) -> ModelRow:
     total = next((each for each in report.totals if each.gpu == network.gpu), Total(gpu=network.gpu, mode=network.mode))
     own = [finding for finding in report.findings if finding.gpu in (network.gpu, None)]
+    silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
     time, lost = total.time_us, total.lost_us
     return ModelRow(
         model=model, path=clean_path(network.path), architecture=clean(architecture) or None,
         structure=structure_of(entry.layer for entry in report.layers), gpu=clean(network.gpu), mode=network.mode,
         batch=network.batch, layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
         warnings=sum(each.severity == "warning" for each in own), infos=sum(each.severity == "info" for each in own),
-        skipped=len(report.skipped), suppressed=len(report.suppressed), grade=total.grade, time_us=number(time),
+        skipped=len(report.skipped), suppressed=len(silenced), grade=total.grade, time_us=number(time),
         time_after_us=number(total.time_after_us), lost_us=number(lost),
         lost_percent=number(100 * lost / time) if time and lost is not None else None,
-        parameters=network.parameters, flops=network.flops,
-        memory_bytes=None if network.memory_needs else sum(network.memory.values()),
-        largest_batch=network.largest_batch, host_us=number(network.host_us), gpu_us=number(network.gpu_us),
+        parameters=_stored(network.parameters), flops=_stored(network.flops),
+        memory_bytes=None if network.memory_needs else _stored(sum(network.memory.values())),
+        largest_batch=_stored(network.largest_batch), host_us=number(network.host_us), gpu_us=number(network.gpu_us),
         complete=report.complete,
     )  # fmt: skip
+
+
+def _stored(value: int | None) -> int | None:
+    """The number, or None where it takes more than the 64 bits of a table's cell."""
+    return None if value is None or value > _LARGEST else value
 
 
 def structure_of(layers: Iterable[ConvLayer]) -> str:

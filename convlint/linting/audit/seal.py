@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import distributions
@@ -50,7 +51,7 @@ def digest_of(source: Input) -> str:
     found = blake2b(digest_size=16)
     try:
         for path in _files_of(source):
-            found.update(os.path.basename(path).encode("utf-8", "surrogateescape") + b"\0")
+            found.update(os.path.basename(path).encode("utf-8", "surrogatepass") + b"\0")
             with open_regular(path) as file:
                 while piece := file.read(_PIECE):
                     found.update(piece)
@@ -131,10 +132,9 @@ def digest_of_code(folder: str) -> str:
     found.update("\n".join(sorted(installed)).encode())
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        paths = [os.path.join(here, name) for name in sorted(files) if name.endswith(".py")]
-        try:
-            for piece in _contents(paths):
-                found.update(piece)
-        except InputFault:
-            continue  # what cannot be read cannot be imported
+        for name in sorted(files):
+            if name.endswith(".py"):
+                with suppress(InputFault):  # what cannot be read cannot be imported
+                    for piece in _contents([os.path.join(here, name)]):
+                        found.update(piece)
     return found.hexdigest()

@@ -26,4 +26,4 @@ def content_of(source: Input, most: int, room: int | None = None) -> bytes | Non
             raise InputFault(f"{_ABSENT}, and with {size / _MIB:.1f} MiB larger than --ship-limit ({most // _MIB} MiB)")
         if room is not None and size > room:
             return None
-        return file.read(most)
+        return file.read(size)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import date
 from operator import itemgetter
 from pathlib import PurePath
 from types import TracebackType
@@ -20,14 +22,14 @@ from convlint.linting.audit.seal import digest_of, is_settled, stamp_of
 from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.task import Audited
 
-FORMAT = 1  # of the file; another one is of another convlint
+FORMAT = 2  # of the file; another one is of another convlint
 _EVERY = 100  # models after which what was found is on the disk
 _SCHEMA = """
 CREATE TABLE meta (format INTEGER, run INTEGER);
 INSERT INTO meta VALUES (%d, 0);
 CREATE TABLE models (
   name TEXT PRIMARY KEY, stem TEXT, number INTEGER, run INTEGER, ask TEXT, stamp TEXT, seen INTEGER, digest TEXT,
-  failing INTEGER, found BLOB
+  until TEXT, failing INTEGER, found BLOB
 ) WITHOUT ROWID;
 CREATE TABLE faults (number INTEGER, found BLOB);
 CREATE INDEX models_by_number ON models (number);
@@ -44,7 +46,8 @@ class Store:
     def __init__(self, path: str) -> None:
         """`path` need not exist; "" is a file that is gone when the audit ends."""
         self.path = path
-        with self._guarded():
+        self._is_new = path != "" and not os.path.lexists(path)
+        with self.guarded():
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._base.execute("PRAGMA synchronous=NORMAL")
@@ -66,34 +69,39 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._guarded():
+        with self.guarded():
             if self._base.in_transaction:
                 self._base.execute("COMMIT")
+            bare = self._is_new and error is not None and not self.count()
             self._base.close()
+        if bare:  # nothing to go on with
+            with suppress(OSError):
+                os.unlink(self.path)
 
     @property
     def base(self) -> sqlite3.Connection:
         """The connection, for questions to what was found."""
         return self._base
 
-    def claim(self, number: int, subject: Subject, ask: str) -> Claim:
+    def claim(self, number: int, subject: Subject, ask: str, today: date) -> Claim:
         """Whether a subject is to be audited, is known from a run before, was met in this one, or has another's name.
 
         `ask` says how it is asked for.
         """
-        with self._guarded():
-            sought = "SELECT run, ask, stamp, seen, digest, found FROM models WHERE name = ?"
+        with self.guarded():
+            sought = "SELECT run, ask, stamp, seen, digest, found, until FROM models WHERE name = ?"
             row = self._base.execute(sought, (subject.name,)).fetchone()
             if row is not None and row[0] == self._run:
                 return "again" if row[1] == ask else "taken"
-            if row is not None and row[5] is not None and row[1] == ask and _same(subject, *row[2:5]):
+            lasts = row is not None and row[5] is not None and (row[6] is None or row[6] >= today.isoformat())
+            if lasts and row[1] == ask and _same(subject, *row[2:5]):
                 self._base.execute(
                     "UPDATE models SET run = ?, number = ? WHERE name = ?", (self._run, number, subject.name)
                 )
                 return "known"
             stem = PurePath(subject.name).stem
             self._base.execute(
-                "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, 0, NULL)",
+                "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, 0, NULL)",
                 (subject.name, stem, number, self._run, ask),
             )
             return "new"
@@ -101,10 +109,11 @@ class Store:
     def put(self, name: str, audited: Audited) -> None:
         """What the audit of a claimed subject came to."""
         found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)
-        with self._guarded():
+        until = None if audited.until is None else audited.until.isoformat()
+        with self.guarded():
             self._base.execute(
-                "UPDATE models SET stamp = ?, seen = ?, digest = ?, failing = ?, found = ? WHERE name = ?",
-                (audited.stamp, audited.seen_ns, audited.digest, audited.failing, found, name),
+                "UPDATE models SET stamp = ?, seen = ?, digest = ?, until = ?, failing = ?, found = ? WHERE name = ?",
+                (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, found, name),
             )
             self._pending += 1
             if self._pending >= _EVERY:
@@ -113,18 +122,18 @@ class Store:
     def fault(self, number: int, row: ErrorRow) -> None:
         """What stands for no model."""
         found = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
-        with self._guarded():
+        with self.guarded():
             self._base.execute("INSERT INTO faults VALUES (?, ?)", (number, found))
 
     def finish(self) -> None:
         """All subjects were claimed and all answers put: what is of no run but those before goes."""
-        with self._guarded():
+        with self.guarded():
             self._base.execute("DELETE FROM models WHERE run <> ? OR found IS NULL", (self._run,))
             self._save()
 
     def rows(self) -> Iterator[Rows]:
         """The rows of each model and fault, in the order of the audit."""
-        with self._guarded():
+        with self.guarded():
             several = [
                 self._base.execute(f"SELECT number, found FROM {table} ORDER BY number")
                 for table in ("models", "faults")
@@ -134,12 +143,12 @@ class Store:
 
     def is_failing(self) -> bool:
         """Whether a finding fails the run."""
-        with self._guarded():
+        with self.guarded():
             return self._base.execute("SELECT 1 FROM models WHERE failing LIMIT 1").fetchone() is not None
 
     def count(self) -> int:
         """Models whose audit is done."""
-        with self._guarded():
+        with self.guarded():
             sought = "SELECT COUNT(*) FROM models WHERE run = ? AND found IS NOT NULL"
             return int(self._base.execute(sought, (self._run,)).fetchone()[0])
 
@@ -149,13 +158,14 @@ class Store:
         self._pending = 0
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
+        """Around whatever uses the connection: says what is wrong with its files. Raises UsageError."""
         try:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise UsageError(f"{self.path} is in use: another audit writes the same output") from None
-            raise UsageError(f"{self.path or 'the file of what was found'} cannot be written: {error}") from None
+            raise UsageError(f"{self.path or 'a temporary file'} cannot be written: {error}") from None
         except (sqlite3.DatabaseError, zlib.error, msgspec.DecodeError) as error:
             raise UsageError(f"{self.path} is not what an audit left ({error}): remove it to audit anew") from None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError, shown
+from convlint.files.safe import clean
 from convlint.linting.audit.entry import subject_of
 from convlint.linting.audit.listed import Entry, entries_of
 from convlint.linting.audit.subject import Subject
@@ -39,7 +40,7 @@ def _all(
         for found in streamed(path, modules=modules, wanted=lambda path: _wanted(path, planner)):
             yield found if isinstance(found, InputError) else _judged(Subject(name=found.name, source=found))
     for model in models:
-        yield Subject(name=model.name, source=model)
+        yield Subject(name=clean(model.name), source=model)
     for path, entries in lists:
         for entry in entries:
             yield _listed(path, entry, modules=modules)
@@ -66,7 +67,7 @@ def _listed(path: str, entry: Entry, *, modules: bool) -> Found:
 
 
 def _judged(subject: Subject) -> Found:
-    """The subject with its file spelled in one way, or why an audit has nothing to say of it."""
+    """The subject with its file spelled in one way, and its name as tables have it; or why there is none to audit."""
     source = subject.source
     if source.kind == "stdin":
         return InputError(path="-", message=_STDIN)
@@ -74,4 +75,4 @@ def _judged(subject: Subject) -> Found:
         return InputError(path=source.name, message=_SOURCE)
     tidied = tidy(source)
     name = tidied.name if subject.name == source.name else subject.name
-    return replace(subject, name=name, source=tidied)
+    return replace(subject, name=clean(name), source=tidied)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 
 from msgspec import Struct
@@ -51,6 +52,7 @@ class Audited(Struct, array_like=True, kw_only=True):
     digest: str | None = None  # None: it was lost, or could not be read
     stamp: str = ""
     seen_ns: int = 0  # when the stamp was looked up
+    until: date | None = None  # the last day on which the same is found; None: any
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -80,11 +82,14 @@ def audited(task: Task, reading: Reading) -> Audited:
         findings = chosen(result.findings, set(setting.codes), setting.severities)
         results = [replace(result, findings=findings)]
     report = assemble(results, errors, Rulebook(()), files=1)
+    if result is not None:
+        report = replace(report, suppressed=result.suppressed)
     failing = any(counts(finding, setting.policy) for finding in report.findings)
     rows = rows_of(subject.name, subject.architecture, report)
     transient = any(error.internal or source.kind == "module" for error in errors)  # a run, not the content, failed
     kept = None if transient else digest
-    return Audited(rows=rows, failing=failing, digest=kept, stamp=stamp, seen_ns=seen_ns)
+    until = None if result is None else result.until
+    return Audited(rows=rows, failing=failing, digest=kept, stamp=stamp, seen_ns=seen_ns, until=until)
 
 
 def lost(task: Task, why: str) -> Audited:

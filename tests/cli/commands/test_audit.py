@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ class TestTables:
                 (total["gpu"], total["time_us"], total["time_after_us"]) for total in told["totals"]
             ]
 
+    def test_what_is_silenced_is_counted_on_its_gpu(self, zoo: Path) -> None:
+        (zoo / "convlint.toml").write_text('[[per-layer-ignores]]\nlayers = "a"\nrules = ["CL102"]\nreason = "soon"\n')
+        convlint("audit", "zoo/odd.yaml", "--gpu", "a100,t4", "-o", "jsonl=a.jsonl")
+        told = json.loads(convlint("check", "zoo/odd.yaml", "--gpu", "a100,t4", "-o", "json").out)
+        rows = rows_of("a.jsonl", "models")
+        assert [row["suppressed"] for row in rows] == [1, 1]
+        assert len(told["suppressed"]) == 2
+
     def test_three_formats_have_the_same_rows(self, zoo: Path) -> None:
         from pyarrow import parquet
 
@@ -74,6 +83,9 @@ class TestTables:
             assert table == "errors" or lines
         assert not list(zoo.glob("*.tmp"))
 
+    def test_more_processes_than_there_can_be(self, zoo: Path) -> None:
+        assert convlint("audit", "zoo/good.yaml", "--jobs", str(10**20), "-q").code == 0
+
     def test_an_empty_table_has_its_columns(self, zoo: Path) -> None:
         from pyarrow import parquet
 
@@ -87,6 +99,28 @@ class TestTables:
             "internal",
         ]
         assert Path("a-errors.csv").read_text() == "model,path,line,column,message,internal\n"
+
+    def test_the_time_of_passes_is_that_of_all_calls(self, zoo: Path) -> None:
+        spec = write_spec(zoo / "twice.yaml", C=62)
+        Path(spec).write_text(Path(spec).read_text().replace("C: 62", "C: 62, calls: 3"))
+        convlint("audit", spec, "-o", "jsonl=a.jsonl")
+        (row,) = rows_of("a.jsonl", "layers")
+        spent = [row[which] or 0 for which in ("fprop_us", "dgrad_us", "wgrad_us")]
+        assert sum(spent) == pytest.approx(row["time_us"], abs=0.01)
+
+    @pytest.mark.parametrize("form", ["parquet", "jsonl"])
+    def test_numbers_beyond_64_bits_are_unknown(self, zoo: Path, form: str) -> None:
+        from pyarrow import parquet
+
+        (zoo / "zoo" / "vast.yaml").write_text(
+            "version: 1\nlayers: [{name: a, N: 1000000000, C: 1000000000, H: 1000000, W: 1000000, K: 1000000000, R: 3, "
+            "S: 3, padding: 1, dtype: fp16, layout: NHWC}]\n"
+        )
+        assert convlint("audit", "zoo", "-o", f"{form}=a.{form}").code in (0, 1)
+        models = rows_of("a.jsonl", "models") if form == "jsonl" else parquet.read_table("a-models.parquet").to_pylist()
+        (vast,) = (row for row in models if row["model"] == "zoo/vast.yaml")
+        assert (vast["flops"], vast["memory_bytes"]) == (None, None)
+        assert {type(row["flops"]) for row in models if row is not vast} == {int}
 
     @pytest.mark.slow
     def test_processes_write_the_same_bytes(self, zoo: Path) -> None:
@@ -225,6 +259,25 @@ class TestGoingOn:
         assert self.audit("--gpu", "h100", "--runtime", "cudnn=8.9.2")["known"] == 2
         assert names_of(rows_of("a.jsonl", "models")) == ["zoo/layout.yaml", "zoo/new.yaml", "zoo/odd.yaml"]
 
+    def test_a_comment_whose_last_day_is_over(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        spec = zoo / "zoo" / "odd.yaml"
+        lines = spec.read_text().rstrip()
+        spec.write_text(f"{lines}  # convlint: ignore[CL102] until 2026-05-31 -- soon\n")
+
+        def audit_on(month: int, day: int) -> int:
+            class Clock(date):
+                @classmethod
+                def today(cls) -> date:
+                    return date(2026, month, day)
+
+            monkeypatch.setattr("convlint.cli.commands.audit.date", Clock)
+            return int(self.audit()["known"])
+
+        assert (audit_on(5, 1), audit_on(5, 31)) == (0, 3)
+        assert {row["suppressed"] for row in rows_of("a.jsonl", "models")} == {0, 1}
+        assert (audit_on(6, 1), audit_on(6, 2)) == (2, 3)
+        assert {row["suppressed"] for row in rows_of("a.jsonl", "models")} == {0}
+
     def test_another_version(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.audit()
         monkeypatch.setattr("convlint.linting.audit.seal.__version__", "99.0.0")
@@ -253,6 +306,17 @@ class TestGoingOn:
         assert answer(*arguments)["known"] == 0
         assert {row["K"] for row in rows_of("a.jsonl", "layers")} == {72}
 
+    def test_code_that_cannot_be_read_hides_no_other(self, zoo: Path) -> None:
+        from convlint.linting.audit import seal
+
+        found = set()
+        os.mkfifo(zoo / "a.py")
+        for text in ("K = 66\n", "K = 72\n"):
+            (zoo / "b.py").write_text(text)
+            seal.digest_of_code.cache_clear()
+            found.add(seal.digest_of_code(str(zoo)))
+        assert len(found) == 2
+
     def test_a_module_that_failed_is_tried_again(self, zoo: Path) -> None:
         (zoo / "late.py").write_text(
             "import os\nimport torch\n\ndef net():\n    assert os.path.exists('weights')\n"
@@ -280,6 +344,27 @@ class TestGoingOn:
         assert convlint("audit", "zoo", "-o", "csv=a.csv").code == 2
         assert Path("a-models.csv").read_text() == "mine"
         assert not Path("a-resume.sqlite").exists()
+
+    def test_what_never_began_leaves_nothing(self, zoo: Path) -> None:
+        Path("hours.csv").write_text("model,gpu_hours\nodd,many\n")
+        for _ in range(2):
+            ran = convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
+            assert (ran.code, "are no GPU hours" in ran.err) == (2, True)
+        assert not list(zoo.glob("a*"))
+        self.audit()
+        assert convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl", "--resume").code == 2
+        assert self.audit()["known"] == 3
+
+    @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+    def test_an_interrupt_while_tables_are_written(self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(number: int) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("convlint.cli.streams.tables.os.fsync", interrupted)
+            assert convlint("audit", "zoo", "-o", f"{form}=a.{form}").code == 130
+        assert sorted(path.name for path in zoo.glob("a*")) == ["a-resume.sqlite"]
+        assert answer("zoo", "-o", f"{form}=a.{form}", "--resume")["known"] == 3
 
     def test_going_on_needs_tables(self, zoo: Path) -> None:
         ran = convlint("audit", "zoo", "--resume")
@@ -348,6 +433,9 @@ class TestWhatIsWrong:
         (zoo / "bare").mkdir()
         ran = convlint("audit", "bare")
         assert (ran.code, "bare: holds nothing that convlint reads" in ran.out) == (3, True)
+        for word in ("bare", "bare/*.onnx"):
+            assert convlint("audit", word, "--allow-empty").code == convlint("check", word, "--allow-empty").code == 0
+        assert convlint("audit", "gone.onnx", "--allow-empty").code == 3
 
     def test_python_source_is_no_model(self, zoo: Path) -> None:
         (zoo / "zoo" / "net.py").write_text(PYTHON_FILE)
@@ -365,6 +453,26 @@ class TestWhatIsWrong:
         assert found["models"] == 1  # the third is the first once more
         (error,) = rows_of("a.jsonl", "errors")
         assert error["message"] == "another model is called a and asked for otherwise: give each a name of its own"
+
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_names_that_are_no_text(self, zoo: Path, jobs: str) -> None:
+        write_spec(zoo / "odd" / os.fsdecode(b"a\xff.yaml"))
+        (zoo / "list.jsonl").write_text(
+            '{"model": "\\ud800.onnx"}\n{"model": "zoo/odd.yaml", "name": "x\\ud800"}\n{"model": "zoo/good.yaml"}\n'
+        )
+        found = answer("odd", "--models-from", "list.jsonl", "-j", jobs, "-o", "jsonl=a.jsonl", code=3)
+        assert (found["models"], found["failed"]) == (3, 1)
+        assert names_of(rows_of("a.jsonl", "models")) == ["odd/a\ufffd.yaml", "x\ufffd", "zoo/good.yaml"]
+        assert names_of(rows_of("a.jsonl", "errors")) == ["\ufffd.onnx"]
+        assert answer("odd", "--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", "--resume")["known"] == 3
+
+    def test_names_that_are_written_alike(self, zoo: Path) -> None:
+        """Tables are joined by name, so that two models of one would count as one."""
+        for name in (b"a\xfe.yaml", b"a\xff.yaml"):
+            write_spec(zoo / "odd" / os.fsdecode(name))
+        found = answer("odd", "-o", "jsonl=a.jsonl", code=3)
+        assert found["models"] == 1
+        assert "another model is called odd/a\ufffd.yaml" in rows_of("a.jsonl", "errors")[0]["message"]
 
     def test_a_file_named_twice_is_audited_once(self, zoo: Path) -> None:
         assert answer("zoo/odd.yaml", "zoo", "./zoo/odd.yaml")["models"] == 3
@@ -417,6 +525,20 @@ class TestWhatIsWrong:
         assert "Traceback" not in ran.stderr
         assert not list(zoo.glob("*.tmp"))
         assert not list(zoo.glob(f"*.{form}"))
+
+    @pytest.mark.slow
+    def test_no_room_for_weights(self, zoo: Path) -> None:
+        with open("hours.csv", "w") as file:
+            file.write("model,gpu_hours\n" + "".join(f"a/model/that/has/a/long/name/{n},{n}\n" for n in range(60_000)))
+
+        def small() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+
+        command = [sys.executable, "-m", "convlint", "audit", "zoo", "--weights", "hours.csv"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=small, timeout=120)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "cannot be written" in ran.stderr
 
 
 def test_weights_are_stored_in_a_dtype_and_may_run_in_another(zoo: Path) -> None:

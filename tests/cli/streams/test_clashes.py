@@ -49,6 +49,12 @@ INPUT = "is an input"
         ("export ok.yaml -o hard.txt", INPUT),
         ("export ok.yaml -o ./ok.yaml", INPUT),
         ("export pkg.sub:Net -o sub.txt", INPUT),
+        ("audit . -o json=ok.yaml", INPUT),
+        ("audit nets -o json=nets/deep.yaml", INPUT),
+        ("audit . -o json=hard.txt", "hard.txt is an input (ok.yaml); write json to another file"),
+        ("audit soft.txt -o text=ok.yaml", "ok.yaml is an input (soft.txt)"),
+        ("audit shards -o json=shard.txt", "shard.txt is part of an input (shards/part-1.safetensors)"),
+        ("audit pkg.sub:Net -o json=sub.txt", INPUT),
         # configs, baselines, rules
         ("check . -o json=parent.conf", "parent.conf is a config in force"),
         ("check . -o json=grandparent.conf", "grandparent.conf is a config in force"),
@@ -56,6 +62,7 @@ INPUT = "is an input"
         ("check . --config other.conf -o json=other.conf", "other.conf is a config in force"),
         ("layer -C 3 --config other.conf -o json=other.conf", "other.conf is a config in force"),
         ("check . -o json=convlint.toml", "by its name"),
+        ("audit . -o json=grand.txt", "grand.txt is a config in force (grandparent.conf)"),
         ("check . --isolated -o json=convlint.toml", "by its name"),
         ("check . --baseline base.json -o json=base.json", "is the baseline"),
         ("check . --baseline base.json -o json=base.txt", "base.txt is the baseline (base.json)"),
@@ -64,6 +71,7 @@ INPUT = "is an input"
         ("check . -o json=b.json --write-baseline ./b.json", "json and the new baseline write to the same file"),
         ("check . --rules own -o json=own/rule.yaml", "own/rule.yaml is a"),
         ("check ok.yaml --rules own -o json=rule.txt", "rule.txt is a rule (own/rule.yaml)"),
+        ("audit ok.yaml --rules own -o json=rule.txt", "rule.txt is a rule (own/rule.yaml)"),
         # each other
         ("check ok.yaml -o json=a.json -o sarif=a.json", "write to the same file"),
         ("check ok.yaml -o json=a.json -o sarif=./a.json", "json and sarif write to the same file: a.json and ./a.j"),
@@ -74,6 +82,9 @@ INPUT = "is an input"
         ("layer -C 3 -o json=a.json -o sarif=./a.json", "write to the same file"),
         ("estimate ok.yaml -o json=a.json -o csv=./a.json", "write to the same file"),
         ("sweep ok.yaml -N 1,2 -o csv=a.csv -o svg=./a.csv", "write to the same file"),
+        ("audit ok.yaml -o csv=a.x -o jsonl=./a.x", "csv and jsonl write to the same file"),
+        ("audit ok.yaml -o csv=a.x -o json=a-layers.x", "csv and json write to the same file"),
+        ("audit ok.yaml -o csv=a.x -o json=a-resume.sqlite", "write to the same file"),
         # what no report belongs into
         ("check ok.yaml -o json=m.onnx", "m.onnx is a model, by its name"),
         ("check ok.yaml -o json=weights.H5", "is a model, by its name"),

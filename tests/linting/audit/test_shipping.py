@@ -25,6 +25,12 @@ def test_content_up_to_the_limit(tmp_path: Path) -> None:
     assert fault.value.message == "is not on the cluster's disks, and with 1.5 MiB larger than --ship-limit (1 MiB)"
 
 
+def test_a_limit_that_no_memory_has(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"x")
+    assert content_of(file_input(str(path)), 1 << 60) == b"x"
+
+
 def test_models_of_several_files(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="cannot be sent there: its shards are files of their own"):
         content_of(file_input(str(tmp_path / "model.safetensors.index.json")), MIB)
