@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -94,9 +95,11 @@ class Store:
             if row is not None and row[0] == self._run:
                 return "again" if row[1] == ask else "taken"
             lasts = row is not None and row[5] is not None and (row[6] is None or row[6] >= today.isoformat())
-            if lasts and row[1] == ask and _same(subject, *row[2:5]):
+            seen_ns, stamp = time.time_ns(), stamp_of(subject.source)  # before the content is looked at
+            if lasts and row[1] == ask and _same(subject, stamp, *row[2:5]):
                 self._base.execute(
-                    "UPDATE models SET run = ?, number = ? WHERE name = ?", (self._run, number, subject.name)
+                    "UPDATE models SET run = ?, number = ?, stamp = ?, seen = ? WHERE name = ?",
+                    (self._run, number, stamp, seen_ns, subject.name),
                 )
                 return "known"
             stem = PurePath(subject.name).stem
@@ -170,12 +173,15 @@ class Store:
             raise UsageError(f"{self.path} is not what an audit left ({error}): remove it to audit anew") from None
 
 
-def _same(subject: Subject, stamp: str | None, seen: int | None, digest: str | None) -> bool:
-    """Whether the content is still that of the digest. What could not be read, or was lost, is tried again."""
+def _same(subject: Subject, now: str, stamp: str | None, seen: int | None, digest: str | None) -> bool:
+    """Whether the content is still that of the digest. What could not be read, or was lost, is tried again.
+
+    `now` is the stamp of today; `stamp` was that when the content was `seen`.
+    """
     if subject.source.kind == "module":
         return digest is not None  # its code is part of how it is asked for
     if not digest:
         return False
-    if stamp and seen and is_settled(stamp, seen) and stamp_of(subject.source) == stamp:
+    if stamp and seen and is_settled(stamp, seen) and now == stamp:
         return True
     return digest_of(subject.source) == digest

@@ -248,6 +248,17 @@ class TestGoingOn:
         os.utime(zoo / "zoo" / "odd.yaml", ns=(1, 1))
         assert self.audit()["known"] == 3
 
+    def test_what_is_settled_is_not_even_opened(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from convlint.linting.audit import store
+
+        self.audit()
+        for path in (zoo / "zoo").iterdir():
+            os.utime(path, ns=(1, 1))  # ctime is of now
+        time.sleep(2.1)
+        self.audit()  # each is opened, since its times are others, and they are kept
+        monkeypatch.setattr(store, "digest_of", lambda source: pytest.fail(f"{source.name} was opened"))
+        assert self.audit()["known"] == 3
+
     def test_config_options_and_new_and_old_files(self, zoo: Path) -> None:
         self.audit()
         assert self.audit("--gpu", "h100")["known"] == 0
