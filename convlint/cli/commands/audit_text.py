@@ -166,7 +166,7 @@ def _notes(summary: Summary) -> list[str]:
 
 def _covered(summary: Summary) -> str:
     tally = summary.tally
-    gpus = ", ".join(map(clean, tally.gpus))
+    gpus = ", ".join(map(clean, tally.gpus.values()))
     parts = [
         f"{plural(tally.layers, 'layer')} in {plural(tally.models, 'model')}{f' on {gpus}' if gpus else ''}: "
         f"{plural(tally.errors, 'error')}, {plural(tally.warnings, 'warning')}, {plural(tally.infos, 'info')}"

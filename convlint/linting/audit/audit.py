@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from convlint.errors import UsageError
+from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.local import Answers
 from convlint.linting.audit.ranking import Ledger, Ranking, lost_hours
 from convlint.linting.audit.rows import ROWS, ErrorRow, LayerRow, ModelRow, Row, Rows, Table, error_row
@@ -38,7 +39,7 @@ class Tally(Struct, kw_only=True):
     internal: bool = False
     stored: int = 0  # models whose dtype is that of stored weights, which run as the engine is told
     first_errors: list[ErrorRow] = []
-    gpus: dict[str, None] = {}  # in the order in which they were met
+    gpus: dict[str, str] = {}  # by id, in the order in which they were met: what they are called first
 
 
 class Unused(Struct, frozen=True, kw_only=True):
@@ -153,7 +154,8 @@ def _count(rows: Rows, tally: Tally) -> None:
             tally.warnings += 1
         else:
             tally.infos += 1
-    tally.gpus |= dict.fromkeys(row.gpu for row in rows.models)
+    for row in rows.models:
+        tally.gpus.setdefault(load_gpu(row.gpu).id, row.gpu)
 
 
 def _cells(table: Table, row: Row, heavy: dict[str, tuple[ModelRow, Weight | None]], first: str) -> Cells:

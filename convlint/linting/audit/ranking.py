@@ -12,11 +12,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.rows import FindingRow, ModelRow
 from convlint.linting.audit.weights import Weight
 
 _SCHEMA = """
-CREATE TEMP TABLE ranked (model TEXT, gpu TEXT, architecture TEXT, structure TEXT, grade TEXT, hours REAL, lost REAL);
+CREATE TEMP TABLE ranked (model TEXT, gpu TEXT, chip TEXT, architecture TEXT, structure TEXT, grade TEXT, hours REAL,
+  lost REAL);
 CREATE TEMP TABLE advised (code TEXT, name TEXT, change TEXT, safety TEXT, model TEXT, gpu TEXT, lost REAL, alone REAL,
   PRIMARY KEY (code, change, safety, model, gpu)) WITHOUT ROWID;
 """
@@ -93,8 +95,8 @@ class Ledger:
         self._shared = self._shared or (weight is not None and weight.share != 1.0)
         lost = lost_hours(row.lost_us, row, weight)
         self._base.execute(
-            "INSERT INTO temp.ranked VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.model, row.gpu, row.architecture, row.structure, row.grade, hours, lost),
+            "INSERT INTO temp.ranked VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (row.model, row.gpu, load_gpu(row.gpu).id, row.architecture, row.structure, row.grade, hours, lost),
         )
         for finding in findings:
             saved = lost_hours(finding.lost_us, row, weight)
@@ -127,8 +129,8 @@ class Ledger:
                 "GROUP BY COALESCE(architecture, structure) ORDER BY lost DESC, what LIMIT ?", most, lost,
             ),
             gpus=self._groups(
-                "SELECT gpu, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost FROM temp.ranked "
-                "WHERE lost IS NOT NULL GROUP BY gpu ORDER BY lost DESC, gpu LIMIT ?", most, lost,
+                "SELECT MIN(gpu) AS what, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost FROM temp.ranked "
+                "WHERE lost IS NOT NULL GROUP BY chip ORDER BY lost DESC, what LIMIT ?", most, lost,
             ),
         )  # fmt: skip
 

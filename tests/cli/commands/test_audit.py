@@ -169,6 +169,30 @@ class TestHours:
         convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
         assert [(row["gpu"], row["gpu_hours"]) for row in rows_of("a.jsonl", "models")] == [("h100", 10), ("t4", None)]
 
+    def test_a_gpu_of_two_names_counts_once(self, zoo: Path) -> None:
+        (zoo / "zoo" / "own.yaml").write_text(
+            (zoo / "zoo" / "odd.yaml").read_text().replace("layers:", "target: [A100, tesla-t4]\nlayers:")
+        )
+        (zoo / "list.jsonl").write_text(
+            '{"model": "zoo/odd.yaml", "gpu": "A100, a100"}\n{"model": "zoo/good.yaml"}\n{"model": "zoo/own.yaml"}\n'
+        )
+        Path("hours.csv").write_text("model,gpu_hours,gpu\nodd,7,a100\nown,5,T4\n")
+        found = answer("--models-from", "list.jsonl", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
+        rows = rows_of("a.jsonl", "models")
+        assert [(row["model"], row["gpu"], row["gpu_hours"]) for row in rows] == [
+            ("zoo/odd.yaml", "A100", 7),
+            ("zoo/good.yaml", "a100", None),
+            ("zoo/own.yaml", "A100", None),
+            ("zoo/own.yaml", "tesla-t4", 5),
+        ]
+        assert found["targets"] == ["A100", "tesla-t4"]
+        assert found["hours"] == 12
+        by_gpu = answer("--models-from", "list.jsonl")["gpus"]
+        assert {group["what"]: group["models"] for group in by_gpu} == {"A100": 3, "tesla-t4": 1}
+        for table in ("findings", "layers"):
+            assert {row["gpu"] for row in rows_of("a.jsonl", table)} <= {"A100", "a100", "tesla-t4"}
+        assert len(rows_of("a.jsonl", "layers")) == 4
+
     def test_hours_by_gpu(self, zoo: Path) -> None:
         Path("hours.csv").write_text("name,hours,gpu\nzoo/odd.yaml,10,T4\nzoo/odd.yaml,5,h100\n")
         convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
