@@ -490,6 +490,15 @@ class TestWhatIsWrong:
         assert names_of(rows_of("a.jsonl", "errors")) == ["\ufffd.onnx"]
         assert answer("odd", "--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", "--resume")["known"] == 3
 
+    def test_a_name_that_cannot_be_shown(self, zoo: Path) -> None:
+        (zoo / "list.jsonl").write_text('{"model": "zoo/odd.yaml", "name": "\\u0001"}\n{"model": "\\u0000"}\n')
+        found = answer("--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", code=3)
+        assert found["models"] == 0
+        assert [(row["line"], row["message"]) for row in rows_of("a.jsonl", "errors")] == [
+            (1, "zoo/odd.yaml: no character of its name can be shown"),
+            (2, "no character of its name can be shown"),
+        ]
+
     def test_names_that_are_written_alike(self, zoo: Path) -> None:
         """Tables are joined by name, so that two models of one would count as one."""
         for name in (b"a\xfe.yaml", b"a\xff.yaml"):
