@@ -369,6 +369,17 @@ class TestGoingOn:
         assert Path("a-models.csv").read_text() == "mine"
         assert not Path("a-resume.sqlite").exists()
 
+    def test_links_and_modes_of_tables_are_kept(self, zoo: Path) -> None:
+        self.audit()
+        Path("a.jsonl").chmod(0o600)
+        Path("a-layers.jsonl").rename("real")
+        Path("a-layers.jsonl").symlink_to("real")
+        write_spec(zoo / "zoo" / "new.yaml")
+        assert self.audit()["known"] == 3
+        assert Path("a.jsonl").stat().st_mode & 0o777 == 0o600
+        assert Path("a-layers.jsonl").is_symlink()
+        assert len(Path("real").read_text().splitlines()) == 4
+
     def test_what_never_began_leaves_nothing(self, zoo: Path) -> None:
         Path("hours.csv").write_text("model,gpu_hours\nodd,many\n")
         for _ in range(2):
