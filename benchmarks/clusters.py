@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 
 # A folder of its own, so that no other cluster of this machine is meant by `auto` instead, or forgotten for this one.
 _FOLDER = "RAY_TMPDIR"
+# Ray's workers make room for all others of a machine; where these are busy, nothing could be compared.
+_PRIORITY = "RAY_worker_niceness"
 
 
 @contextmanager
@@ -16,9 +18,9 @@ def ray_cluster(nodes: int) -> Iterator[str]:
     """A cluster of that many nodes with one processor each; its address."""
     from ray.cluster_utils import Cluster
 
-    before = os.environ.get(_FOLDER)
+    before = {name: os.environ.get(name) for name in (_FOLDER, _PRIORITY)}
     with TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        os.environ[_FOLDER] = folder
+        os.environ |= {_FOLDER: folder, _PRIORITY: "0"}
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
             for _ in range(nodes - 1):
@@ -27,6 +29,7 @@ def ray_cluster(nodes: int) -> Iterator[str]:
             yield str(cluster.address)
         finally:
             cluster.shutdown()
-            os.environ.pop(_FOLDER)
-            if before is not None:
-                os.environ[_FOLDER] = before
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
 from convlint.engine.target import Target
+from convlint.estimate.constants import UNCHANGED_SINCE
 from convlint.gpus.calibration import Calibration, CalibrationFile, CalibrationUse
 from convlint.gpus.gpu import Gpu
 from convlint.model.runtime import Runtime, framework_of
@@ -91,7 +92,7 @@ def _reason(file: CalibrationFile, runtime: Runtime) -> str:
     origin, found = file.origin, file.calibration
     if found.error_after > found.error_before:
         return "it makes predictions worse: its error_after is above its error_before"
-    if _numbers(origin.convlint)[:2] != _numbers(Version(__version__))[:2]:
+    if not UNCHANGED_SINCE <= tuple(_numbers(origin.convlint)[:2]) <= tuple(_numbers(Version(__version__))[:2]):
         return f"its errors are those of convlint {origin.convlint}, and estimates have changed: measure again"
     if origin.cudnn is not None and runtime.cudnn is not None and _differ(origin.cudnn, runtime.cudnn):
         return f"it was measured with cuDNN {origin.cudnn}, and the runtime has {runtime.cudnn}"

@@ -131,6 +131,8 @@ REFUSED = [
     ({"gpu": "h100", "capability": "9.0"}, (), "it is for h100-sxm, which is no target"),
     ({"head": 'cudnn = "9.1.0"\n'}, ("--runtime", "cudnn=9.2"), "it was measured with cuDNN 9.1.0, and the runtime"),
     ({"convlint": "0.0.9"}, (), "its errors are those of convlint 0.0.9, and estimates have changed: measure again"),
+    ({"convlint": "0.1.9"}, (), "its errors are those of convlint 0.1.9, and estimates have changed: measure again"),
+    ({"convlint": "99.0.0"}, (), "its errors are those of convlint 99.0.0, and estimates have changed: measure again"),
     ({"head": 'framework = "pytorch"\n'}, ("--runtime", "framework=tensorrt"), "tensorrt has other kernels"),
 ]
 
@@ -247,3 +249,12 @@ def test_a_calibration_that_predicts_worse_is_not_used() -> None:
     assert times() == plain
     (use,) = document("check", "net.yaml")["calibrations"]
     assert use["reason"] == "it makes predictions worse: its error_after is above its error_before"
+
+
+def test_calibrations_of_versions_with_the_same_estimates_are_used() -> None:
+    write("convlint.toml", CONFIG)
+    now = times()
+    for version in ("0.2.0", "0.2.7", __version__):
+        write("gpu.toml", text(convlint=version))
+        assert times() == now
+        assert SAID in " ".join(convlint("check", "net.yaml").out.split())

@@ -9,7 +9,8 @@ from convlint.files.safe import ascii_only, clean
 from convlint.linting.audit.audit import Summary
 from convlint.linting.audit.ranking import Lost
 from convlint.reporters import Style
-from convlint.reporters.ink import GRADE_INKS, Paint, painter, wrap
+from convlint.reporters.ink import GRADE_INKS, Paint, painter, shorten, wrap
+from convlint.reporters.snippet import columns
 from convlint.reporters.words import place, plural
 
 _NARROW, _WIDE = 60, 120
@@ -73,10 +74,10 @@ def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
         )
         for each in ranking.changes
     ]  # fmt: skip
-    columns = (lost, "alone", "of all", "models", "", "change")
+    heads = (lost, "alone", "of all", "models", "", "change")
     return [
-        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "lll", -3, paint, width),
-        _table("Changes that help most", columns, changes, "rrrrll", -1, paint, width),
+        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "mll", -3, paint, width),
+        _table("Changes that help most", heads, changes, "rrrrll", -1, paint, width),
         _groups("By rule", lost, amount, ranking.rules, paint, width),
         _groups("By architecture", lost, amount, ranking.architectures, paint, width, hours=ranking.weighed),
         _groups("By GPU", lost, amount, ranking.gpus, paint, width, hours=ranking.weighed),
@@ -94,23 +95,23 @@ def _groups(
         )
         for each in groups
     ]  # fmt: skip
-    return _table(title, titles, rows, "r" * (len(titles) - 1) + "l", -1, paint, width)
+    return _table(title, titles, rows, "r" * (len(titles) - 1) + "m", -1, paint, width)
 
 
 def _table(
     title: str, titles: Row, rows: Sequence[Row], sides: str, elastic: int, paint: Paint, width: int
 ) -> list[str]:
-    """A title and rows; what does not fit is cut out of the column `elastic`."""
-    sizes = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
+    sizes = [max(map(columns, column)) for column in zip(titles, *rows, strict=True)]
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
 
     def line(cells: Row) -> str:
-        cut = [_shortened(cell, size) for cell, size in zip(cells, sizes, strict=True)]
-        placed = [
-            cell.rjust(size) if side == "r" else cell.ljust(size)
-            for cell, size, side in zip(cut, sizes, sides, strict=True)
-        ]
+        placed = []
+        for cell, size, side in zip(cells, sizes, sides, strict=True):
+            cut = _without_middle(cell, size) if side == "m" else shorten(cell, size, _CUT)
+            space = " " * (size - columns(cut))
+            placed.append(space + cut if side == "r" else cut + space)
         return "  ".join(placed).rstrip()
 
     lines = [paint("strong", title), paint("faint", line(titles))]
@@ -122,10 +123,10 @@ def _table(
     return lines
 
 
-def _shortened(cell: str, size: int) -> str:
+def _without_middle(cell: str, size: int) -> str:
     """The cell, without its middle where it is too long: the ends of paths and names tell most."""
-    if len(cell) <= size:
-        return cell
+    if len(cell) <= size or columns(cell) > len(cell):
+        return shorten(cell, size, _CUT)
     end = (size - 1) // 2
     return cell[: size - 1 - end] + _CUT + cell[len(cell) - end :]
 

@@ -22,7 +22,7 @@ CREATE TEMP TABLE ranked (model TEXT, gpu TEXT, chip TEXT, architecture TEXT, st
 CREATE TEMP TABLE advised (code TEXT, name TEXT, change TEXT, safety TEXT, model TEXT, gpu TEXT, lost REAL, alone REAL,
   PRIMARY KEY (code, change, safety, model, gpu)) WITHOUT ROWID;
 """
-_AGAIN = re.compile(r" \(.*\)$")  # what describes one layer's case of a change
+_OWN_CASE = re.compile(r"(?:; | \(|: ).*")  # from here on, a fix speaks of its own layers
 
 
 class Lost(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Ledger:
             if finding.gpu != row.gpu or not finding.advised or saved is None:
                 continue
             alone = lost_hours(finding.lost_alone_us, row, weight) or 0.0
-            change = _AGAIN.sub("", finding.fix or "")
+            change = _OWN_CASE.sub("", finding.fix or "", count=1)
             self._base.execute(
                 "INSERT INTO temp.advised VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "lost = lost + excluded.lost, alone = alone + excluded.alone",

@@ -607,6 +607,14 @@ class TestText:
                 lines = convlint("audit", "zoo", *more).out.splitlines()
                 assert max(map(len, lines)) <= width
 
+    def test_wide_characters_keep_columns_apart(self, zoo: Path) -> None:
+        from convlint.reporters.snippet import columns
+
+        (zoo / "list.jsonl").write_text('{"model": "zoo/odd.yaml", "name": "卷积网络"}\n{"model": "zoo/layout.yaml"}\n')
+        lines = convlint("audit", "--models-from", "list.jsonl").out.splitlines()
+        rows = [line for line in lines if "  a100  " in line]
+        assert len({columns(row[: row.index("  a100  ")]) for row in rows}) == 1 < len(rows)
+
     def test_colours_change_no_word(self, zoo: Path) -> None:
         import re
 
