@@ -73,8 +73,9 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
             try:
                 auditor.audit(_or_nothing(_apart(subjects, uses), asked), audit, progress.done)
             except KeyboardInterrupt:
-                if state:
-                    print(f"convlint: {plural(store.count(), 'model')} audited; --resume goes on", file=sys.stderr)
+                done = store.count()
+                if state and done:
+                    print(f"convlint: {plural(done, 'model')} audited; --resume goes on", file=sys.stderr)
                 raise
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():

@@ -390,6 +390,15 @@ class TestGoingOn:
         assert convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl", "--resume").code == 2
         assert self.audit()["known"] == 3
 
+    def test_an_interrupt_before_the_first_model(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(tasks: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("convlint.cli.commands.audit.audit_here", interrupted)
+        ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl")
+        assert (ran.code, "goes on" in ran.err) == (130, False)
+        assert not list(zoo.glob("a*"))
+
     @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
     def test_an_interrupt_while_tables_are_written(self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
         def interrupted(number: int) -> None:
