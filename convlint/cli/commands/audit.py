@@ -74,8 +74,10 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
             try:
                 auditor.audit(_or_nothing(_apart(subjects, uses), asked), audit, progress.done)
             except KeyboardInterrupt:
+                done = store.count()
                 how = "--resume goes on" if state else "without a table of --output, nothing of it is kept"
-                print(f"convlint: {plural(store.count(), 'model')} audited; {how}", file=sys.stderr)
+                if done:
+                    print(f"convlint: {plural(done, 'model')} audited; {how}", file=sys.stderr)
                 raise
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():

@@ -23,7 +23,7 @@ def render(summary: Summary, style: Style) -> str:
         "schema_version": 1,
         "convlint": __version__,
         "complete": not tally.unread,
-        "targets": list(tally.gpus),
+        "targets": list(tally.gpus.values()),
         "models": tally.models,
         "failed": tally.failed,
         "known": summary.known,

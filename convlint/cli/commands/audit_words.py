@@ -87,7 +87,7 @@ def errors(tally: Tally) -> Iterator[str]:
 def covered(summary: Summary) -> str:
     """The last line: what was covered, and what was not."""
     tally = summary.tally
-    gpus = ", ".join(map(clean, tally.gpus))
+    gpus = ", ".join(map(clean, tally.gpus.values()))
     parts = [
         f"{plural(tally.layers, 'layer')} in {plural(tally.models, 'model')}{f' on {gpus}' if gpus else ''}: "
         f"{plural(tally.errors, 'error')}, {plural(tally.warnings, 'warning')}, {plural(tally.infos, 'info')}"

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import secrets
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -57,10 +58,10 @@ class Tables:
     """All tables of an audit, in one format."""
 
     def __init__(self, form: str, path: str) -> None:
-        self._form = form
+        self._form, self._path = form, path
+        self._finals = {table: os.path.realpath(final) for table, final in files_of(path).items()}  # links stay
         # The names cannot be foreseen, so that nobody can lay links in their places.
-        self._parts = {final: f"{final}.{secrets.token_hex(8)}.tmp" for final in files_of(path).values()}
-        self._finals = files_of(path)
+        self._parts = {final: f"{final}.{secrets.token_hex(8)}.tmp" for final in self._finals.values()}
         self._files: list[IO[bytes]] = []
         self._sinks: dict[Table, Sink] = {}
 
@@ -69,11 +70,13 @@ class Tables:
             for table, final in self._finals.items():
                 file = open(self._parts[final], "xb")
                 self._files.append(file)
+                with suppress(FileNotFoundError):
+                    os.chmod(self._parts[final], stat.S_IMODE(os.stat(final).st_mode))
                 self._sinks[table] = _SINKS[self._form](table, file)
         except BaseException as error:
             self._drop()
             if isinstance(error, OSError):
-                raise unwritable(final, error) from error
+                raise unwritable(self._path, error) from error
             raise
         return self
 
@@ -87,7 +90,7 @@ class Tables:
         if error is not None:
             self._drop()
             if isinstance(error, OSError):
-                raise unwritable(self._finals[TABLES[0]], error) from error
+                raise unwritable(self._path, error) from error
             return
         try:
             for sink in self._sinks.values():
@@ -101,7 +104,7 @@ class Tables:
         except BaseException as failure:  # an interrupt, too, leaves nothing half written
             self._drop()
             if isinstance(failure, OSError):
-                raise unwritable(self._finals[TABLES[0]], failure) from failure
+                raise unwritable(self._path, failure) from failure
             raise
 
     def _drop(self) -> None:

@@ -7,11 +7,12 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
+from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.rows import FindingRow, LayerRow, ModelRow
 from convlint.linting.audit.weights import Weight
 
 _SCHEMA = """
-CREATE TEMP TABLE ranked (model TEXT, gpu TEXT, architecture TEXT, structure TEXT, grade TEXT, hours REAL,
+CREATE TEMP TABLE ranked (model TEXT, gpu TEXT, chip TEXT, architecture TEXT, structure TEXT, grade TEXT, hours REAL,
   shared INTEGER, stored INTEGER, lost REAL);
 CREATE TEMP TABLE advised (code TEXT, name TEXT, change TEXT, safety TEXT, model TEXT, gpu TEXT, describe TEXT,
   pays_with TEXT, lost REAL, alone REAL, PRIMARY KEY (code, change, safety, model, gpu)) WITHOUT ROWID;
@@ -40,8 +41,19 @@ class Ledger:
         hours, shared = (None, False) if weight is None else (weight.hours, weight.shared)
         lost = lost_hours(row.lost_us, row, weight)
         self._base.execute(
-            "INSERT INTO temp.ranked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row.model, row.gpu, row.architecture, row.structure, row.grade, hours, shared, stored, lost),
+            "INSERT INTO temp.ranked VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row.model,
+                row.gpu,
+                load_gpu(row.gpu).id,
+                row.architecture,
+                row.structure,
+                row.grade,
+                hours,
+                shared,
+                stored,
+                lost,
+            ),
         )
         for finding in findings:
             if finding.gpu == row.gpu and finding.advised:

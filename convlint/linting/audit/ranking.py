@@ -107,8 +107,8 @@ def ranking_of(base: sqlite3.Connection, most: int, *, weighed: bool) -> Ranking
             "COALESCE(architecture, structure) ORDER BY lost DESC, what LIMIT ?", most, lost,
         ),
         gpus=_groups(
-            base, f"SELECT gpu, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost {timed} gpu "
-            "ORDER BY lost DESC, gpu LIMIT ?", most, lost,
+            base, f"SELECT MIN(gpu) AS what, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost {timed} chip "
+            "ORDER BY lost DESC, what LIMIT ?", most, lost,
         ),
     )  # fmt: skip
 

@@ -7,14 +7,15 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from convlint.files.safe import clean, clean_path, number
-from convlint.model.layer import PASSES, ConvLayer
+from convlint.gpus.gpu import load_gpu
+from convlint.linting.audit.structure import structure_of
+from convlint.model.layer import PASSES
 from convlint.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
 from convlint.reporters.json_v2 import settings_object
 
@@ -155,13 +156,18 @@ class Rows(Struct, array_like=True, kw_only=True):
 
 def rows_of(model: str, architecture: str, report: Report) -> Rows:
     """The rows of the report on one model."""
-    name = clean(model)
+    name, gpus = clean(model), _gpus(report.targets)
     return Rows(
-        findings=[_finding(name, finding) for finding in report.findings],
-        layers=[_layer(name, entry, gpu) for entry in report.layers for gpu in entry.estimates],
-        models=[_model(name, architecture, report, network) for network in report.networks],
+        findings=[_finding(name, each) for each in report.findings if each.gpu is None or each.gpu in gpus],
+        layers=[_layer(name, entry, gpu) for entry in report.layers for gpu in entry.estimates if gpu in gpus],
+        models=[_model(name, architecture, report, each) for each in report.networks if each.gpu in gpus],
         errors=[error_row(name, error) for error in report.errors],
     )
+
+
+def _gpus(labels: Iterable[str]) -> set[str]:
+    """What the user calls the GPUs: of several names for one, only the first, so that nothing counts twice."""
+    return set({load_gpu(label).id: label for label in reversed([*labels])}.values())
 
 
 def error_row(model: str | None, error: InputError) -> ErrorRow:
@@ -238,12 +244,3 @@ def _model(model: str, architecture: str, report: Report, network: NetworkReport
 def _stored(value: int | None) -> int | None:
     """The number, or None where it takes more than the 64 bits of a table's cell."""
     return None if value is None or value > _LARGEST else value
-
-
-def structure_of(layers: Iterable[ConvLayer]) -> str:
-    """What stays equal when a network runs with other images, on another GPU or in another dtype: 16 digits."""
-    sizes = [
-        (each.op, each.C, each.K, each.T, each.R, each.S, each.U, each.V, each.DilH, each.DilW, each.groups)
-        for each in layers
-    ]
-    return blake2b(repr(sizes).encode(), digest_size=8).hexdigest()

@@ -59,9 +59,13 @@ def _listed(path: str, entry: Entry, *, modules: bool) -> Found:
     try:
         if entry.fault:
             raise InputFault(entry.fault)
-        return _judged(subject_of(entry.values, at, entry.line, modules=modules))
+        subject = subject_of(entry.values, at, entry.line, modules=modules)
+        if not clean(subject.name).strip():
+            raise InputFault("no character of its name can be shown")
+        return _judged(subject)
     except InputFault as fault:
-        model = entry.values.get("name") or entry.values.get("model")
+        names = (entry.values.get(key) for key in ("name", "model"))
+        model = next((name for name in names if isinstance(name, str) and clean(name).strip()), None)
         what = f"{shown(model)}: " if isinstance(model, str) else ""
         return InputError(path=at, line=entry.line, message=f"{what}{fault.message}")
 

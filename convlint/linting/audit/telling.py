@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.ledger import Ledger, lost_hours, lost_of_layer
 from convlint.linting.audit.rows import ROWS, ErrorRow, FindingRow, LayerRow, ModelRow, Row, Rows, Table
 from convlint.linting.audit.store import Store
@@ -32,7 +33,7 @@ class Tally(Struct, kw_only=True):
     internal: bool = False
     first_unread: list[ErrorRow] = []
     first_errors: list[FindingRow] = []
-    gpus: dict[str, None] = {}  # in the order in which they were met
+    gpus: dict[str, str] = {}  # by id, in the order in which they were met: what they are called first
 
 
 def columns(table: Table) -> tuple[str, ...]:
@@ -73,7 +74,8 @@ def _count(rows: Rows, tally: Tally) -> None:
             tally.warnings += 1
         else:
             tally.infos += 1
-    tally.gpus |= dict.fromkeys(row.gpu for row in rows.models)
+    for row in rows.models:
+        tally.gpus.setdefault(load_gpu(row.gpu).id, row.gpu)
 
 
 def _cells(row: Row, heavy: dict[str, tuple[ModelRow, Weight | None]], first: str) -> Cells:

@@ -170,6 +170,30 @@ class TestHours:
         convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
         assert [(row["gpu"], row["gpu_hours"]) for row in rows_of("a.jsonl", "models")] == [("h100", 10), ("t4", None)]
 
+    def test_a_gpu_of_two_names_counts_once(self, zoo: Path) -> None:
+        (zoo / "zoo" / "own.yaml").write_text(
+            (zoo / "zoo" / "odd.yaml").read_text().replace("layers:", "target: [A100, tesla-t4]\nlayers:")
+        )
+        (zoo / "list.jsonl").write_text(
+            '{"model": "zoo/odd.yaml", "gpu": "A100, a100"}\n{"model": "zoo/good.yaml"}\n{"model": "zoo/own.yaml"}\n'
+        )
+        Path("hours.csv").write_text("model,gpu_hours,gpu\nodd,7,a100\nown,5,T4\n")
+        found = answer("--models-from", "list.jsonl", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
+        rows = rows_of("a.jsonl", "models")
+        assert [(row["model"], row["gpu"], row["gpu_hours"]) for row in rows] == [
+            ("zoo/odd.yaml", "A100", 7),
+            ("zoo/good.yaml", "a100", None),
+            ("zoo/own.yaml", "A100", None),
+            ("zoo/own.yaml", "tesla-t4", 5),
+        ]
+        assert found["targets"] == ["A100", "tesla-t4"]
+        assert found["hours"] == 12
+        by_gpu = answer("--models-from", "list.jsonl")["gpus"]
+        assert {group["what"]: group["models"] for group in by_gpu} == {"A100": 3, "tesla-t4": 1}
+        for table in ("findings", "layers"):
+            assert {row["gpu"] for row in rows_of("a.jsonl", table)} <= {"A100", "a100", "tesla-t4"}
+        assert len(rows_of("a.jsonl", "layers")) == 4
+
     def test_hours_by_gpu(self, zoo: Path) -> None:
         Path("hours.csv").write_text("name,hours,gpu\nzoo/odd.yaml,10,T4\nzoo/odd.yaml,5,h100\n")
         convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
@@ -357,6 +381,17 @@ class TestGoingOn:
         assert Path("a-models.csv").read_text() == "mine"
         assert not Path("a-resume.sqlite").exists()
 
+    def test_links_and_modes_of_tables_are_kept(self, zoo: Path) -> None:
+        self.audit()
+        Path("a.jsonl").chmod(0o600)
+        Path("a-layers.jsonl").rename("real")
+        Path("a-layers.jsonl").symlink_to("real")
+        write_spec(zoo / "zoo" / "new.yaml")
+        assert self.audit()["known"] == 3
+        assert Path("a.jsonl").stat().st_mode & 0o777 == 0o600
+        assert Path("a-layers.jsonl").is_symlink()
+        assert len(Path("real").read_text().splitlines()) == 4
+
     def test_what_never_began_leaves_nothing(self, zoo: Path) -> None:
         Path("hours.csv").write_text("model,gpu_hours\nodd,many\n")
         for _ in range(2):
@@ -366,6 +401,15 @@ class TestGoingOn:
         self.audit()
         assert convlint("audit", "zoo", "--weights", "hours.csv", "-o", "jsonl=a.jsonl", "--resume").code == 2
         assert self.audit()["known"] == 3
+
+    def test_an_interrupt_before_the_first_model(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(tasks: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("convlint.cli.commands.audit.audit_here", interrupted)
+        ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl")
+        assert (ran.code, "goes on" in ran.err) == (130, False)
+        assert not list(zoo.glob("a*"))
 
     @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
     def test_an_interrupt_while_tables_are_written(self, zoo: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,6 +523,15 @@ class TestWhatIsWrong:
         assert names_of(rows_of("a.jsonl", "models")) == ["odd/a\ufffd.yaml", "x\ufffd", "zoo/good.yaml"]
         assert names_of(rows_of("a.jsonl", "errors")) == ["\ufffd.onnx"]
         assert answer("odd", "--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", "--resume")["known"] == 3
+
+    def test_a_name_that_cannot_be_shown(self, zoo: Path) -> None:
+        (zoo / "list.jsonl").write_text('{"model": "zoo/odd.yaml", "name": "\\u0001"}\n{"model": "\\u0000"}\n')
+        found = answer("--models-from", "list.jsonl", "-o", "jsonl=a.jsonl", code=3)
+        assert found["models"] == 0
+        assert [(row["line"], row["message"]) for row in rows_of("a.jsonl", "errors")] == [
+            (1, "zoo/odd.yaml: no character of its name can be shown"),
+            (2, "no character of its name can be shown"),
+        ]
 
     def test_names_that_are_written_alike(self, zoo: Path) -> None:
         """Tables are joined by name, so that two models of one would count as one."""
