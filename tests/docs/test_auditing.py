@@ -10,9 +10,9 @@ from command_line import convlint
 from readme_examples import AUDITING, audit_of, workspace
 from sql_examples import answered, questions, refreshed
 
-from convlint.linting.audit.audit import columns
-from convlint.linting.audit.entry import KEYS
+from convlint.linting.audit.entry import ALIASES, KEYS
 from convlint.linting.audit.rows import TABLES
+from convlint.linting.audit.telling import columns
 from handbook import audit_tables
 
 QUESTIONS = questions(AUDITING.read_text(encoding="utf-8"))
@@ -82,3 +82,9 @@ def test_every_column_of_weights_is_named(tmp_path: Path) -> None:
     page = AUDITING.read_text(encoding="utf-8").partition("## Hours")[2].partition("## ")[0]
     assert len(known) > 5
     assert set(known) <= set(re.findall(r"`(\w+)`", page))
+
+
+def test_the_page_itself_names_every_key_of_a_list() -> None:
+    """Whoever reads it without the site sees no generated table."""
+    text = AUDITING.read_text(encoding="utf-8")
+    assert {key for key in (*KEYS, *ALIASES) if f"`{key}`" not in text} == set()
