@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 from convlint.cli.streams.tables import files_of
-from convlint.linting.audit.audit import WEIGHED, columns
 from convlint.linting.audit.entry import ALIASES, KEYS
 from convlint.linting.audit.rows import ROWS, Table
+from convlint.linting.audit.telling import SHARED, columns
 from handbook.markup import code, table, text
 
 _MODEL = "its name, by which tables are joined"
@@ -114,6 +114,7 @@ MEANINGS: Mapping[Table, Mapping[str, str]] = {
         "gpu_us": "µs in which the GPU can run them; where it is less, the GPU waits",
         "complete": "whether all of the model was read",
         **_OF_HOURS,
+        "convolution_share": "how much of the hours convolutions take, from 0 to 1: all where weights do not say",
     },
     "errors": {
         "model": "its name; none where an entry names no model",
@@ -155,7 +156,7 @@ def _columns(which: Table) -> list[str]:
     meanings, names = MEANINGS[which], columns(which)
     if set(meanings) != set(names):
         raise UnexplainedColumnError(f"{which}: {', '.join(sorted(set(meanings) ^ set(names)))}")
-    hints = get_type_hints(ROWS[which]) | dict.fromkeys(WEIGHED, float | None)
+    hints = get_type_hints(ROWS[which]) | dict.fromkeys(SHARED, float | None)
     rows = [(code(name), _type(hints[name]), _marked(meanings[name])) for name in names]
     return table(("column", "type", "what it is"), rows)
 

@@ -18,13 +18,14 @@ from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
 from convlint.errors import UsageError
-from convlint.linting.audit.audit import Auditor, Cells, Run, Summary, Tally, summary_of, told
+from convlint.linting.audit.audit import Auditor, Run, Summary, summary_of
+from convlint.linting.audit.ledger import Ledger
 from convlint.linting.audit.local import audit_here, audit_in_processes
-from convlint.linting.audit.ranking import Ledger
 from convlint.linting.audit.rows import Table
 from convlint.linting.audit.store import Store
 from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.subjects import Found, subjects_of
+from convlint.linting.audit.telling import Cells, Tally, told
 from convlint.linting.audit.weights import Weights
 from convlint.linting.paths import NOTHING
 from convlint.linting.plan import Options, Planner
@@ -74,8 +75,9 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
                 auditor.audit(_or_nothing(_apart(subjects, uses), asked), audit, progress.done)
             except KeyboardInterrupt:
                 done = store.count()
-                if state and done:
-                    print(f"convlint: {plural(done, 'model')} audited; --resume goes on", file=sys.stderr)
+                how = "--resume goes on" if state else "without a table of --output, nothing of it is kept"
+                if done:
+                    print(f"convlint: {plural(done, 'model')} audited; {how}", file=sys.stderr)
                 raise
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():
@@ -123,7 +125,7 @@ def _summary(
                 each.add(table, cells)
 
         told(store, weights, ledger, tally, on_row)
-    return summary_of(store, weights, ledger, tally, known=known, most=most)
+    return summary_of(store, weights, tally, known=known, most=most)
 
 
 def _state(written: Sequence[Destination], *, resume: bool) -> str:
@@ -139,8 +141,8 @@ def _state(written: Sequence[Destination], *, resume: bool) -> str:
         if not resume:
             raise UsageError(f"an audit has left {state}: --resume goes on with it; remove it to audit anew")
     elif there:
-        how = f"no audit that could go on has left {state}" if resume else "--resume goes on with an audit"
-        raise UsageError(f"{there[0]} exists: {how}; name another file, or remove it")
+        how = f", and no audit has left {state} to go on with" if resume else ""
+        raise UsageError(f"{there[0]} exists{how}: name another file, or remove it")
     return state
 
 

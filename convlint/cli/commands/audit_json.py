@@ -33,13 +33,17 @@ def render(summary: Summary, style: Style) -> str:
         "weighed": ranking.weighed,
         "hours": number(ranking.hours, _DIGITS),
         "lost_hours": number(ranking.lost, _DIGITS),
-        "stored_dtype": tally.stored,
-        "without_hours": ranking.models - ranking.counted,
+        "hours_taken_for_convolutions": number(ranking.assumed, _DIGITS),
+        "lost_hours_by_basis": {basis: number(lost, _DIGITS) for basis, lost in ranking.by_basis.items()},
+        "stored_dtype": _object(ranking.stored),
+        "untimed": _object(ranking.untimed),
+        "without_hours": _object(ranking.idle),
         "unused_weights": None
         if unused is None
         else {"rows": unused.rows, "hours": number(unused.hours, _DIGITS), "names": list(unused.names)},
         "worst_models": [_object(each) for each in ranking.worst],
         "changes": [_object(each) for each in ranking.changes],
+        "more_changes": ranking.more_changes,
         "rules": [_object(each) for each in ranking.rules],
         "architectures": [_object(each) for each in ranking.architectures],
         "gpus": [_object(each) for each in ranking.gpus],
@@ -48,4 +52,10 @@ def render(summary: Summary, style: Style) -> str:
 
 
 def _object(entry: Struct) -> dict[str, Any]:
-    return {key: number(value, _DIGITS) if isinstance(value, float) else value for key, value in asdict(entry).items()}
+    return {key: _plain(value) for key, value in asdict(entry).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return number(value, _DIGITS)
+    return list(value) if isinstance(value, tuple) else value

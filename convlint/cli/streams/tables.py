@@ -16,8 +16,8 @@ import msgspec
 
 from convlint.cli.streams.files import unwritable
 from convlint.errors import UsageError
-from convlint.linting.audit.audit import Cells, columns
 from convlint.linting.audit.rows import ROWS, TABLES, Table
+from convlint.linting.audit.telling import Cells, columns
 
 if TYPE_CHECKING:
     import pyarrow

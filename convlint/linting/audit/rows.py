@@ -180,7 +180,7 @@ def error_row(model: str | None, error: InputError) -> ErrorRow:
 
 def _finding(model: str, finding: Finding) -> FindingRow:
     at, fix = finding.location, finding.fix
-    several = None if fix is None else [settings_object(own) for own in fix.by_layer] or [settings_object(fix.set)]
+    several = [] if fix is None else [settings_object(own) for own in fix.by_layer or (fix.set,)]
     return FindingRow(
         model=model, path=clean_path(at.path), line=at.line, column=at.column,
         layer=None if finding.layer is None else clean(finding.layer), layers=[clean(own) for own in finding.layers],
@@ -190,7 +190,7 @@ def _finding(model: str, finding: Finding) -> FindingRow:
         lost_alone_us=number(finding.lost_alone_us), lost_capacity_us=number(finding.lost_capacity_us),
         lost_percent=number(finding.lost_percent), pays_with=[clean(code) for code in finding.pays_with],
         fix=None if fix is None else clean(fix.describe), fix_safety=None if fix is None else fix.safety,
-        fix_set=None if several is None else _json(several[0] if len(several) == 1 else several),
+        fix_set=_json(several[0] if several.count(several[0]) == len(several) else several) if several else None,
         time_change_us=None if fix is None else number(fix.time_change_us),
         section=clean(finding.rule.source.section), fingerprint=clean(finding.fingerprint),
     )  # fmt: skip

@@ -25,10 +25,11 @@ CREATE TEMP TABLE hours (name TEXT, gpu TEXT, hours REAL, share REAL, used INTEG
 
 
 class Weight(Struct, frozen=True, kw_only=True):
-    """Hours on a GPU, and which part of them convolutions take."""
+    """Hours on a GPU, and which part of them convolutions take: all, unless that is `shared`."""
 
     hours: float
     share: float = 1.0
+    shared: bool = False
 
 
 class Weights:
@@ -53,10 +54,11 @@ class Weights:
             gpu = load_gpu(gpu).id if gpu else ""
         except UsageError as error:
             raise fail(str(error)) from None
-        hours, share = _number(row.get("hours", "")), _number(row.get("share", "") or "1")
+        hours, given = _number(row.get("hours", "")), row.get("share", "").strip()
+        share = _number(given) if given else None
         if hours is None:
             raise fail(f"{shown(row.get('hours', ''))!r} are no GPU hours")
-        if share is None or share > 1:
+        if given and (share is None or share > 1):
             raise fail("convolution_share must be from 0 to 1")
         try:
             self._base.execute("INSERT INTO temp.hours VALUES (?, ?, ?, ?, 0)", (name, gpu, hours, share))
@@ -78,7 +80,8 @@ class Weights:
                 found = self._base.execute(sought, (key, where)).fetchone()
                 if found is not None:
                     self._base.execute("UPDATE temp.hours SET used = 1 WHERE name = ? AND gpu = ?", (key, where))
-                    return Weight(hours=found[0], share=found[1])
+                    hours, share = found
+                    return Weight(hours=hours, share=1.0 if share is None else share, shared=share is not None)
         return None
 
     def _keys(self, name: str) -> Iterator[str]:
@@ -93,9 +96,9 @@ class Weights:
     def unused(self, most: int) -> tuple[int, float, list[str]]:
         """Rows that match no model: how many, their hours, and the names of those with `most` hours first."""
         count, hours = self._base.execute("SELECT COUNT(*), TOTAL(hours) FROM temp.hours WHERE NOT used").fetchone()
-        names = self._base.execute(
-            "SELECT name FROM temp.hours WHERE NOT used ORDER BY hours DESC, name LIMIT ?", (most,)
-        )
+        named = "name || CASE gpu WHEN '' THEN '' ELSE ' on ' || gpu END"
+        sought = f"SELECT {named} FROM temp.hours WHERE NOT used ORDER BY hours DESC, name LIMIT ?"
+        names = self._base.execute(sought, (most,))
         return count, hours, [name for (name,) in names]
 
 

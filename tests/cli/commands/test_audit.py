@@ -155,7 +155,8 @@ class TestHours:
         assert found["worst_models"][0]["model"] == "zoo/layout.yaml"
         assert found["worst_models"][0]["code"] == "CL401"
         assert found["rules"][0]["what"] == "CL401 prefer-nhwc"
-        assert found["without_hours"] == 2
+        assert found["without_hours"]["pairs"] == 2
+        assert found["hours_taken_for_convolutions"] == 0
 
     def test_hours_decide_the_order(self, zoo: Path) -> None:
         for heavy in ("layout", "odd"):
@@ -496,7 +497,9 @@ class TestWhatIsWrong:
         found = answer("--models-from", "list.csv", "-o", "jsonl=a.jsonl", code=3)
         assert found["models"] == 1  # the third is the first once more
         (error,) = rows_of("a.jsonl", "errors")
-        assert error["message"] == "another model is called a and asked for otherwise: give each a name of its own"
+        assert error["message"] == (
+            "a model before it is called a too, and is another file or asked for otherwise: give each a name of its own"
+        )
 
     @pytest.mark.parametrize("jobs", ["1", "2"])
     def test_names_that_are_no_text(self, zoo: Path, jobs: str) -> None:
@@ -525,7 +528,7 @@ class TestWhatIsWrong:
             write_spec(zoo / "odd" / os.fsdecode(name))
         found = answer("odd", "-o", "jsonl=a.jsonl", code=3)
         assert found["models"] == 1
-        assert "another model is called odd/a\ufffd.yaml" in rows_of("a.jsonl", "errors")[0]["message"]
+        assert "a model before it is called odd/a\ufffd.yaml too" in rows_of("a.jsonl", "errors")[0]["message"]
 
     def test_a_file_named_twice_is_audited_once(self, zoo: Path) -> None:
         assert answer("zoo/odd.yaml", "zoo", "./zoo/odd.yaml")["models"] == 3
@@ -599,11 +602,11 @@ def test_weights_are_stored_in_a_dtype_and_may_run_in_another(zoo: Path) -> None
     import safetensors.numpy
 
     safetensors.numpy.save_file({"a.weight": np.zeros((64, 64, 3, 3), np.float32)}, zoo / "a.safetensors")
-    assert answer("a.safetensors", "zoo")["stored_dtype"] == 1
-    assert "1 of 4 models are judged by the dtype of their stored weights" in " ".join(
+    assert answer("a.safetensors", "zoo")["stored_dtype"]["pairs"] == 1
+    assert "1 model stored in fp32 may run in another dtype" in " ".join(
         convlint("audit", "a.safetensors", "zoo").out.split()
     )
-    assert answer("a.safetensors", "zoo", "--dtype", "fp16")["stored_dtype"] == 0
+    assert answer("a.safetensors", "zoo", "--dtype", "fp16")["stored_dtype"]["pairs"] == 0
 
 
 class TestText:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from convlint.linting.audit.ranking import Ledger, lost_hours
+from convlint.linting.audit.ledger import Ledger, lost_hours
+from convlint.linting.audit.ranking import Ranking, ranking_of
 from convlint.linting.audit.rows import FindingRow, ModelRow
 from convlint.linting.audit.weights import Weight
 
@@ -33,8 +34,18 @@ def finding(code: str = "CL401", lost_us: float | None = 250.0, **given: Any) ->
     return FindingRow(**(usual | given))
 
 
-def ledger(*, weighed: bool = True) -> Ledger:
-    return Ledger(sqlite3.connect(":memory:", isolation_level=None), weighed=weighed)
+class Book:
+    """A ledger and its ranking."""
+
+    def __init__(self, *, weighed: bool = True) -> None:
+        self._base = sqlite3.connect(":memory:", isolation_level=None)
+        self._ledger, self._weighed = Ledger(self._base, weighed=weighed), weighed
+
+    def add(self, row: ModelRow, findings: list[FindingRow], weight: Weight | None) -> None:
+        self._ledger.add(row, [], findings, weight)
+
+    def ranking(self, most: int = 10) -> Ranking:
+        return ranking_of(self._base, most, weighed=self._weighed)
 
 
 @pytest.mark.parametrize(
@@ -49,47 +60,49 @@ def ledger(*, weighed: bool = True) -> Ledger:
     ],
 )
 def test_one_change_of_many_layers_is_one(describe: str, change: str) -> None:
-    own = ledger()
+    own = Book()
     own.add(model("a"), [finding(fix=describe), finding(fix=change, lost_us=50.0)], Weight(hours=8))
     own.add(model("b"), [finding(fix=describe)], Weight(hours=4))
-    (found,) = own.ranking(10).changes
+    (found,) = own.ranking().changes
     assert (found.describe, found.models, found.lost) == (change, 2, pytest.approx(2 + 0.4 + 1))
 
 
 def test_hours_are_those_that_count() -> None:
-    own = ledger()
-    own.add(model("a"), [finding()], Weight(hours=8, share=0.5))
+    own = Book()
+    own.add(model("a"), [finding()], Weight(hours=8, share=0.5, shared=True))
     own.add(model("b"), [finding()], None)
     own.add(model("c", time_us=None, lost_us=None), [], Weight(hours=100))
-    found = own.ranking(10)
-    assert (found.models, found.counted, found.hours, found.lost, found.shared) == (3, 1, 8, 1, True)
+    found = own.ranking()
+    assert (found.pairs, found.counted, found.hours, found.lost, found.assumed) == (3, 1, 8, 1, 0)
+    assert (found.untimed.pairs, found.untimed.hours, found.untimed.names) == (1, 100, ("c on a100",))
+    assert (found.idle.pairs, found.idle.names) == (1, ("b on a100",))
     assert [(each.model, each.share) for each in found.worst] == [("a", 0.125)]
 
 
 def test_what_is_not_advised_loses_nothing() -> None:
-    own = ledger()
+    own = Book()
     own.add(
         model(),
         [finding("CL1", advised=False), finding("CL2", gpu="t4"), finding("CL3", lost_us=None)],
         Weight(hours=1),
     )
-    assert own.ranking(10).changes == own.ranking(10).rules == ()
+    assert own.ranking().changes == own.ranking().rules == ()
 
 
 def test_architectures_are_those_of_the_list_or_of_one_structure() -> None:
-    own = ledger(weighed=False)
+    own = Book(weighed=False)
     own.add(model("b", structure="1"), [], None)
     own.add(model("a", structure="1"), [], None)
     own.add(model("c", structure="2", architecture="net"), [], None)
     own.add(model("d", structure="3", architecture="net", lost_us=0.0), [], None)
-    assert [(each.what, each.models, each.lost) for each in own.ranking(10).architectures] == [
-        ("a", 2, 0.5),
+    assert [(each.what, each.models, each.lost) for each in own.ranking().architectures] == [
+        ("like a", 2, 0.5),
         ("net", 2, 0.25),
     ]
 
 
 def test_rankings_are_cut_and_ties_are_settled_by_name() -> None:
-    own = ledger()
+    own = Book()
     for name in "cab":
         own.add(model(name), [finding()], Weight(hours=4))
     assert [each.model for each in own.ranking(2).worst] == ["a", "b"]
@@ -99,3 +112,31 @@ def test_lost_hours_are_none_where_time_is_unknown() -> None:
     assert lost_hours(5.0, model(time_us=None), Weight(hours=1)) is None
     assert lost_hours(None, model(), Weight(hours=1)) is None
     assert lost_hours(5.0, model(), None) is None
+
+
+def test_hours_that_nobody_says_are_convolutions_are_taken_for_such() -> None:
+    own = Book()
+    own.add(model("a"), [], Weight(hours=10_000))
+    own.add(model("b"), [], Weight(hours=1, share=0.5, shared=True))
+    assert (own.ranking().assumed, own.ranking().hours) == (10_000, 10_001)
+
+
+def test_what_costs_time_alone_says_so_and_what_it_waits_for() -> None:
+    own = Book()
+    found = finding(lost_us=100.0, lost_alone_us=0.0, time_change_us=500.0, pays_with=["CL106"])
+    own.add(model("a"), [found], Weight(hours=10))
+    own.add(model("b"), [finding(lost_us=10.0, time_change_us=-10.0)], Weight(hours=10))
+    (change,) = own.ranking().changes
+    assert (change.lost, change.alone, change.pays_with) == (pytest.approx(1.1), pytest.approx(-4.9), ("CL106",))
+
+
+def test_one_setting_is_one_change_whatever_frameworks_call_it() -> None:
+    own = Book()
+    for name, fix in (("a", "NHWC"), ("b", "channels_last"), ("c", "channels_last")):
+        own.add(model(name), [finding(fix=fix, fix_set='{"layout":"NHWC"}')], Weight(hours=4 if name == "b" else 1))
+    own.add(model("d"), [finding("CL102", fix="use K=64", fix_set='{"K":64}')], Weight(hours=1))
+    own.add(model("e"), [finding("CL102", fix="use K=32", fix_set='{"K":32}')], Weight(hours=1))
+    assert [(each.describe, each.models) for each in own.ranking().changes] == [
+        ("channels_last", 3), ("use K=32", 1), ("use K=64", 1)
+    ]  # fmt: skip
+    assert own.ranking(1).more_changes == 2
