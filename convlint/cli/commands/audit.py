@@ -66,6 +66,8 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
         asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
     )
     with _running(asked, options.jobs) as audit, Store(state) as store:  # without its cluster, an audit leaves nothing
+        files = [path for place in written for path in tables.files_of(place.file or "").values()]
+        store.refuse_foreign(files)
         with store.guarded():
             weights = Weights(store.base, asked.weights)
         auditor = Auditor(planner, store)
@@ -82,6 +84,7 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():
             summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
+        store.wrote(files)
     for place in answers:
         render = audit_json.render if place.format == "json" else audit_text.render
         own = style_of(sys.stdout, shown.color, quiet=shown.quiet)

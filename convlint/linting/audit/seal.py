@@ -106,6 +106,9 @@ def digest_of_plan(plan: Plan) -> str:
         [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
     )  # fmt: skip
     found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    found.update(
+        os.path.realpath(plan.config.path or "").encode("utf-8", "surrogateescape")
+    )  # its patterns start there
     rules = [path for folder in plan.rulebook.folders for path in rule_files(folder)]
     for piece in _contents([*plan.config.files, *rules, *(file.path for file in job.calibrations)]):
         found.update(piece)

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from operator import itemgetter
@@ -23,7 +23,8 @@ from convlint.linting.audit.seal import digest_of, is_settled, stamp_of
 from convlint.linting.audit.subject import Subject
 from convlint.linting.audit.task import Audited
 
-FORMAT = 2  # of the file; another one is of another convlint
+FORMAT = 3  # of the file; another one is of another convlint
+_MOST_BYTES = 1 << 30  # of a model's rows: 100,000 layers have a tenth
 _EVERY = 100  # models after which what was found is on the disk
 _SCHEMA = """
 CREATE TABLE meta (format INTEGER, run INTEGER);
@@ -32,6 +33,7 @@ CREATE TABLE models (
   name TEXT PRIMARY KEY, stem TEXT, number INTEGER, run INTEGER, ask TEXT, stamp TEXT, seen INTEGER, digest TEXT,
   until TEXT, failing INTEGER, found BLOB
 ) WITHOUT ROWID;
+CREATE TABLE outputs (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE faults (number INTEGER, found BLOB);
 CREATE INDEX models_by_number ON models (number);
 CREATE INDEX faults_by_number ON faults (number);
@@ -142,7 +144,26 @@ class Store:
                 for table in ("models", "faults")
             ]
             for _, found in heapq.merge(*several, key=itemgetter(0)):
-                yield _DECODER.decode(zlib.decompress(found))
+                yield _DECODER.decode(_unpacked(found))
+
+    def refuse_foreign(self, paths: Iterable[str]) -> None:
+        """Raises UsageError where a file is there that is to become a table, and is none that these runs wrote."""
+        with self.guarded():
+            for path in paths:
+                sought = "SELECT 1 FROM outputs WHERE path = ?"
+                if os.path.lexists(path) and not self._base.execute(sought, (self._beside(path),)).fetchone():
+                    raise UsageError(f"{path} exists, and is no table of the audit that goes on: name another file")
+
+    def wrote(self, paths: Iterable[str]) -> None:
+        """These are tables of this audit, which it may write anew."""
+        with self.guarded():
+            self._base.executemany(
+                "INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(each),) for each in paths)
+            )
+
+    def _beside(self, path: str) -> str:
+        """As seen from the folder of the state, which may move with its tables."""
+        return os.path.relpath(path, os.path.dirname(self.path) or ".")
 
     def is_failing(self) -> bool:
         """Whether a finding fails the run."""
@@ -171,6 +192,15 @@ class Store:
             raise UsageError(f"{self.path or 'a temporary file'} cannot be written: {error}") from None
         except (sqlite3.DatabaseError, zlib.error, msgspec.DecodeError) as error:
             raise UsageError(f"{self.path} is not what an audit left ({error}): remove it to audit anew") from None
+
+
+def _unpacked(found: bytes) -> bytes:
+    """The rows of one model, of which no sound one has more than so many bytes. Raises zlib.error."""
+    unpacking = zlib.decompressobj()
+    rows = unpacking.decompress(found, _MOST_BYTES)
+    if unpacking.unconsumed_tail or not unpacking.eof:
+        raise zlib.error("a model has more rows than any can have")
+    return rows
 
 
 def _same(subject: Subject, now: str, stamp: str | None, seen: int | None, digest: str | None) -> bool:

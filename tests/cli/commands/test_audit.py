@@ -422,6 +422,30 @@ class TestGoingOn:
         assert sorted(path.name for path in zoo.glob("a*")) == ["a-resume.sqlite"]
         assert answer("zoo", "-o", f"{form}=a.{form}", "--resume")["known"] == 3
 
+    def test_a_file_that_no_audit_wrote_is_not_written_over(self, zoo: Path) -> None:
+        self.audit()
+        Path("b-layers.csv").write_text("mine")
+        ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl", "-o", "csv=b.csv", "--resume")
+        assert (ran.code, "b-layers.csv exists, and is no table of the audit" in ran.err) == (2, True)
+        assert Path("b-layers.csv").read_text() == "mine"
+        Path("b-layers.csv").unlink()
+        for _ in range(2):
+            assert answer("zoo", "-o", "jsonl=a.jsonl", "-o", "csv=b.csv", "--resume")["known"] == 3
+
+    def test_a_state_that_is_larger_than_it_looks(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.audit()
+        monkeypatch.setattr("convlint.linting.audit.store._MOST_BYTES", 100)
+        ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl", "--resume")
+        assert (ran.code, "a model has more rows than any can have" in ran.err) == (2, True)
+
+    def test_a_config_that_moves(self, zoo: Path) -> None:
+        write_spec(zoo / "zoo" / "sub" / "a.yaml")
+        own = zoo / "zoo" / "sub" / "convlint.toml"
+        own.write_text('[per-file-ignores]\n"a.yaml" = ["CL401"]\n')
+        assert self.audit()["known"] == 0
+        own.rename(zoo / "zoo" / "convlint.toml")
+        assert self.audit()["known"] == 0
+
     def test_going_on_needs_tables(self, zoo: Path) -> None:
         ran = convlint("audit", "zoo", "--resume")
         assert (ran.code, "--resume needs tables" in ran.err) == (2, True)
