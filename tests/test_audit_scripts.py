@@ -77,7 +77,6 @@ def test_every_model_has_hours_and_a_time(zoo: ModuleType, tmp_path: Path, monke
 
 
 def test_the_demonstration_shows_equal_tables_and_the_ranking(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
     for _ in range(2):  # what a run has left is in no later one's way
         shown = script("audit_demo.py", str(tmp_path / "demo"), "--models", "12")
     assert shown.startswith("8 specs and 4 ONNX files")

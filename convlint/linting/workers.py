@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
-from threading import Lock, local
+from threading import Lock
 
 from convlint.errors import UsageError
 from convlint.files.languages.saying import speaking
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import outcome_of
 from convlint.linting.one_input import Task, say
+from convlint.linting.processes import Processes
 from convlint.linting.source_parts import in_parts, outcome_of_part, outcome_of_parts
-from convlint.readers.children.child import Child, ChildDied
+from convlint.readers.children.child import ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
 from convlint.report import InputError
@@ -33,7 +34,7 @@ def check_in_workers(
     settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
 ) -> list[Outcome]:
     """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
-    workers = _Workers()
+    processes = Processes("convlint.linting.workers:work")
     lock = Lock()
 
     def done(task: Task, outcome: Outcome) -> Outcome:
@@ -43,7 +44,7 @@ def check_in_workers(
         return outcome
 
     def one(task: Task) -> Outcome:
-        outcome = workers.check(task)
+        outcome = _checked(processes, task)
         return outcome if task[0].part else done(task, outcome)
 
     several = [in_parts(task, jobs) for task in tasks]
@@ -54,51 +55,28 @@ def check_in_workers(
         for task, parts in zip(tasks, several, strict=True):
             own = list(islice(found, len(parts)))
             outcomes.append(own[0] if parts == [task] else done(task, outcome_of_parts(task, own)))
-        workers.finish()
+        processes.finish()
         return outcomes
     finally:
-        workers.end()  # interrupted, the threads learn from it that nobody waits for them
+        processes.end()  # interrupted, the threads learn from it that nobody waits for them
         pool.shutdown(cancel_futures=True)
 
 
-class _Workers:
-    """A process for each thread that asks for one."""
-
-    def __init__(self) -> None:
-        self._mine = local()
-        self._all: list[Child] = []
-        self._ended = False
-
-    def check(self, task: Task) -> Outcome:
-        source, rulebook, job = task
-        try:
-            if self._ended:
-                return Outcome(None, [])
-            worker: Child | None = getattr(self._mine, "worker", None)
-            if worker is None:
-                worker = self._mine.worker = Child("convlint.linting.workers:work", on_output=say)
-                self._all.append(worker)
-            # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-            asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
-            result: Outcome | str = pickle.loads(worker.ask(asked))
-        except ChildDied as died:
-            self._mine.worker = None
-            what = "could not be started" if died.unstarted else "died"
-            return Outcome(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
-        if isinstance(result, str):
-            raise UsageError(result)
-        return result
-
-    def finish(self) -> None:
-        """All is done: what their modules printed last is still to come."""
-        for worker in self._all:
-            worker.finish()
-
-    def end(self) -> None:
-        """Whatever they are at."""
-        self._ended = True
-        for worker in self._all:
-            worker.close()
+def _checked(processes: Processes, task: Task) -> Outcome:
+    """The outcome of a task from one of the processes, whose death is an error of its input."""
+    source, rulebook, job = task
+    if processes.ended:
+        return Outcome(None, [])
+    try:
+        # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
+        asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
+        result: Outcome | str = pickle.loads(processes.ask(asked))
+    except ChildDied as died:
+        what = "could not be started" if died.unstarted else "died"
+        return Outcome(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
+    if isinstance(result, str):
+        raise UsageError(result)
+    return result
 
 
 @cache

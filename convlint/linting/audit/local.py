@@ -6,12 +6,12 @@ import pickle
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from threading import local
 
 from convlint.linting.audit.circles import look_after, look_seldom
 from convlint.linting.audit.task import TRIES, Audited, Task, audited, death, lost
 from convlint.linting.one_input import say
-from convlint.readers.children.child import Child, ChildDied
+from convlint.linting.processes import Processes
+from convlint.readers.children.child import ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
 
@@ -31,64 +31,36 @@ def audit_here(tasks: Iterator[Task]) -> Answers:
 def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
     """The same from `jobs` processes, as they come; tasks are asked for as they are needed."""
     jobs = min(jobs, _MOST)
-    workers = _Workers()
+    processes = Processes("convlint.linting.audit.local:work")
     pool = ThreadPoolExecutor(jobs)
     running: dict[Future[Audited], Task] = {}
     try:
         while True:
             for task in islice(tasks, _WAITING * jobs - len(running)):
-                running[pool.submit(workers.audit, task)] = task
+                running[pool.submit(_audit, processes, task)] = task
             if not running:
-                workers.finish()
+                processes.finish()
                 return
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(done), done.result()
     finally:
-        workers.end()  # interrupted, the threads learn from it that nobody waits for them
+        processes.end()  # interrupted, the threads learn from it that nobody waits for them
         pool.shutdown(cancel_futures=True)
 
 
-class _Workers:
-    """A process for each thread that asks for one."""
-
-    def __init__(self) -> None:
-        self._mine = local()
-        self._all: list[Child] = []
-        self._ended = False
-
-    def audit(self, task: Task) -> Audited:
-        for _ in range(TRIES):
-            if self._ended:
-                break
-            try:
-                answer = self._worker().ask(pickle.dumps(task))
-            except ChildDied as died:
-                self._mine.worker = None
-                if died.unstarted:
-                    return lost(task, f"the process that audits it could not be started ({died})")
-            else:
-                # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
-                found: Audited = pickle.loads(answer)
-                return found
-        return lost(task, death())
-
-    def _worker(self) -> Child:
-        worker: Child | None = getattr(self._mine, "worker", None)
-        if worker is None:
-            worker = self._mine.worker = Child("convlint.linting.audit.local:work", on_output=say)
-            self._all.append(worker)
-        return worker
-
-    def finish(self) -> None:
-        """All is done: what their modules printed last is still to come."""
-        for worker in self._all:
-            worker.finish()
-
-    def end(self) -> None:
-        """Whatever they are at."""
-        self._ended = True
-        for worker in self._all:
-            worker.close()
+def _audit(processes: Processes, task: Task) -> Audited:
+    """The outcome of a task, which is tried again where its process dies."""
+    for _ in range(TRIES):
+        if processes.ended:
+            break
+        try:
+            # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
+            found: Audited = pickle.loads(processes.ask(pickle.dumps(task)))
+            return found
+        except ChildDied as died:
+            if died.unstarted:
+                return lost(task, f"the process that audits it could not be started ({died})")
+    return lost(task, death())
 
 
 def work(channel: Channel) -> None:
