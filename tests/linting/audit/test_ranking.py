@@ -140,3 +140,10 @@ def test_one_setting_is_one_change_whatever_frameworks_call_it() -> None:
         ("channels_last", 3), ("use K=32", 1), ("use K=64", 1)
     ]  # fmt: skip
     assert own.ranking(1).more_changes == 2
+
+
+def test_one_model_on_two_gpus_is_like_no_other() -> None:
+    own = Book()
+    for gpu in ("a100", "t4"):
+        own.add(model("a", gpu=gpu), [], Weight(hours=1))
+    assert [(each.what, each.models) for each in own.ranking().architectures] == [("a", 1)]
