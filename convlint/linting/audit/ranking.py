@@ -102,7 +102,8 @@ def ranking_of(base: sqlite3.Connection, most: int, *, weighed: bool) -> Ranking
             "GROUP BY code, name ORDER BY lost DESC, code LIMIT ?", most, lost,
         ),
         architectures=_groups(
-            base, "SELECT COALESCE(architecture, CASE WHEN COUNT(DISTINCT model) > 1 THEN 'like ' ELSE '' END || MIN(model)) "
+            base,
+            "SELECT COALESCE(architecture, CASE WHEN COUNT(DISTINCT model) > 1 THEN 'like ' ELSE '' END || MIN(model)) "
             f"AS what, COUNT(DISTINCT model), TOTAL(hours), TOTAL(lost) AS lost {timed} "
             "COALESCE(architecture, structure) ORDER BY lost DESC, what LIMIT ?", most, lost,
         ),
