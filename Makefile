@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Workers take from each other what is left, so that none waits; a file's tests stay together as long as that goes.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo audit-demo test test-browser check docs snapshots pictures attack clean
+.PHONY: demo audit-demo test test-rest test-all test-browser check docs snapshots pictures attack clean
 
 demo: $(VENV)/installed
 	$(BIN)/convlint check --fail-on never sample_configs/resnet50.yaml
@@ -12,10 +14,18 @@ demo: $(VENV)/installed
 audit-demo: $(VENV)/audited
 	$(BIN)/python benchmarks/audit_demo.py build/audit-demo
 
+# Under 8 minutes on two cores: the quick tests, and of the slow ones those that hold a contract.
 test: $(VENV)/tested
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) -m "not slow or contract"
 
-# The report page in Chromium. One process: some tests measure how smoothly it runs. Pictures come to build/browser/.
+# What `make test` leaves out.
+test-rest: $(VENV)/tested
+	$(PYTEST) -m "slow and not contract"
+
+# Everything: nightly, before a release, and before a change of what all depends on.
+test-all: test test-rest docs test-browser
+
+# The report page in Chromium. Pictures come to build/browser/.
 test-browser: $(VENV)/browser
 	tests/browser/install_chromium.sh
 	# A page that never answers ends the run, with the place where the test waits.

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from convlint.model.layer import ConvLayer
     from convlint.report import Finding, Report
 
-__version__ = "0.3.0"  # the one place: packages and reports take it from here
+__version__ = "0.4.0"  # the one place: packages and reports take it from here
 __all__ = ["ConvLayer", "Finding", "Report", "__version__", "lint"]
 
 _HOMES = {"ConvLayer": "model.layer", "Finding": "report", "Report": "report", "lint": "api"}

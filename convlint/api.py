@@ -9,7 +9,7 @@ from os.path import join
 from convlint.errors import UsageError, suggestion
 from convlint.linting.paths import lint_paths
 from convlint.linting.plan import Options
-from convlint.model.layer import MODES, Mode
+from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
 from convlint.readers import ReadOptions
 from convlint.report import Report
 from convlint.verdict.baseline import read_baseline
@@ -32,9 +32,11 @@ def lint(
     isolated: bool = False,
     baseline: str | PathLike[str] | None = None,
     jobs: int = 1,
+    allow: Words = (),
     allow_empty: bool = False,
     specs_only: bool = False,
     skip_foreign: bool = False,
+    strict: bool = False,
 ) -> Report:
     """The report that `convlint check` makes on these paths with these options.
 
@@ -54,14 +56,23 @@ def lint(
         config=None if config is None else fspath(config),
         isolated=isolated,
         jobs=jobs,
+        allow=_allowed(_words(allow)),
         allow_empty=allow_empty,
         specs_only=specs_only,
         skip_foreign=skip_foreign,
+        strict=strict,
     )
     several = [paths] if isinstance(paths, str | PathLike) else paths
     known = None if baseline is None else read_baseline(fspath(baseline))
     words = [path if isinstance(path, str) else join(".", fspath(path)) for path in several]  # a Path is no module
     return lint_paths(words, options, baseline=known).report
+
+
+def _allowed(words: Iterable[str]) -> tuple[Allowance, ...]:
+    for word in words:
+        if word not in ALLOWANCES:
+            raise UsageError(f"allow: {word!r} is not one of {', '.join(ALLOWANCES)}{suggestion(word, ALLOWANCES)}")
+    return tuple(known for known in ALLOWANCES if known in words)
 
 
 def _words(value: Words) -> tuple[str, ...]:

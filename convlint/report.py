@@ -14,6 +14,7 @@ from convlint.model.source import SourceReport
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
+    from convlint.estimate.basis import Basis
     from convlint.gpus.calibration import CalibrationUse
 
 Severity = Literal["error", "warning", "info"]
@@ -51,10 +52,23 @@ class Fix(Struct, frozen=True, kw_only=True):
     states_effect: bool = False  # `describe` itself says what each alternative changes
     alone: bool = False  # `time_change_us` is another difference than the share that it has beside other advice
     advised: bool = True  # False: what it saves is no part of what all advice saves
+    applicable: bool | None = None  # whether `--fix --unsafe-fixes` writes it; None: nobody asked
     edits: tuple[TextEdit, ...] = ()
     edits_safety: Literal["safe", "unsafe"] | None = None
     code_edits: tuple[CodeEdit, ...] = ()  # of the user's code, to be made together
     no_edit: str = ""  # the line of the code that would have to change, and why it is not edited
+
+
+class Alternative(Struct, frozen=True, kw_only=True):
+    """A change that nobody is advised to make, with its effect on the layers that it changes.
+
+    `work_change` is that on their FLOPs, as a fraction: 0.33 is a third more.
+    """
+
+    describe: str
+    set: Mapping[str, Scalar]
+    time_change_us: float | None = None
+    work_change: float | None = None
 
 
 class RuleInfo(Struct, frozen=True, kw_only=True):
@@ -77,7 +91,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     `lost_us` is its share of what all advice on its layers saves, `lost_percent` that of the time of the network's
     convolutions, `lost_alone_us` what it saves alone. Where that is under half the share, `pays_with` names the rules
     with whose fixes it earns it. `lost_capacity_us` is what the layers pay for tiles or waves that they do not fill:
-    never part of a sum of times.
+    never part of a sum of times. `lost_step_us` is what a flaw of the whole step costs that. `basis` says what most of
+    `lost_us` rests on.
     """
 
     rule: RuleInfo
@@ -92,7 +107,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     lost_alone_us: float | None = None
     lost_capacity_us: float | None = None
     lost_percent: float | None = None
+    lost_step_us: float | None = None
     pays_with: tuple[str, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    basis: Basis | None = None
     fix: Fix | None = None
     identity: Identity | None = None
     identities: tuple[Identity, ...] = ()  # of what it joins, one for each layer
@@ -145,11 +163,20 @@ class LayerTimes(Struct, frozen=True, kw_only=True):
     time_us: float
     after_us: float  # with all advice taken
     ideal_us: float  # the same if no tile and no wave were wasted in it
+    after_fix_us: float | None = None  # with what `--fix --unsafe-fixes` writes of the advice; None: not known
 
     @property
     def grade(self) -> str:
         """The letter: how close the time is to the best form that the advice in force can reach."""
-        ratio = self.ideal_us / self.time_us if self.time_us > 0 else 1.0
+        return self._letter(self.time_us)
+
+    @property
+    def grade_after(self) -> str:
+        """The letter once all advice is taken."""
+        return self._letter(self.after_us)
+
+    def _letter(self, time_us: float) -> str:
+        ratio = self.ideal_us / time_us if time_us > 0 else 1.0
         return next((letter for least, letter in GRADES if ratio >= least), "F")
 
 
@@ -186,6 +213,11 @@ class Total(Struct, frozen=True, kw_only=True):
         return None if self.times is None else self.times.after_us
 
     @property
+    def time_after_fix_us(self) -> float | None:
+        """The time with what `--fix --unsafe-fixes` writes."""
+        return None if self.times is None else self.times.after_fix_us
+
+    @property
     def lost_us(self) -> float | None:
         """What all advice saves."""
         return None if self.times is None else self.times.time_us - self.times.after_us
@@ -194,15 +226,17 @@ class Total(Struct, frozen=True, kw_only=True):
 class NetworkReport(Struct, frozen=True, kw_only=True):
     """What all convolutions of one input come to on one target; None is unknown, times in us, memory in bytes.
 
-    `flops` are those of one forward pass at N=`batch`, two for a multiply-accumulate. `memory` says what is kept at the
-    fullest moment of a step, by kind: empty where `memory_needs` names what has to be known for it. At most
-    `largest_batch` fits into `capacity_bytes`. Where `host_us` is more than `gpu_us`, the GPU waits for its host.
+    `times` are those of all its layers, None where one of theirs is not predictable. `flops` are those of a forward
+    pass at N=`batch`, two for a multiply-accumulate. `memory`, by kind, is that of a step at its fullest, empty where
+    `memory_needs` names what is unknown. `largest_batch` fits into `capacity_bytes`.
     """
 
     path: str
     gpu: str
     mode: Mode
     batch: int | None = None
+    unbatched: str = ""  # see Network
+    times: LayerTimes | None = None
     parameters: int | None = None
     flops: int | None = None
     memory: Mapping[str, int] = field(default_factory=dict)

@@ -2,11 +2,12 @@
 
 Property tests have no deadlines, which a busy machine would miss; in CI they take the same examples each time.
 Tests marked `browser` run only where `-m` names them, and a line at the end says how many wait. Another says on which
-versions of Python the packages were installed, and on which they were not.
+versions of Python the packages were installed, and on which they were not; a third names rules without a translation.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh", action="store_true", help="write snapshots anew instead of comparing with them")
+
+
+def pytest_collection_finish() -> None:
+    """What pytest keeps of all tests is left out of each later search for garbage, which would go through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 WAITING = pytest.StashKey[int]()
@@ -60,6 +67,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for what in ("packages tried on", "packages not tried on"):
         if versions := sorted(version for name, version in properties if name == what):
             terminalreporter.write_line(f"{what} Python {', '.join(versions)}")
+    for what in sorted({name for name, _ in properties if name.startswith("rules not yet in ")}):
+        terminalreporter.write_line(f"{what} {', '.join(sorted(code for name, code in properties if name == what))}")
 
 
 @pytest.fixture

@@ -255,6 +255,7 @@ def test_every_file_of_the_corpus_is_in_the_table() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(WRITTEN)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", WRITTEN)
 def test_written_files(name: str, folder: Path) -> None:
     line, column, message = WRITTEN[name]
@@ -264,6 +265,7 @@ def test_written_files(name: str, folder: Path) -> None:
     assert message in error["message"]
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_files(name: str, folder: Path) -> None:
     make, line, column, message = GENERATED[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -31,7 +32,7 @@ layers:
   - { name: pool, op: global_pool }
 """
 SAFE = NET.replace("benchmark: false", "benchmark: true").replace("layout: NCHW", "layout: NHWC")
-MENDED = SAFE.replace("K: 60", "K: 64").replace(": 124", ": 128")
+MENDED = SAFE.replace("C: 3,", "C: 4,").replace("K: 60", "K: 64").replace(": 124", ": 128")
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +76,10 @@ def test_how_many_could_be_fixed_is_said_before_the_last_line() -> None:
         assert last.startswith("3 layers in 1 file")
         return next((line.strip() for line in lines if "[*]" in line), "")
 
-    assert told("net.yaml") == "[*] 2 fixable with --fix (2 more with --unsafe-fixes)"
-    assert told("net.yaml", "--unsafe-fixes") == "[*] 4 fixable with --fix"
+    assert told("net.yaml") == "[*] 2 fixable with --fix (3 more with --unsafe-fixes)"
+    assert told("net.yaml", "--unsafe-fixes") == "[*] 5 fixable with --fix"
     write("net.yaml", SAFE)
-    assert told("net.yaml") == "[*] 2 fixable with --fix --unsafe-fixes"
+    assert told("net.yaml") == "[*] 3 fixable with --fix --unsafe-fixes"
     write("net.yaml", MENDED)
     assert told("net.yaml") == ""
 
@@ -87,7 +88,7 @@ def test_a_diff_is_all_that_is_printed_and_nothing_is_written() -> None:
     ran = convlint("check", "net.yaml", "--diff", "--unsafe-fixes")
     assert ran.code == 1
     assert ran.out.startswith("--- net.yaml\n+++ net.yaml\n@@ -1,14 +1,14 @@\n")
-    assert ran.err == "convlint: would fix 4 findings in 1 file\n"
+    assert ran.err == "convlint: would fix 5 findings in 1 file\n"
     assert content() == NET
     subprocess.run(["patch", "-s", "net.yaml"], input=ran.out, text=True, check=True)
     assert content() == MENDED
@@ -150,14 +151,15 @@ def test_several_files_in_folders_and_processes() -> None:
     write("specs/good.yaml", GOOD)
     ran = convlint("check", "specs", "--fix", "--unsafe-fixes", "-j", "2")
     assert ran.code == 0
-    assert "fixed 12 findings in 3 files" in ran.err
+    assert "fixed 15 findings in 3 files" in ran.err
     assert [content(f"specs/{number}.yaml") for number in range(3)] == [MENDED] * 3
     assert content("specs/good.yaml") == GOOD
 
 
 def test_what_counts_is_fixed() -> None:
     convlint("check", "net.yaml", "--fix", "--fail-on", "error")
-    assert content() == NET
+    assert content() == NET.replace("layout: NCHW", "layout: NHWC")  # all that is advised
+    write("net.yaml")
     convlint("check", "net.yaml", "--fix", "--select", "CL501")
     assert content() == NET.replace("benchmark: false", "benchmark: true")
     convlint("check", "net.yaml", "--fix", "--fail-on", "never")
@@ -191,9 +193,10 @@ def test_what_depends_on_channels_that_stay_says_so() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")
     write("net.yaml", text)
-    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
-    assert (ran.code, content()) == (1, text)
-    assert ran.err == "convlint: net.yaml: CL102 of conv3 is not fixed: 62 channels stay: linear fc depends on it\n"
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json")
+    assert (ran.code, ran.err, content()) == (0, "", text)  # the linear layer's width is not ours: nobody is advised
+    (finding,) = json.loads(ran.out)["findings"]
+    assert (finding["code"], finding["advised"], finding["fix"]["applicable"]) == ("CL102", False, False)
 
 
 def test_models_are_not_edited(tmp_path: Path) -> None:

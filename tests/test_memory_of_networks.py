@@ -19,7 +19,7 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.torch.module import read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 GIB = 2**30
 # Training peaks of torch.cuda.max_memory_allocated, fp32, no optimizer: MONeT's README, "the original PyTorch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from cases import for_each
 from checkout import ROOT
 
 CODE, TESTS = ROOT / "convlint", ROOT / "tests"
@@ -26,9 +26,7 @@ def test_there_is_something_to_compare() -> None:
     assert len(TEST_FILES) > len(WHOLE)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in TEST_FILES if named(path, TESTS) not in TOGETHER], ids=lambda path: named(path, TESTS)
-)
+@for_each("path", [path for path in TEST_FILES if named(path, TESTS) not in TOGETHER])
 def test_each_test_file_names_what_it_tests(path: Path) -> None:
     """A module or a package beside it; the folder's own name stands for the package that the folder mirrors."""
     folder, name = CODE / path.parent.relative_to(TESTS), path.stem.removeprefix("test_")
@@ -36,7 +34,7 @@ def test_each_test_file_names_what_it_tests(path: Path) -> None:
     assert found or (name == folder.name and (folder / "__init__.py").exists())
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: named(path, CODE))
+@for_each("path", MODULES)
 def test_each_module_of_the_inner_rooms_has_its_test_file(path: Path) -> None:
     mirrored = TESTS / path.parent.relative_to(CODE) / f"test_{path.name}"
     assert mirrored.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import sampled
 from command_line import convlint
 
 pytestmark = pytest.mark.slow
@@ -105,6 +106,7 @@ def places(document: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     return {finding["layer"]: tuple(finding[key] for key in keys) for finding in document["findings"]}
 
 
+@pytest.mark.contract
 def test_the_users_own_line_with_that_of_the_library_behind(project: Path) -> None:
     found = places(check())
     own = ("mynet/net.py", 9, 40, 9, 52)  # columns count characters, not bytes
@@ -147,14 +149,17 @@ def test_every_format_names_the_layer_and_the_librarys_line(output: str, project
 
 @pytest.mark.parametrize(
     ("comments", "left", "silenced"),
-    [
-        # what neck reads is theirs: it is silenced where it is written
-        ({"first": "# convlint: ignore[CL102, CL103] -- theirs"}, set(), {"backbone.stem", "backbone.body"}),
-        ({"above": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
-        ({"last": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
-        ({"above": "# convlint: file-ignore[CL102]"}, set(), {"backbone.stem", "backbone.body", "neck"}),
-        ({"above": "x = '# convlint: file-ignore[CL102]'"}, {"backbone.stem", "backbone.body", "neck"}, set()),
-    ],
+    sampled(
+        [
+            # what neck reads is theirs: it is silenced where it is written; what it writes is a head's
+            ({"first": "# convlint: ignore[CL102, CL103] -- theirs"}, {"neck"}, {"backbone.stem", "backbone.body"}),
+            ({"above": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
+            ({"last": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
+            ({"above": "# convlint: file-ignore[CL102]"}, set(), {"backbone.stem", "backbone.body", "neck"}),
+            ({"above": "x = '# convlint: file-ignore[CL102]'"}, {"backbone.stem", "backbone.body", "neck"}, set()),
+        ],
+        4,
+    ),
 )
 def test_comments_of_python_silence(
     comments: dict[str, str], left: set[str], silenced: set[str], project: Path
@@ -171,6 +176,7 @@ def test_comments_that_are_wrong_are_said_where_they_stand_at_a_layer(project: P
     assert [(one["code"], one["path"], one["line"]) for one in found] == [("CL902", "mynet/net.py", 9)]
 
 
+@pytest.mark.contract
 def test_an_exception_is_said_with_the_projects_own_frame(project: Path) -> None:
     config(project, net="mynet.net:fails", other="mynet.net:Net")
     ran = convlint("check", "--models", "-o", "json")
@@ -202,7 +208,7 @@ def test_comments_in_the_encoding_that_the_module_declares(project: Path) -> Non
     text = PROJECT.format(first="# convlint: ignore[CL102, CL103] -- größe", above="", last="")
     net.write_bytes(b"# -*- coding: latin-1 -*-\r\n" + text.replace("\n", "\r\n").encode("latin-1"))
     document = check()
-    assert not document["findings"]
+    assert places(document).keys() == {"neck"}
     assert {entry["layer"] for entry in document["suppressed"]} == {"backbone.stem", "backbone.body"}
 
 

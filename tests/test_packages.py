@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
 from installing import NotAsItShouldBe, try_package
+from packaging.requirements import Requirement
 from pythons import PROJECT, SUPPORTED, interpreter
 
 from convlint.rulebook.folders import builtin_folder, rule_files
@@ -42,6 +46,7 @@ def packages(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return {"wheel": wheel, "sdist": sdist}
 
 
+@pytest.mark.contract
 def test_the_wheel_holds_exactly_the_rules_and_data_of_the_repository(
     checkout: Path, packages: dict[str, Path]
 ) -> None:
@@ -91,3 +96,51 @@ def test_a_package_that_lacks_files_is_found_out(packages: dict[str, Path], tmp_
                 less.writestr(name, whole.read(name))
     with pytest.raises(NotAsItShouldBe, match=re.escape(f"missing: {list(missing)}; too many: []")):
         try_package(damaged, sys.executable, tmp_path)
+
+
+# what others have installed, and keep: a build for the CPU, an older one, one that is newer than any of today
+TORCHES = ("2.4.0", "2.6.0+cu124", "2.13.0+cpu", "3.1.0")
+
+
+def test_the_extras_accept_a_torch_that_is_there_and_none_is_too_new() -> None:
+    extras = PROJECT["optional-dependencies"]
+    for name in ("torch", "all"):
+        own = [Requirement(text) for text in extras[name]]
+        (torch,) = [one for one in own if one.name == "torch"] or [Requirement(text) for text in extras["torch"]]
+        assert all(torch.specifier.contains(version) for version in (*TORCHES, metadata.version("torch")))
+        assert {clause.operator for clause in torch.specifier} == {">="}
+    assert "torch" in Requirement(extras["all"][0]).extras
+
+
+@pytest.mark.parametrize("extra", ["torch", "all"])
+@pytest.mark.parametrize("version", TORCHES)
+def test_pip_leaves_the_torch_that_is_installed(
+    version: str, extra: str, packages: dict[str, Path], tmp_path: Path
+) -> None:
+    """It asks no index, and so finds no other one; what it would install is convlint alone."""
+    ran = dry_run(tmp_path, version, f"{packages['wheel']}[{extra}]")
+    assert ran.returncode == 0, ran.stderr
+    would = json.loads((tmp_path / "report.json").read_text())["install"]
+    assert [each["metadata"]["name"] for each in would] in ([], ["convlint"])
+
+
+def test_a_torch_that_is_too_old_is_not_left(packages: dict[str, Path], tmp_path: Path) -> None:
+    """So that the test above can fail."""
+    ran = dry_run(tmp_path, "2.3.1", f"{packages['wheel']}[torch]")
+    assert ran.returncode != 0
+    assert "torch>=2.4" in ran.stderr
+
+
+def dry_run(folder: Path, torch: str, wanted: str) -> subprocess.CompletedProcess[str]:
+    """What pip would install where this version of torch is, in `folder`; its report comes there, too."""
+    info = folder / f"torch-{torch}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {torch}\n")
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--quiet"]
+    # What this machine has pip do, such as a constraint on torch or a folder of wheels, is no user's.
+    machine = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    return subprocess.run(
+        [*command, "--report", str(folder / "report.json"), wanted],
+        env={**machine, "PIP_CONFIG_FILE": os.devnull, "PYTHONPATH": str(folder)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip

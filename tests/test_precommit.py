@@ -58,12 +58,14 @@ OTHER = {
 }
 
 
+@pytest.mark.contract
 def test_a_good_spec_passes(project: Project) -> None:
     ran = project.run(good_yaml=GOOD)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Passed" in ran.stdout
 
 
+@pytest.mark.contract
 def test_a_bad_spec_fails_with_its_findings(project: Project) -> None:
     ran = project.run(bad_yaml=BAD)
     assert ran.returncode == 1
@@ -171,6 +173,7 @@ def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
     assert ran.stdout.count("Passed") == 2
 
 
+@pytest.mark.contract
 def test_the_hook_file_is_valid() -> None:
     subprocess.run(
         [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")], check=True

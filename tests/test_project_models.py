@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import sampled
 from command_line import Ran, convlint
 
 pytestmark = pytest.mark.slow
@@ -117,6 +118,7 @@ def report(*arguments: str) -> dict[str, Any]:
     return dict(json.loads(ran.out))
 
 
+@pytest.mark.contract
 def test_a_model_runs_as_its_entry_says() -> None:
     found = report("--models")
     assert (found["targets"], found["mode"]) == (["t4"], "training")
@@ -146,15 +148,18 @@ def test_the_command_line_overrules_an_entry_and_names_choose(project: Path) -> 
 
 @pytest.mark.parametrize(
     ("model", "inputs", "first"),
-    [
-        ("mypkg.models:NET", BOTH, "stem.conv"),
-        ("mypkg.models:Zoo.make('a')", BOTH, "stem.conv"),
-        ("mypkg.models:Zoo.make('a', deep=True)", "[]", None),
-        ("mypkg.models:Zoo.make('a')", '{ t = "8:int64", x = "8x3x32x32" }', "stem.conv"),
-        ("mypkg.models:NET.body", '"8x64x16x16"', "conv"),
-        ("mypkg.models:Zoo.make('a').head", '"8x64x16x16"', ""),
-        ("mypkg.models:Lit(3, 10)", "[]", "stem.conv"),
-    ],
+    sampled(
+        [
+            ("mypkg.models:NET", BOTH, "stem.conv"),
+            ("mypkg.models:Zoo.make('a')", BOTH, "stem.conv"),
+            ("mypkg.models:Zoo.make('a', deep=True)", "[]", None),
+            ("mypkg.models:Zoo.make('a')", '{ t = "8:int64", x = "8x3x32x32" }', "stem.conv"),
+            ("mypkg.models:NET.body", '"8x64x16x16"', "conv"),
+            ("mypkg.models:Zoo.make('a').head", '"8x64x16x16"', ""),
+            ("mypkg.models:Lit(3, 10)", "[]", "stem.conv"),
+        ],
+        3,
+    ),
 )
 def test_modules_classes_functions_and_attributes(project: Path, model: str, inputs: str, first: str | None) -> None:
     configure(project, model, inputs)
@@ -165,14 +170,22 @@ def test_modules_classes_functions_and_attributes(project: Path, model: str, inp
 
 @pytest.mark.parametrize(
     ("model", "inputs", "place", "message"),
-    [
-        ("mypkg.models:Net(3)", BOTH, "16:1", "missing a required argument: 'classes'; it is Net(channels, classes"),
-        ("mypkg.models:Nett(3)", BOTH, "16:1", "mypkg.models has no 'Nett'; did you mean 'Net'?"),
-        ("mypkg.model:Net(3)", BOTH, "16:1", "there is no module 'mypkg.model'"),
-        ("mypkg.models:NET", '"8x3x32x32"', "17:1", "its inputs do not fit: missing a required argument: 't'"),
-        ("mypkg.models:NET", '["8x3x32x32", "8", "8"]', "17:1", "its inputs do not fit: too many positional"),
-        ("mypkg.models:NET", "[]", "17:1", "the input's shape is not known"),
-    ],
+    sampled(
+        [
+            (
+                "mypkg.models:Net(3)",
+                BOTH,
+                "16:1",
+                "missing a required argument: 'classes'; it is Net(channels, classes",
+            ),
+            ("mypkg.models:Nett(3)", BOTH, "16:1", "mypkg.models has no 'Nett'; did you mean 'Net'?"),
+            ("mypkg.model:Net(3)", BOTH, "16:1", "there is no module 'mypkg.model'"),
+            ("mypkg.models:NET", '"8x3x32x32"', "17:1", "its inputs do not fit: missing a required argument: 't'"),
+            ("mypkg.models:NET", '["8x3x32x32", "8", "8"]', "17:1", "its inputs do not fit: too many positional"),
+            ("mypkg.models:NET", "[]", "17:1", "the input's shape is not known"),
+        ],
+        3,
+    ),
 )
 def test_an_entry_that_cannot_be_right_is_the_configs(
     project: Path, model: str, inputs: str, place: str, message: str
@@ -185,6 +198,7 @@ def test_an_entry_that_cannot_be_right_is_the_configs(
     assert "src/mypkg/models.py" in ran.out  # the other model is checked
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -207,6 +221,7 @@ def test_a_reference_that_is_no_call_with_literals_is_refused_in_the_config(proj
     assert "pyproject.toml:16:1: 'width' is no literal" in ran.err
 
 
+@pytest.mark.contract
 def test_what_the_models_code_raises_is_its_own(project: Path) -> None:
     configure(project, "mypkg.models:broken(3)")
     ran = convlint("check", "--models", "-o", "concise")
@@ -214,6 +229,7 @@ def test_what_the_models_code_raises_is_its_own(project: Path) -> None:
     assert "raises ValueError: no such width at src/mypkg/models.py:38" in ran.out
 
 
+@pytest.mark.contract
 def test_models_are_not_checked_without_being_asked_for() -> None:
     ran = convlint("check", ".", "-o", "concise")
     assert ran.out.endswith("4 convolutions in 2 Python files: 0 errors, 0 warnings, 1 info\n")  # read, and not run
@@ -226,12 +242,14 @@ def test_in_a_folder_below_the_config_the_models_are_the_same(project: Path, mon
     assert report("--models")["summary"] == before
 
 
+@pytest.mark.contract
 def test_the_command_line_calls_too() -> None:
     call = "mypkg.models:Net(3, 40, width=0.5)"
     found = report(call, "--input", "x=2x3x32x32", "--input", "t=2:int64")
     assert [layer["K"] for layer in found["layers"]] == [32, 32, 40]
 
 
+@pytest.mark.contract
 def test_other_commands_take_models() -> None:
     assert '"name": "stem.conv"' in convlint("estimate", "--model", "net", "-o", "json").out
     exported = convlint("export", "--model", "net")
@@ -288,6 +306,7 @@ def test_runtime_dtype_and_layout_on_the_command_line_hold_for_specs() -> None:
     assert estimated["layers"][0]["dtype"] == "fp16"
 
 
+@pytest.mark.contract
 def test_the_config_says_what_the_input_does_not(project: Path) -> None:
     text = (project / "pyproject.toml").read_text()
     (project / "pyproject.toml").write_text(
@@ -317,12 +336,16 @@ def test_wrong_settings_of_the_config_have_a_place(project: Path, line: str, mes
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["a.yaml", "--input", "8x3x8x8"], "--input: none of the inputs takes a shape"),
-        (["a.yaml", "--module-timeout", "5"], "--module-timeout: none of the inputs is a module"),
-        (["a.onnx", "--input", "8x3x8x8:fp16"], "--input: 'fp16' is for modules alone; --dtype and --layout"),
-        (["a.onnx", "--input", "8x3x8x8:channels_last"], "--input: 'channels_last' is for modules alone"),
-    ],
+    sampled(
+        [
+            (["a.yaml", "--input", "8x3x8x8"], "--input: none of the inputs takes a shape"),
+            (["a.yaml", "--module-timeout", "5"], "--module-timeout: none of the inputs is a module"),
+            (["a.yaml", "--channels-last"], "--channels-last: none of the inputs is a module; --layout says"),
+            (["a.onnx", "--input", "8x3x8x8:fp16"], "--input: 'fp16' is for modules alone; --dtype and --layout"),
+            (["a.onnx", "--input", "8x3x8x8:channels_last"], "--input: 'channels_last' is for modules alone"),
+        ],
+        3,
+    ),
 )
 def test_what_applies_to_no_input_is_an_error(arguments: list[str], message: str) -> None:
     Path("a.yaml").write_text(SPEC)
@@ -330,6 +353,151 @@ def test_what_applies_to_no_input_is_an_error(arguments: list[str], message: str
         ran = convlint(command[0], *arguments, *command[1:])
         assert (ran.code, ran.out) == (2, "")
         assert message in ran.err
+
+
+def test_what_follows_modules_applies_to_modules_alone() -> None:
+    Path("a.yaml").write_text(SPEC)
+    for command in ("check", "estimate", "plan", "measure"):
+        for arguments, words in ((("--trace", "train"), "--trace"), (("--channels-last",), "--channels-last")):
+            ran = convlint(command, "a.yaml", *arguments)
+            assert (ran.code, ran.out) == (2, "")
+            assert f"{words}: none of the inputs is a module" in ran.err
+    assert "there is no module" in convlint("sweep", "--channels-last", "-K", "8:64:8").err
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("1,3,32,32", "commas stand between inputs; did you mean 1x3x32x32?"),
+        ("(1,3,32,32)", "did you mean 1x3x32x32?"),
+        ("x=1x3x32x32:nhwc", "unknown dtype 'nhwc'; did you mean 'channels_last'?"),
+        ("Nx3x32x32", "N stands for the batch size, which --batch sets"),
+    ],
+)
+def test_an_input_that_is_no_shape_is_a_usage_error(shape: str, words: str) -> None:
+    for command in ("check", "estimate", "plan", "export"):
+        ran = convlint(command, "mypkg.models:NET", "--input", shape)
+        assert (ran.code, ran.out) == (2, "")
+        assert words in " ".join(ran.err.split())
+
+
+MODES = """
+import torch
+from torch import nn
+
+
+class Aux(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.aux = nn.Conv2d(3, 64, 3), nn.Conv2d(64, 16, 1)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return (x, self.aux(x)) if self.training else x
+"""
+
+
+def test_a_module_is_followed_in_the_mode_that_is_stated(project: Path) -> None:
+    (project / "src" / "mypkg" / "modal.py").write_text(MODES)
+
+    def names(*arguments: str, command: str = "check") -> list[str]:
+        ran = convlint(command, *arguments, "-o", "json")
+        assert ran.code in (0, 1), ran.err + ran.out
+        return [layer["name"] for layer in json.loads(ran.out)["layers"]]
+
+    module = ("mypkg.modal:Aux", "--input", "8x3x32x32")
+    for command in ("check", "estimate"):
+        assert names(*module, command=command) == ["stem"]
+        assert names(*module, "--mode", "inference", command=command) == ["stem"]
+        assert names(*module, "--mode", "training", command=command) == ["stem", "aux"]
+        assert names(*module, "--mode", "training", "--trace", "eval", command=command) == ["stem"]
+        assert names(*module, "--mode", "inference", "--trace", "train", command=command) == ["stem", "aux"]
+    config = "[[tool.convlint.models]]\nname = 'aux'\nmodel = 'mypkg.modal:Aux'\ninputs = '8x3x32x32'\n"
+    for entry, found in (("", ["stem"]), ("mode = 'training'", ["stem", "aux"]), ("mode = 'inference'", ["stem"]),
+                         ("mode = 'training'\ntrace = 'eval'", ["stem"])):  # fmt: skip
+        (project / "pyproject.toml").write_text(config + entry)
+        assert names("--models") == found
+        assert ("name: aux" in convlint("export", "--model", "aux").out) is ("aux" in found)
+    assert names("--models", "--mode", "training", "--trace", "train") == ["stem", "aux"]
+    (project / "pyproject.toml").write_text("[tool.convlint]\nmode = 'training'\n")
+    assert names(*module) == ["stem", "aux"]
+    (project / "pyproject.toml").write_text(config + "trace = 'trian'")
+    ran = convlint("check", "--models")
+    assert (ran.code, "did you mean 'train'" in ran.err) == (2, True)
+
+
+def test_channels_last_on_the_command_line_is_that_of_the_config(project: Path) -> None:
+    (project / "src" / "mypkg" / "modal.py").write_text(MODES)
+    module = ("mypkg.modal:Aux", "--input", "8x3x32x32")
+    entry = "[[tool.convlint.models]]\nname = 'aux'\nmodel = 'mypkg.modal:Aux'\ninputs = '8x3x32x32'\n"
+    (project / "pyproject.toml").write_text(entry + "channels_last = true")
+    by_config, plain, asked = report("--models"), report(*module), report(*module, "--channels-last")
+    assert [layer["layout"] for layer in plain["layers"]] == ["NCHW"]
+    assert [layer["layout"] for layer in asked["layers"]] == ["NHWC"]
+    assert [layer["estimates"] for layer in asked["layers"]] == [layer["estimates"] for layer in by_config["layers"]]
+    assert "layout: NHWC" in convlint("export", *module, "--channels-last").out
+    estimated = json.loads(convlint("estimate", *module, "--channels-last", "-o", "json").out)
+    assert estimated["layers"][0]["layout"] == "NHWC"
+    assert convlint("plan", *module, "--channels-last").code == 0
+    (project / "pyproject.toml").write_text(entry)
+    assert [layer["layout"] for layer in report("--models", "--channels-last")["layers"]] == ["NHWC"]
+
+
+def test_an_image_without_a_batch_is_said_to_be_one(project: Path) -> None:
+    (project / "src" / "mypkg" / "modal.py").write_text(MODES)
+    said = "an input of 3x32x32 states no N, and is priced as N = 1; write 64x3x32x32, say, for another"
+    for command in ("check", "estimate", "plan"):
+        ran = convlint(command, "mypkg.modal:Aux", "--input", "3x32x32")
+        assert said in " ".join(ran.out.split())
+        assert "states no N" not in convlint(command, "mypkg.modal:Aux", "--input", "1x3x32x32").out
+    (network,) = report("mypkg.modal:Aux", "--input", "3x32x32")["networks"]
+    assert (network["batch"], network["batch_assumed"]) == (1, True)
+    assert not report("mypkg.modal:Aux", "--input", "1x3x32x32")["networks"][0]["batch_assumed"]
+
+
+OFFLINE = """
+import socket
+import subprocess
+from torch import nn
+
+
+def is_online():
+    for address in (("one.one.one.one", 80), ("1.1.1.1", 443)):
+        try:
+            socket.create_connection(address, timeout=2).close()
+        except OSError:
+            continue
+        return True
+    return False
+
+
+ONLINE = is_online()
+
+
+def asks():
+    return nn.Conv2d(3, 64, 3) if not is_online() else None
+
+
+def curls():
+    if not is_online():
+        subprocess.run(["curl", "-LO", "https://weights.example/x.pth"])
+    return nn.Conv2d(3, 64, 3)
+
+
+def insists():
+    socket.create_connection(("licences.example", 443))
+"""
+
+
+def test_a_library_that_asks_whether_it_is_online_goes_on(project: Path) -> None:
+    (project / "src" / "mypkg" / "offline.py").write_text(OFFLINE)
+    assert [layer["K"] for layer in report("mypkg.offline:asks", "--input", "8x3x32x32")["layers"]] == [64]
+    for name, words in (
+        ("curls", "wants to load something from weights.example"),
+        ("insists", "wants to reach licences.example, which models cannot here"),
+    ):
+        ran = convlint("check", f"mypkg.offline:{name}", "--input", "8x3x32x32", "-o", "concise")
+        assert (ran.code, words in ran.out) == (3, True), ran.out
 
 
 def test_a_layer_of_a_model_is_swept_as_the_config_has_it(project: Path) -> None:

@@ -18,6 +18,7 @@ def printed(tmp_path_factory):
     return [run(block, folder) for block in BLOCKS]
 
 
+@pytest.mark.contract
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [pytest.param(i, id=block.title) for i, block in enumerate(BLOCKS)])
 def test_console_blocks_show_what_is_printed(number: int, printed):

@@ -30,8 +30,8 @@ FOLDER = ROOT / "sample_configs"
 Key = tuple[str | None, str, str]  # layer (None: the network, or layers joined), code, severity
 Sizes = tuple[int, int, int, int, int, int]  # C, H, W, K, P, Q
 
-# CL103 on the stems of ResNet-50, MobileNetV2 and EfficientNet-B0 is info: less than 2 % of their time.
-STEM = "an image of 3 channels and stride 2, and 6 % of the time: C=4 has kernels of its own (guide, Fig. 8)"
+# CL103 on the stems of ResNet-50 and EfficientNet-B0 is info: under 1 % of their time. SqueezeNet waits for its host.
+STEM = "an image of 3 channels and stride 2, and over 1 % of the time: C=4 has kernels of its own (guide, Fig. 8)"
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ SAMPLES: dict[str, Sample] = {
             "block17.project": (960, 7, 7, 320, 7, 7),
             "last": (320, 7, 7, 1280, 7, 7),
         },
+        reasons={("stem", "CL103", "warning"): STEM},
     ),
     "efficientnet_b0": Sample(
         convolutions=81,
@@ -121,10 +122,7 @@ SAMPLES: dict[str, Sample] = {
                 "warning",
             ): "every layer is NCHW in fp16: channels_last saves more than a third of the time",
             (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
-            **{
-                (name, "CL102", "warning"): "K=30 in NHWC is padded in a copy, where maps are largest; 32 is not"
-                for name in ("down1.conv1", "down1.conv2", "up1.conv1", "up1.conv2")
-            },
+            ("down1.conv2", "CL102", "warning"): "K=30 in NHWC is padded in a copy, where maps are largest; 32 is not",
         },
     ),
     "deeplabv3": Sample(
@@ -140,7 +138,6 @@ SAMPLES: dict[str, Sample] = {
         },
         reasons={
             ("aspp.rate36", "CL005", "warning"): "36 steps from any place of a 33x33 map lie outside it",
-            (None, "CL204", "warning"): "16 x 33 x 33 rows make 274 tiles where 216 run at a time, in most layers",
         },
     ),
     "deeplabv3_small_map": Sample(
@@ -153,7 +150,6 @@ SAMPLES: dict[str, Sample] = {
         reasons={
             ("aspp.rate24", "CL005", "warning"): "24 steps from any place of a 16x16 map lie outside it",
             ("aspp.rate36", "CL005", "warning"): "36 steps from any place of a 16x16 map lie outside it",
-            (None, "CL204", "warning"): "32 x 16 x 16 rows make a second wave of 80 tiles where 432 have room",
         },
     ),
     "yolo_head": Sample(
@@ -165,9 +161,7 @@ SAMPLES: dict[str, Sample] = {
             "head3.conv1": (384, 52, 52, 128, 52, 52),
             "head3.detect": (256, 52, 52, 255, 52, 52),
         },
-        reasons={
-            (None, "CL204", "warning"): "N=64 on maps of 13 and 26 leaves a fourth wave to 28 tiles; N=81 fills it",
-        },
+        reasons={},
     ),
     "retinanet_head": Sample(
         convolutions=58,
@@ -186,9 +180,7 @@ SAMPLES: dict[str, Sample] = {
             "up2": (512, 4, 4, 256, 8, 8),
             "rgb": (64, 32, 32, 3, 64, 64),
         },
-        reasons={
-            (None, "CL204", "warning"): "N=128 makes 256 tiles where 216 run at a time; N=108 fills one wave",
-        },
+        reasons={},
     ),
     "convnext_tiny": Sample(
         convolutions=58,
@@ -209,14 +201,10 @@ SAMPLES: dict[str, Sample] = {
             "fire9.squeeze": (512, 13, 13, 64, 13, 13),
             "conv10": (512, 13, 13, 1000, 13, 13),
         },
-        reasons={
-            ("conv1", "CL103", "warning"): STEM,
-        },
     ),
     "figure4": Sample(
         convolutions=4,
         sizes={f"batch{n}": (4096, 16, 16, 256, 16, 16) for n in (54, 55, 81, 108)},
-        reasons={("batch55", "CL204", "warning"): "220 tiles where 216 run at a time: the guide's own example"},
     ),
     "figure13": Sample(convolutions=1, sizes={"high_performance": (1024, 64, 64, 1024, 64, 64)}),
     "k80": Sample(
@@ -245,7 +233,6 @@ SAMPLES: dict[str, Sample] = {
         },
         reasons={
             (None, "CL401", "warning"): "NCW on Tensor Cores: Conv2d with H=1 and channels_last saves 41 %",
-            (None, "CL204", "warning"): "128 x 500 to 128 x 32 rows leave the last wave of 7 layers mostly empty",
         },
     ),
 }
@@ -261,19 +248,19 @@ BAD: dict[Key, str] = {
     ("stem", "CL101", "error"): "K=62 in NHWC before cuDNN 7.6.3",
     ("odd_channels", "CL101", "error"): "C=62 and K=127 in NHWC before cuDNN 7.6.3",
     ("byte_channels", "CL101", "error"): "int8 with C=62",
-    ("odd_channels", "CL102", "warning"): "C=62 and K=127, which an A100's library pads",
+    ("odd_channels", "CL102", "info"): "K=127 of a head, which an A100's library pads",
     ("plain_fp32", "CL106", "warning"): "TF32 switched off",
     ("brain_float", "CL107", "error"): "bf16 on a T4",
-    ("double", "CL108", "warning"): "fp64 at 1/32 of the rate on a T4",
+    ("double", "CL108", "info"): "fp64 at 1/32 of the rate on a T4: of all dtypes CL106 has the price",
     (None, "CL203", "info"): "C=96, K=160, or K=72 in tiles of 128: wider channels take longer, and do more",
-    ("empty_tiles", "CL201", "warning"): "K=72, which takes a K80 as long as 128: 64 saves 40 % of the time",
-    ("tail_wave", "CL204", "warning"): "220 tiles where 216 run at a time",
-    ("idle_sms", "CL301", "warning"): "N=2 on 14x14",
+    ("empty_tiles", "CL201", "info"): "K=72, which takes a K80 as long as 128: other sizes are alternatives",
+    ("tail_wave", "CL204", "info"): "220 tiles where 216 run at a time",
+    ("idle_sms", "CL301", "info"): "N=2 on 14x14",
     (None, "CL302", "info"): "several 1x1 layers with few channels",
     ("transposes", "CL401", "info"): "NCHW on Tensor Cores, 1 % of this network's time",
     ("back_again", "CL402", "info"): "NHWC behind NCHW; the layout to change is the other's",
     (None, "CL403", "warning"): "NHWC in which a K80 runs 3x3 filters without Winograd",
-    ("plain_fp32", "CL403", "info"): "NHWC without Tensor Cores, which CL106 puts to use: NCHW is no second step",
+    (None, "CL403", "info"): "NHWC without a T4's Tensor Cores, which CL106 puts to use: NCHW is no second step",
     ("grouped", "CL404", "info"): "12 channels a group in NHWC, 1 % of this network's time",
     ("lopsided", "CL405", "info"): "same padding with stride 2 on an even size",
     (None, "CL501", "warning"): "one input size, no autotuning",
@@ -339,6 +326,8 @@ def test_infos_do_not_drown_the_reader(name: str) -> None:
     _, report = sample(name)
     infos = Counter(found["code"] for found in report["findings"] if found["severity"] == "info")
     assert sum(infos.values()) <= 10
+    advice = Counter(found["code"] for found in report["findings"] if found["severity"] == "info" and found["advised"])
+    infos -= advice  # each with a place of its own
     assert all(count <= 3 for count in infos.values()), infos
 
 
@@ -414,7 +403,7 @@ def test_figure_4_fires_at_55_and_81_and_offers_54_and_108() -> None:
     assert set(found) == {"batch55", "batch81"}
     assert "N=54" in found["batch55"]["fix"]["describe"]
     assert "N=108" in found["batch55"]["fix"]["describe"]
-    assert found["batch55"]["fix"]["set"] == {"N": 54}
+    assert found["batch55"]["fix"]["set"] == {"N": 108}  # fewer images are less work
     assert "220 tiles" in found["batch55"]["message"]
     assert "4 tiles" in found["batch55"]["message"]
 
@@ -483,17 +472,23 @@ def test_fp32_without_tensor_cores_hears_nothing_of_multiples_of_8(resnet50: Any
 
 
 @pytest.mark.parametrize("gpu", ["v100", "t4"])
-def test_bf16_before_ampere_is_one_error(resnet50: Any, gpu: str) -> None:
+def test_bf16_before_ampere_runs_as_fp32(resnet50: Any, gpu: str) -> None:
+    """In PyTorch; 16 bits that the GPU has are the advice, by CL106, as for fp32."""
     code, report = resnet50(gpu, "dtype: bf16, layout: NHWC")
-    assert above_info(report) == {(None, "CL107", "error")}
+    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL107", "warning")}
     assert code == 1
 
 
 def test_tf32_on_turing_is_fp32(resnet50: Any) -> None:
     _, report = resnet50("t4", "dtype: tf32, layout: NCHW")
-    assert above_info(report) == {(None, "CL107", "warning")}
+    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL401", "warning")}
+    _, plain = resnet50("t4", "dtype: fp32, layout: NCHW")
+    priced = [
+        [(each["code"], each["lost_us"]) for each in one["findings"] if each["advised"]] for one in (report, plain)
+    ]
+    assert priced[0] == priced[1]  # the same flaw at the same price
     _, report = resnet50("t4", "dtype: tf32, layout: NHWC")
-    assert above_info(report) == {(None, "CL107", "warning"), (None, "CL403", "warning")}
+    assert above_info(report) == {(None, "CL106", "warning")}
 
 
 def test_int8_needs_turing(resnet50: Any) -> None:

@@ -12,7 +12,7 @@ from command_line import convlint
 
 from convlint.reporters import REPORTERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
 @pytest.fixture(autouse=True)

@@ -68,6 +68,7 @@ def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.slow
 @needs_wait4
 def test_every_section_runs_after_the_others_and_prints_its_lines(scripts) -> None:
     done = printed("--markdown")

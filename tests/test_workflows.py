@@ -16,7 +16,7 @@ from pythons import SUPPORTED
 
 from convlint import __version__
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*"))
 WORKFLOWS: dict[str, dict[str, Any]] = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES}
@@ -58,10 +58,12 @@ def test_a_job_may_do_what_it_says_and_no_more() -> None:
     assert {name: job["permissions"] for name, job in RELEASE.items()} == {
         "build": {"contents": "read"},
         "try": {"contents": "read"},
+        "tests": {"contents": "read"},
         "publish": {"id-token": "write", "attestations": "write"},
         "page": {"contents": "write"},
     }
     assert WORKFLOWS["platforms"]["jobs"]["try"]["permissions"] == {"contents": "read"}
+    assert WORKFLOWS["tests"]["jobs"]["tests"]["permissions"] == {"contents": "read"}
 
 
 def test_no_token_reaches_code_of_the_repository() -> None:
@@ -74,7 +76,7 @@ def test_no_token_reaches_code_of_the_repository() -> None:
 
 def test_what_is_published_was_tried_on_every_supported_python() -> None:
     assert {name: job.get("needs") for name, job in RELEASE.items()} == {
-        "build": None, "try": "build", "publish": "try", "page": "publish"
+        "build": None, "try": "build", "tests": None, "publish": ["try", "tests"], "page": "publish"
     }  # fmt: skip
     assert RELEASE["try"]["strategy"]["matrix"]["python"] == list(SUPPORTED)
     assert RELEASE["try"]["steps"][-1]["run"] == "python tests/helpers/installing.py dist/*"
@@ -122,3 +124,24 @@ def test_both_workflows_build_alike() -> None:
     builds = [step["run"] for step in steps if step.get("name") == "Build sdist and wheel"]
     assert len(builds) == 2
     assert len({re.sub(r"^#.*\n", "", text, flags=re.MULTILINE) for text in builds}) == 1
+
+
+def test_a_push_runs_the_short_lane_and_a_night_or_a_release_everything() -> None:
+    steps = {step["run"]: step["if"] for step in WORKFLOWS["tests"]["jobs"]["tests"]["steps"] if "run" in step}
+    events = WORKFLOWS["tests"][True].keys()  # YAML 1.1 reads `on` as true
+    shown = {run: {event for event in events if f"'{event}'" in condition} for run, condition in steps.items()}
+    assert shown == {
+        "make check test": {"push", "pull_request"}, "make check test-all": {"schedule", "workflow_dispatch"}
+    }  # fmt: skip
+    assert RELEASE["tests"]["steps"][-1]["run"] == "make check test-all"
+
+
+def test_the_lanes_leave_nothing_out() -> None:
+    """Each test is of `make test` or of `make test-rest`, and `make test-all` and CI run both."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lanes = re.findall(r'^\t\$\(PYTEST\) -m "(.*)"$', makefile, re.MULTILINE)
+    assert lanes == ["not slow or contract", "slow and not contract"]
+    (everything,) = re.findall(r"^test-all: (.*)$", makefile, re.MULTILINE)
+    called = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
+    assert called[:2] == ["check", "test"]
+    assert set(everything.split()) == {"test", "test-rest", "docs", "test-browser"} == set(called) - {"check"}

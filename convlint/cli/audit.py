@@ -9,6 +9,7 @@ import typer
 from convlint.cli.options import (
     FAIL_ON,
     Batch,
+    ChannelsLast,
     Color,
     ConfigFile,
     DtypeOption,
@@ -110,6 +111,7 @@ def audit(
     rules: Rules = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     trace: TraceOption = None,
     runtime: RuntimeOption = None,
@@ -139,7 +141,8 @@ def audit(
     options = Options(
         gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), select=split(select), ignore=split(ignore),
         extend_select=split(extend_select), fail_on=one_of("--fail-on", fail_on, FAIL_ON), min_loss=min_loss,
-        rules=tuple(rules or ()), reading=read_options(batch, inputs, module_timeout, trace),
+        rules=tuple(rules or ()),
+        reading=read_options(batch, inputs, module_timeout, trace, channels_last),
         running=running(runtime, dtype, layout), config=config, isolated=isolated, jobs=jobs,
         allow_empty=allow_empty, models=model_names(models, model), modules=not files_only,
     )  # fmt: skip

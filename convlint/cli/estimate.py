@@ -8,6 +8,7 @@ import typer
 
 from convlint.cli.options import (
     Batch,
+    ChannelsLast,
     Color,
     DtypeOption,
     Inputs,
@@ -76,6 +77,7 @@ def estimate(
     mode: ModeOption = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     trace: TraceOption = None,
     runtime: RuntimeOption = None,
@@ -93,15 +95,19 @@ def estimate(
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.cli.commands import estimate as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
+    from convlint.linting.plan import Options
 
-    reading = read_options(batch, inputs, module_timeout, trace)
-    job = _job(gpu, mode, reading, running(runtime, dtype, layout), isolated=isolated)
+    reading = read_options(batch, inputs, module_timeout, trace, channels_last)
+    options = Options(
+        gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), reading=reading,
+        running=running(runtime, dtype, layout), isolated=isolated,
+    )  # fmt: skip
     when = color_of(color)
     chosen = model_names(models, model)
     if not paths and chosen is None:
         raise UsageError("nothing to estimate: give a spec, a model or -")
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=when)
-    raise typer.Exit(command.run(paths or (), chosen, job, shown))
+    raise typer.Exit(command.run(paths or (), chosen, options, shown))
 
 
 _RANGE = "INT|RANGE"
@@ -166,6 +172,7 @@ def sweep(
     gpu: Gpu = None,
     mode: ModeOption = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     metric: Annotated[
         str | None,
@@ -207,7 +214,10 @@ def sweep(
         stride=stride, pad=pad, dilation=dilation, groups=groups, op=op, output_padding=output_padding,
         dtype=dtype, layout=layout, runtime=tuple(runtime or ()),
     ).given()  # fmt: skip
-    job, when = _job(gpu, mode, read_options(None, inputs, module_timeout), isolated=isolated), color_of(color)
+    job, when = (
+        _job(gpu, mode, read_options(None, inputs, module_timeout, None, channels_last), isolated=isolated),
+        color_of(color),
+    )
     shown = command.Shown(
         metric=one_of("--metric", metric, METRICS),
         outputs=parse_outputs(output or (), SWEEP_FORMATS, files_only=IMAGES),
@@ -217,4 +227,6 @@ def sweep(
     if path is not None and model is not None:
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
     source = decide(path) if path is not None else next(iter(models_here(None if model is None else [model])), None)
+    if source is None and channels_last:
+        raise UsageError("--channels-last: there is no module to put into it; --layout says how a layer runs")
     raise typer.Exit(command.run(flags, source, layer, figure, job, shown))

@@ -8,6 +8,7 @@ import typer
 
 from convlint.cli.options import (
     Batch,
+    ChannelsLast,
     Color,
     DtypeOption,
     Inputs,
@@ -51,6 +52,7 @@ def measure(
     mode: ModeOption = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     trace: TraceOption = None,
     runtime: RuntimeOption = None,
@@ -102,7 +104,8 @@ def measure(
     if len(gpus) > 1:
         raise UsageError("--gpu: times are held against predictions for one GPU")
     job = Job(
-        gpus=gpus, mode=one_of("--mode", mode, MODES), reading=read_options(batch, inputs, module_timeout, trace),
+        gpus=gpus, mode=one_of("--mode", mode, MODES),
+        reading=read_options(batch, inputs, module_timeout, trace, channels_last),
         asked=running(runtime, dtype, layout), isolated=isolated,
     )  # fmt: skip
     asked = Asked(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
-from convlint.errors import UsageError
+from convlint.errors import UsageError, shown
+from convlint.model.layer import ALLOWANCES, TRACES, Allowance
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from convlint.verdict.select import FailOn
 
 _T = TypeVar("_T", bound=str)
-TRACES = ("eval", "train")
+
 FAIL_ON: tuple[FailOn, ...] = ("error", "warning", "info", "never")
 COLORS: tuple[ColorWhen, ...] = ("auto", "always", "never")
 
@@ -66,6 +67,15 @@ FailOnOption = Annotated[
         show_default=False,
     ),
 ]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="CHANGE",
+        help=f"Advise what takes something away, too: {', '.join(ALLOWANCES)}; repeatable.",
+        show_default=False,
+    ),
+]
 MinLoss = Annotated[
     float | None,
     typer.Option(
@@ -75,6 +85,12 @@ MinLoss = Annotated[
         min=0.0,
         max=100.0,
         show_default=False,
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Layers without sizes, unknown widths and rules that could not be checked fail: exit code 3."
     ),
 ]
 Output = Annotated[
@@ -136,8 +152,13 @@ ModelNames = Annotated[
 TraceOption = Annotated[
     str | None,
     typer.Option(
-        "--trace", help="The mode in which a module is followed: eval (default) or train.", show_default=False
+        "--trace",
+        help="How modules are followed: eval or train. Default: by --mode or the config.",
+        show_default=False,
     ),
+]
+ChannelsLast = Annotated[
+    bool, typer.Option("--channels-last", help="Put modules into channels_last, as model.to(memory_format=...) does.")
 ]
 # of one layer
 Pad = Annotated[
@@ -194,9 +215,24 @@ def color_of(value: str) -> ColorWhen:
     return one_of("--color", value, COLORS) or "auto"
 
 
+def allowances(values: list[str] | None) -> tuple[Allowance, ...]:
+    """`--allow narrower,batch`. Raises UsageError."""
+    found = (one_of("--allow", word, ALLOWANCES) for word in split(values))
+    return tuple(dict.fromkeys(word for word in found if word is not None))
+
+
 def split(values: list[str] | None) -> tuple[str, ...]:
     """`--select CL1,CL2 --select CL3` -> all three."""
     return tuple(part for value in values or () for part in value.replace(",", " ").split())
+
+
+def jobs_of(value: str) -> int:
+    """How many processes; 0 for auto: as many as are worth it. Raises UsageError."""
+    if value == "auto":
+        return 0
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise UsageError(f"--jobs {shown(value)}: neither auto nor a number of processes, from 1 on")
+    return int(value)
 
 
 def one_of(option: str, value: str | None, known: Sequence[_T]) -> _T | None:
@@ -229,21 +265,16 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
 
 
 def read_options(
-    batch: int | None, inputs: list[str] | None, module_timeout: float | None, trace: str | None = None
-) -> ReadOptions:
+    batch: int | None, inputs: list[str] | None, module_timeout: float | None, trace: str | None = None,
+    channels_last: bool = False,
+) -> ReadOptions:  # fmt: skip
     """What the command line says about reading. Raises UsageError."""
     from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
+    from convlint.readers.input_shapes import named_inputs
 
     seconds = MODULE_TIMEOUT_S if module_timeout is None else module_timeout
-    trains = one_of("--trace", trace, TRACES) == "train"
-    return ReadOptions(batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds, trains=trains)
-
-
-def named_inputs(values: list[str] | None) -> dict[str, str]:
-    """`--input x=1x3x8x8 --input 4x3x8x8` -> the shape of each input; unnamed ones, in order, stand under ""."""
-    inputs: dict[str, str] = {}
-    for value in values or ():
-        name, found, shape = value.rpartition("=")
-        key = name if found else ""
-        inputs[key] = f"{inputs[key]},{shape}" if key in inputs and not found else shape
-    return inputs
+    followed = one_of("--trace", trace, TRACES)
+    trains = None if followed is None else followed == "train"
+    return ReadOptions(
+        batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds, trains=trains, channels_last=channels_last
+    )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from convlint.cli.options import (
+    Allow,
     Batch,
+    ChannelsLast,
     Color,
     Inputs,
     Isolated,
@@ -19,6 +21,7 @@ from convlint.cli.options import (
     OneModel,
     RuntimeOption,
     TraceOption,
+    allowances,
     color_of,
     gpu_names,
     listed,
@@ -50,6 +53,7 @@ def plan(
     mode: ModeOption = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     trace: TraceOption = None,
     runtime: RuntimeOption = None,
@@ -71,6 +75,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    allow: Allow = None,
     max_params: Annotated[
         str | None,
         typer.Option("--max-params", metavar="PERCENT", help="How many more, such as +5%.", show_default=False),
@@ -119,7 +124,8 @@ def plan(
     stays = [*(fixed or ()), *(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED)]
     job = Job(
         gpus=gpus, mode=one_of("--mode", mode, MODES),
-        reading=read_options(batch, inputs, module_timeout, trace), asked=asked, isolated=isolated,
+        reading=read_options(batch, inputs, module_timeout, trace, channels_last),
+        asked=asked, isolated=isolated, allow=frozenset(allowances(allow)),
     )  # fmt: skip
     wishes = _wishes(stays, keep, max_params, max_flops, target_time)
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=color_of(color))

@@ -10,7 +10,9 @@ from convlint.cli.completion import gpus_and_aliases, rule_keys
 from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
+    Allow,
     Batch,
+    ChannelsLast,
     Color,
     ConfigFile,
     ExtendSelect,
@@ -24,6 +26,8 @@ from convlint.cli.options import (
     ModuleTimeout,
     Rules,
     Select,
+    Strict,
+    allowances,
     one_of,
     read_options,
 )
@@ -91,6 +95,8 @@ def config(
     extend_select: ExtendSelect = None,
     fail_on: FailOnOption = None,
     min_loss: MinLoss = None,
+    allow: Allow = None,
+    strict: Strict = False,
     rules: Rules = None,
     lang: Lang = None,
 ) -> None:
@@ -100,6 +106,8 @@ def config(
     given: dict[str, command.Given | None] = {
         "target": gpu, "mode": one_of("--mode", mode, MODES), "select": select, "ignore": ignore,
         "extend-select": extend_select, "fail-on": one_of("--fail-on", fail_on, FAIL_ON), "min-loss": min_loss,
+        "allow": list(allowances(allow)),
+        "strict": "true" if strict else None,
         "rules": rules, "lang": None if lang is None else language_asked(lang),
     }  # fmt: skip
     options = {key: value for key, value in given.items() if value is not None and value != []}
@@ -129,6 +137,7 @@ def export(
     ] = None,
     batch: Batch = None,
     inputs: Inputs = None,
+    channels_last: ChannelsLast = False,
     module_timeout: ModuleTimeout = None,
     file: Annotated[
         str | None,
@@ -140,4 +149,4 @@ def export(
     """Write what a reader sees in a model as a YAML spec, to edit and check again."""
     from convlint.cli.commands import export as command
 
-    raise typer.Exit(command.run(path, model, read_options(batch, inputs, module_timeout), file))
+    raise typer.Exit(command.run(path, model, read_options(batch, inputs, module_timeout, None, channels_last), file))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from convlint.config.source import SourceConfig
     from convlint.config.toml_source import Spot, TomlSource
     from convlint.config.values import Word
-    from convlint.model.layer import Mode
+    from convlint.model.layer import Allowance, Mode
     from convlint.report import Severity
     from convlint.verdict.select import FailOn
 
@@ -51,7 +51,9 @@ class Config(Struct, frozen=True, kw_only=True):
     extend_select: tuple[Word, ...] = ()
     severity: tuple[tuple[Word, Severity], ...] = ()
     fail_on: FailOn | None = None
+    allow: tuple[Allowance, ...] = ()
     min_loss: float | None = None
+    strict: bool | None = None
     rules: tuple[str, ...] = ()
     calibration: tuple[Word, ...] = ()  # paths
     lang: str | None = None

@@ -15,7 +15,7 @@ from convlint.config.source import source_of
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
 from convlint.files.languages import LANGUAGES
-from convlint.model.layer import MODES, Mode
+from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
 from convlint.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ Kind = Literal[
     "texts",
     "mode",
     "fail-on",
+    "allow",
     "percent",
+    "truth",
     "folders",
     "files",
     "patterns",
@@ -70,8 +72,12 @@ KEYS: Mapping[str, KeyInfo] = {
     "extend-select": KeyInfo("texts", "These rules beside the default ones."),
     "severity": KeyInfo("severities", "Another severity for a rule."),
     "fail-on": KeyInfo("fail-on", "Least severity that fails: exit code 1."),
+    "allow": KeyInfo("allow", "Changes that are advised beside those that keep all of a network: what --allow takes."),
     "min-loss": KeyInfo(
         "percent", "Findings that lose less than this share of the network's time, in percent, do not fail."
+    ),
+    "strict": KeyInfo(
+        "truth", "Whether layers without sizes, unknown widths and rules that could not be checked fail: exit code 3."
     ),
     "rules": KeyInfo("folders", "Folders with rules of your own, relative to this file."),
     "calibration": KeyInfo(
@@ -104,6 +110,10 @@ def _fail_on(value: Any, at: Spot, _folder: str) -> FailOn:
     return choice_of(value, at, FAIL_ON)
 
 
+def _allow(value: Any, at: Spot, folder: str) -> tuple[Allowance, ...]:
+    return tuple(dict.fromkeys(choice_of(word.text, word.at, ALLOWANCES) for word in texts_of(value, at, folder)))
+
+
 def _language(value: Any, at: Spot, _folder: str) -> str:
     return choice_of(value, at, LANGUAGES)
 
@@ -114,6 +124,12 @@ def _percent(value: Any, at: Spot, _folder: str) -> float:
     if not 0 <= value <= 100:
         at.fail("must be from 0 to 100")
     return float(value)
+
+
+def _truth(value: Any, at: Spot, _folder: str) -> bool:
+    if not isinstance(value, bool):
+        at.fail(f"must be true or false, not {kind_of(value)}")
+    return value
 
 
 def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
@@ -146,7 +162,9 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "models": models_of,
     "source": source_of,
     "fail-on": _fail_on,
+    "allow": _allow,
     "percent": _percent,
+    "truth": _truth,
     "language": _language,
     "folders": _folders,
     "files": _files,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from convlint.config.toml_source import Spot
 from convlint.config.values import Word, choice_of, kind_of, table_of, text_of, texts_of, unknown_key
 from convlint.errors import shown
-from convlint.model.layer import MODES, Mode
+from convlint.model.layer import MODES, TRACES, Following, Mode
 
 # keys of one entry, with their meaning; the first two are required
 MODEL_KEYS: Mapping[str, str] = {
@@ -18,6 +18,7 @@ MODEL_KEYS: Mapping[str, str] = {
     "channels_last": "Whether the model is put into channels_last, as model.to(memory_format=...) does.",
     "autocast": "fp16 or bf16: what torch.autocast runs its convolutions in.",
     "mode": "training or inference.",
+    "trace": "train or eval: the mode in which it is followed. Default: train where its mode is training.",
     "runtime": "Settings of the runtime, as in a spec.",
     "target": "GPUs to check it for.",
 }
@@ -34,6 +35,7 @@ class ModelEntry(NamedTuple):
     channels_last: bool
     autocast: str | None
     mode: Mode | None
+    trace: Following | None
     runtime: Mapping[str, tuple[Any, Spot]]
     target: tuple[Word, ...]
     at: Spot
@@ -66,6 +68,7 @@ def _model(table: Mapping[str, Any], at: Spot, folder: str) -> ModelEntry:
         channels_last=_flag(table.get("channels_last", False), at.below("channels_last")),
         autocast=_autocast(table["autocast"], at.below("autocast")) if "autocast" in table else None,
         mode=choice_of(table["mode"], at.below("mode"), MODES) if "mode" in table else None,
+        trace=choice_of(table["trace"], at.below("trace"), TRACES) if "trace" in table else None,
         runtime=settings_of(table.get("runtime", {}), at.below("runtime")),
         target=texts_of(table.get("target", []), at.below("target")),
         at=at,
@@ -77,7 +80,7 @@ def _inputs(value: Any, at: Spot) -> dict[str, str]:
     if isinstance(value, dict):
         return {key: text_of(item, at.below(key)).strip() for key, item in value.items()}
     words = texts_of(value, at)
-    return {"": ",".join(word.text for word in words)} if words else {}
+    return {"": ",\n".join(word.text for word in words)} if words else {}
 
 
 def _flag(value: Any, at: Spot) -> bool:

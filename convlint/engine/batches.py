@@ -9,7 +9,6 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from convlint.engine.hits import Hit, Price
-from convlint.engine.severity import by_batch
 from convlint.estimate import LayerEstimate
 from convlint.model.layer import ConvLayer
 
@@ -84,29 +83,26 @@ class Batches:
         own = {changes.get("N") for changes in (hit.sets[0], hit.other)}
         if hit.rule.loss != "wave":  # what fills its tiles may be another batch
             best = tuple(takewhile(own.__contains__, best))
-        change_us = (self.us_per_image(now, best[0]) - plan.now_us) * now if best else None
+        change_us = self.us_per_image(now, best[0]) - plan.now_us if best else None
         return hit._replace(
-            severity=by_batch(hit.severity, plan.now_us, plan.best_us if best else plan.now_us),
+            severity="error" if hit.severity == "error" else "info",
             sets=({"N": best[0]} if best else {},),
             other={"N": best[1]} if len(best) > 1 else {},
             price=Price(capacity_us=hit.price.capacity_us, change_us=change_us),
         )
 
-    def one_warning(self, hits: Iterable[Hit]) -> list[Hit]:
-        """The joined hits: of those that ask for the same batch, the one on most layers says so, the others inform."""
-        loudest: dict[int, Hit] = {}
+    def said_once(self, hits: Iterable[Hit]) -> list[Hit]:
+        """The hits with one for each batch: of those that ask for another, or would, that on most layers."""
         hits = list(hits)
+        loudest: dict[int, Hit] = {}
         for hit in hits:
             now = self._now(hit)
-            if now is not None and hit.severity == "warning":
+            if now is not None:
                 first = loudest.setdefault(now, hit)
-                if len(hit.indices) > len(first.indices):
+                if (bool(hit.sets[0]), len(hit.indices)) > (bool(first.sets[0]), len(first.indices)):
                     loudest[now] = hit
         return [
-            hit._replace(severity="info")
-            if hit.severity == "warning" and (now := self._now(hit)) is not None and hit is not loudest[now]
-            else hit
-            for hit in hits
+            hit for hit in hits if hit.severity == "error" or (now := self._now(hit)) is None or hit is loudest[now]
         ]
 
     def plan(self, now: int, wanted: Sequence[int]) -> BatchPlan:
@@ -130,8 +126,7 @@ class Batches:
             N = min(tried, key=lambda N: self.us_per_image(now, N), default=now)
             if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
-        # The nearer one first, but for one that gains too little to be warned of beside one that does not.
-        best.sort(key=lambda N: (by_batch("warning", present, self.us_per_image(now, N)) == "info", abs(N - now)))
+        best.sort(key=lambda N: (now > N, abs(N - now)))  # a lower one takes work away
         return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))
 
     def us_per_image(self, now: int, N: int) -> float:

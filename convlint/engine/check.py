@@ -7,7 +7,7 @@ them, and what may be said of many layers at once is joined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -16,26 +16,32 @@ from convlint.engine.batches import Batches
 from convlint.engine.coupling import Coupling, Spokesmen
 from convlint.engine.evaluate import Evaluation, Evaluator
 from convlint.engine.findings import Identities, finding_of, home_of, is_of_batch, location_of
-from convlint.engine.fixes import fix_of, is_refuted
+from convlint.engine.fixes import alternatives_of, fix_of, is_refuted, with_valid_fixes
 from convlint.engine.hits import Flaw, Hit
 from convlint.engine.join import joined
-from convlint.engine.joint import settled_jointly
-from convlint.engine.networks import as_laid_out, estimated, layer_reports, network_report
-from convlint.engine.play import played, promised
+from convlint.engine.joint import settled
+from convlint.engine.levers import KINDS, NOTHING_KEPT, Advice, Kept, Kind, kind_of, may_play, narrowing
+from convlint.engine.networks import estimated, layer_reports, network_report
+from convlint.engine.optimum import Search
 from convlint.engine.pricing import Pricer
-from convlint.engine.results import NetworkResult
-from convlint.engine.severity import stated
+from convlint.engine.promise import Promise
+from convlint.engine.results import NetworkResult, sum_of
+from convlint.engine.severity import graded, stated
 from convlint.engine.target import Silences as Silences
 from convlint.engine.target import Target as Target
+from convlint.engine.timing import Timing, as_laid_out
+from convlint.engine.validity import Validity
 from convlint.engine.weigh import weighed
 from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
-from convlint.model.layer import ConvLayer, Mode, layer_identity
+from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
+
+OnPromise = Callable[[str, Promise], None]
 
 
 def check_network(
@@ -47,14 +53,19 @@ def check_network(
     codes: Collection[str] | None = None,
     silences: Silences | None = None,
     known: Silences | None = None,
+    kept: Kept = NOTHING_KEPT,
+    allow: Collection[Allowance] = (),
+    on_promise: OnPromise | None = None,
 ) -> NetworkResult:
     """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
 
     Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
-    part of what the advice saves. What is `known` is priced and weighed with the others, so that new findings are no
-    less grave beside it; but it is not said, and what it saves is no longer promised.
+    part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
+    be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
     """
-    check = _NetworkCheck(network, rulebook, mode, codes, silences, known, several=len(targets) > 1)
+    check = _NetworkCheck(
+        network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1
+    )
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
     skipped = {(skip.code, skip.layer): skip for skip in check.skipped}.values()
@@ -68,6 +79,7 @@ def check_network(
         findings=tuple(check.findings),
         skipped=tuple(skip for skip in skipped if codes is None or skip.code in codes),
         networks=tuple(check.networks),
+        weights_only=network.weights_only,
         source_lines=network.source_lines,
     )
 
@@ -75,16 +87,19 @@ def check_network(
 class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
-        silences: Silences | None, known: Silences | None, *, several: bool,
+        silences: Silences | None, known: Silences | None, kept: Kept, allow: Collection[Allowance],
+        on_promise: OnPromise | None, *, several: bool,
     ) -> None:  # fmt: skip
         self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
-        self.codes, self.silences, self.known = codes, silences, known
+        self.codes, self.silences, self.known, self.kept, self.allow = codes, silences, known, kept, allow
+        self.on_promise = on_promise
         self.findings: list[Finding] = []
         self.skipped: list[Skipped] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
         self.times: dict[str, list[LayerTimes | None]] = {}
         self.networks: list[NetworkReport] = []
         self.edges = {edge.consumer: edge for edge in network.edges}
+        self.connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
         self.identities = Identities()
         self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
         self.coupling = Coupling(network)
@@ -101,29 +116,111 @@ class _NetworkCheck:
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
-        hits = []
         self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in found if hit.indices}
         self.spokesmen = Spokesmen()
+        heard = _Heard()
+        in_force = self._in_force_of(found, heard, facts)
+        hits = self._not_known(in_force, heard, facts)
+        for hit in found:  # what all layers share, all that are left share
+            if hit.indices and id(hit) not in heard.left:
+                applicable[hit.rule.info.code] -= 1
+
+        timing = Timing(network, target.gpu, self.mode, on_host)
+        if len(hits) < len(in_force):
+            self._meet_again(in_force, heard, timing, facts)
+        promise = self._promise(hits, heard, timing, facts, estimates)
+        if self.on_promise is not None:
+            self.on_promise(target.label, promise)
+        priced = promise.settled
+        pricer = Pricer(timing, estimates)
+        batches = Batches(self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound)
+        hits = batches.settled(weighed(priced.hits, priced.stakes, priced.bases, pricer))
+        validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
+        hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
+        hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
+        for hit in hits:
+            fix = fix_of(hit, pricer, batches, self.allow)
+            if not is_refuted(hit, fix):
+                alternatives = alternatives_of(hit, pricer, batches)
+                self.findings.append(replace(self._finding(hit, fix, facts), alternatives=alternatives))
+        self.estimates[target.label] = estimates
+        self.times[target.label] = times = promise.times(on_host)
+        whole = sum_of(times)
+        self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host, whole))
+
+    def _meet_again(self, hits: list[Hit], heard: _Heard, timing: Timing, facts: TargetFacts) -> None:
+        """Asks the baseline about flaws that only come to light once what it holds is mended: they still occur."""
+        known, self.known = self.known, None
+        identities, self.identities = self.identities, self.identities.copied()
+        again = self._promise(hits, heard, timing, facts, (), anew=True)
+        self.known, self.identities = known, identities
+        for hit in again.settled.hits if known is not None else ():
+            if hit.came_to_light and known is not None:
+                for index, identity in zip(hit.indices, hit.identities, strict=True):
+                    one = hit._replace(indices=(index,), names=(self.network.layers[index].name,), follows="")
+                    known(finding_of(one, _gpu(hit.rule, facts), identity))
+
+    def _promise(
+        self, hits: list[Hit], heard: _Heard, timing: Timing, facts: TargetFacts,
+        estimates: Sequence[LayerEstimate | None], *, anew: bool = False,
+    ) -> Promise:  # fmt: skip
+        """B, and the hits with what each of them earns in it; `anew`: as if nothing were known."""
+        layers = self.network.layers
+        plays = (may_play, narrowing) if "narrower" in self.allow else (may_play,)
+        playing = {
+            id(hit) for hit in hits if hit.indices and any(each(hit.flaw, layers[hit.indices[0]]) for each in plays)
+        }
+        wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
+        rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
+        advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow)
+        advice.out_of_play |= heard.silenced if anew else heard.groups
+        clashes = any(hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits)
+        silenced = {
+            kind: frozenset(heard.kinds.get(kind, set()) | (set() if anew else heard.known.get(kind, set())))
+            for kind in KINDS
+        }
+        search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
+        best = search.best([(hit.indices[0], hit.flaw) for hit in hits if id(hit) in playing])
+        new_hit = partial(self._came_to_light, facts=facts)
+        joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
+        return Promise(best, search, advice, joint, estimates)
+
+    def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
+        """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""
+        hits = []
         for hit in found:
             if self._in_force(hit, facts):
                 hits.append(hit)
-            elif hit.indices:  # what all layers share, all that are left share
-                applicable[hit.rule.info.code] -= 1
-        of_networks, apart = self.rulebook.of_networks, (self.coupling.split, self.coupling.alike)
-        pricer = Pricer(network.layers, self.running, estimates, facts, of_networks, self.codes, on_host, *apart)
-        later, light = partial(self._later, facts=facts), partial(self._came_to_light, facts=facts)
-        played_alone = played(hits, len(network.layers), pricer, later, light)
-        hits, stakes, priced = settled_jointly(played_alone, self.coupling, pricer)
-        batches = Batches(self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound)
-        hits = new = self._new(batches.settled(weighed(hits, stakes, priced, pricer)), applicable, facts)
-        hits = batches.one_warning(joined(hits, applicable))
-        for hit in hits:
-            fix = fix_of(hit, pricer, batches)
-            if not is_refuted(hit, fix):
-                self.findings.append(self._finding(hit, fix, facts))
-        self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host))
-        self.estimates[target.label] = estimates
-        self.times[target.label] = promised(priced, new)
+            elif self.codes is None or hit.rule.info.code in self.codes:
+                heard.silence(hit)  # a rule that is not selected has nothing to say of what others advise
+        return hits
+
+    def _not_known(self, hits: list[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
+        """The hits that are not known: what a baseline holds does not play, nor a group of which it has a member."""
+        known = self.known
+        if known is not None:
+            held = [hit for hit in hits if known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))]
+            heard.silenced = frozenset(heard.groups)
+            heard.groups |= {(hit.rule.info.code, hit.flaw.group) for hit in held if hit.flaw.group is not None}
+            # One finding may speak for several flaws of a rule in a layer, and for all on the batch.
+            places = {(hit.rule.info.code, index) for hit in held for index in hit.indices}
+            batch = any(hit.sets_batch for hit in held)
+            held_kinds = {kind_of(hit.flaw.set) for hit in held if hit.flaw.set} - {None}
+            gone = {id(hit) for hit in held}
+            hits = [
+                hit
+                for hit in hits
+                if id(hit) not in gone
+                and not (hit.sets_batch and batch)
+                and (hit.rule.info.code, hit.flaw.group) not in heard.groups
+                and (hit.rule.info.code, *hit.indices) not in places
+            ]
+            for kind in KINDS:  # a setting is new of the layers alone at which it is found anew
+                if kind in held_kinds:
+                    new = {index for hit in hits if kind_of(hit.flaw.set) == kind for index in hit.indices}
+                    heard.known[kind] = set(range(len(self.network.layers))) - new
+        heard.left = {id(hit) for hit in hits}
+        return hits
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
         """What the rules on whole networks find."""
@@ -136,14 +233,15 @@ class _NetworkCheck:
     def _of_layers(
         self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
     ) -> tuple[list[Hit], dict[str, int]]:
-        """(what the rules on layers find, how many layers each applies to); equal layers are evaluated once."""
+        """(what the rules on layers find, how many layers each applies to); equal layers alone are evaluated once."""
         evaluator = Evaluator(rules)
         hits: list[Hit] = []
         applicable: dict[str, int] = {}
         known: dict[object, Evaluation] = {}
         for index, layer in enumerate(self.network.layers):
             edge = self.edges.get(index)
-            key = None if edge is not None or evaluator.reads_names else layer_identity(layer)
+            # What edges lead to or from has its own place among the layers, which rules may ask about.
+            key = None if index in self.connected or evaluator.tells_apart else layer_identity(layer)
             found = known.get(key) if key is not None else None
             if found is None:
                 found = evaluator.evaluate(self._facts(index, facts, estimates[index]), connected=edge is not None)
@@ -163,35 +261,30 @@ class _NetworkCheck:
         producers = tuple(layers[i] for i in edge.producers) if edge else ()
         return LayerFacts(facts, layers[index], edge, producers, estimate)
 
-    def _new(self, hits: list[Hit], applicable: dict[str, int], facts: TargetFacts) -> list[Hit]:
-        """Those that are not known; what all layers share, all that are left share."""
-        known = self.known
-        if known is None:
-            return hits
-        new = []
-        for hit in hits:
-            if not known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0])):
-                new.append(hit)
+    def _worth_saying(self, hits: Iterable[tuple[Hit, bool]], applicable: dict[str, int]) -> list[Hit]:
+        """Those with something to say; what all layers share, all that are left share."""
+        said = []
+        for hit, is_said in hits:
+            if is_said:
+                said.append(hit)
             elif hit.indices and not hit.came_to_light:
                 applicable[hit.rule.info.code] -= 1
-        return new
+        return said
 
-    def _came_to_light(self, flaw: Flaw, index: int, idle: Sequence[Hit], facts: TargetFacts) -> Hit:
-        """The hit of a flaw that stands once others are mended; it goes by the name of one that gives way to it."""
-        hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=not idle)
-        return hit._replace(identities=idle[0].identities if idle else hit.identities, came_to_light=True)
+    def _came_to_light(self, flaw: Flaw, index: int, facts: TargetFacts) -> Hit:
+        """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
+        own = self.own.get((index, flaw.key))
+        hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
+        return hit._replace(identities=hit.identities if own is None else (own,), came_to_light=True)
 
-    def _later(self, index: int, facts: TargetFacts) -> Callable[[Flaw], bool] | None:
-        """Whether a flaw that comes to light in this layer is not silenced; None where nothing is."""
-        if self.silences is None:
-            return None
-
-        def wanted(flaw: Flaw) -> bool:
-            hit = self._hit(flaw, index, facts, keep=False)
-            own = self.own.get((index, flaw.key))  # what its rule finds now: silenced with it
-            return self._in_force(hit if own is None else hit._replace(identities=(own,)), facts)
-
-        return wanted
+    def _wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
+        """Whether a flaw that comes to light in this layer is neither silenced nor known."""
+        hit = self._hit(flaw, index, facts, keep=False)
+        own = self.own.get((index, flaw.key))  # what its rule finds now: silenced with it
+        hit = hit if own is None else hit._replace(identities=(own,))
+        if not self._in_force(hit, facts):
+            return False
+        return self.known is None or not self.known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
 
     def _in_force(self, hit: Hit, facts: TargetFacts) -> bool:
         """Whether the user wants to hear of it."""
@@ -233,6 +326,28 @@ class _NetworkCheck:
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
         return finding_of(hit, gpu, identity, fix, facts.network_us, said=True)
+
+
+class _Heard:
+    """What the user silenced: layers that keep a setting, and groups that keep a width; and the hits that are left.
+
+    Of the groups, some were silenced, and a baseline holds the others.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: dict[Kind, set[int]] = {}
+        self.known: dict[Kind, set[int]] = {}  # the same, because a baseline holds it elsewhere
+        self.groups: set[tuple[str, int]] = set()
+        self.silenced: frozenset[tuple[str, int]] = frozenset()
+        self.left: set[int] = set()
+
+    def silence(self, hit: Hit) -> None:
+        """Notes a hit that nobody wants to hear of."""
+        kind = kind_of(hit.flaw.set) if hit.flaw.set else None
+        if kind is not None:
+            self.kinds.setdefault(kind, set()).update(hit.indices)
+        if hit.flaw.group is not None:
+            self.groups.add((hit.rule.info.code, hit.flaw.group))
 
 
 def _gpu(rule: Rule, facts: TargetFacts) -> str | None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import lcm
 
 from msgspec.structs import replace
 
 from convlint.engine.changes import with_fix
 from convlint.engine.evaluate import Evaluator
 from convlint.engine.hits import Flaw, Hit
-from convlint.engine.pricing import is_another_network
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
 from convlint.files.languages.saying import say, sentence
 from convlint.model.channel_walk import channels_of
 from convlint.model.channels import Axis, ChannelGroup, Channels
+from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 
 _SIDES = ("K", "C")
 _NAMED = 4  # layers, each way
+_MOST_TAKEN, _MOST_WIDENING = 1 / 8, 1 / 2  # of the channels
+_MOST_WIDTHS = 256  # that are tried for one group: what suits vectors and tiles recurs sooner
 
 
 class Coupling:
@@ -29,6 +32,7 @@ class Coupling:
     def __init__(self, network: Network) -> None:
         self.layers = network.layers
         self._network = network
+        self._fits: dict[tuple[object, ...], int] = {}
         self.wired = any(operation.inputs for operation in network.operations)
 
     @cached_property
@@ -38,18 +42,32 @@ class Coupling:
 
     def group_of(self, index: int, name: str) -> int | None:
         """The group that is this layer's C or K, if others have it too. Zeros may be added to an input of each."""
-        if not self.wired:
+        number = self.number_of(index, name)
+        return number if number is not None and self._is_shared(number) else None
+
+    def number_of(self, index: int, name: str) -> int | None:
+        """The group that is this layer's C or K, whoever else has it."""
+        if not self.wired or name not in _SIDES:
             return None
         axis: Axis = self.channels.read.get(index, ())
         if name == "K":
             number = self.channels.written.get(index)
         else:
             number = axis[0][0] if len(axis) == 1 and axis[0][1] == 1 else None
-        return number if number is not None and self._is_shared(number) else None
+        return number
 
     def _is_shared(self, number: int) -> bool:
         group = self.channels.groups[number]
-        return len(group.writers) + len(group.readers) > 1 and not group.only_input
+        return len(group.readers) > 1 if group.only_input else len(group.writers) + len(group.readers) > 1
+
+    def is_free(self, index: int, fields: Iterable[str]) -> bool:
+        """Whether nothing in the network keeps these channels of a layer as they are; an input can be filled up."""
+        if not self.wired:
+            return True
+        numbers = [self.channels.written.get(index)] if "K" in fields else []
+        numbers += [number for number, _ in self.channels.read.get(index, ())] if "C" in fields else []
+        groups = [self.channels.groups[number] for number in numbers if number is not None]
+        return all(not group.fixed or group.only_input for group in groups)
 
     def split(self, index: int, flaw: Flaw, values: Callable[[], LayerFacts]) -> Sequence[Flaw]:
         """The flaw by sides, where C or K is not this layer's alone: each as it stands once the other is mended.
@@ -59,7 +77,7 @@ class Coupling:
         sides = [name for name in _SIDES if name in flaw.set]
         if not self.wired or len(sides) != len(flaw.set) or all(self._is_own(index, name) for name in sides):
             return (flaw,)
-        if flaw.case.severity == "info" or is_another_network(flaw, self.layers[index]):
+        if flaw.case.severity == "info" or _is_another_network(flaw, self.layers[index]):
             return (flaw,)
         found = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
         return [self._sided(each, index, name, values) for each, name in zip(found, sides, strict=True)]
@@ -76,7 +94,34 @@ class Coupling:
     def _sided(self, flaw: Flaw, index: int, side: str, values: Callable[[], LayerFacts]) -> Flaw:
         if side == "C" and self._is_composed(index):
             return self._composed(flaw, index, values)
-        return replace(flaw, side=side, group=self.group_of(index, side), width=int(flaw.set[side]))
+        number = self.group_of(index, side)
+        width = int(flaw.set[side])
+        if number is not None and self.width(number, width) != width:
+            found = values()
+            key = number, index, side, flaw.rule.info.code, width, found.context, found.layer.dtype
+            if key not in self._fits:
+                self._fits[key] = self._fitting(number, flaw, side, found)
+            width = self._fits[key]
+            if not width:
+                return replace(flaw, side=side, set={}, other={}, refused=True)
+        return replace(flaw, side=side, group=number, width=width)
+
+    def _fitting(self, number: int, flaw: Flaw, side: str, values: LayerFacts) -> int:
+        """The least width from the wanted one on that all layers of a group can take, and that suits the flaw's rule.
+
+        What the group must divide by may be at odds with vectors and tiles: 0 where nothing up to twice the width
+        serves both, as far as that is tried.
+        """
+        group, layer = self.channels.groups[number], values.layer
+        alone = Evaluator([flaw.rule])
+        widths = range(self.width(number, int(flaw.set[side])), 2 * group.width + 1, group.multiple_of)
+        for width in widths[:_MOST_WIDTHS]:
+            changed = LayerFacts(values.context, with_fix(layer, {side: width}), None, (), None)
+            if layer.groups == 1 and values.context.is_unaligned(layer.dtype, width):
+                continue
+            if not any(side in places for _, _, places in alone.broken(changed)):
+                return width
+        return 0
 
     def _composed(self, flaw: Flaw, index: int, values: Callable[[], LayerFacts]) -> Flaw:
         """Of a C that others add up to: the first of them that is not aligned is the one to change."""
@@ -84,7 +129,7 @@ class Coupling:
         axis = self.channels.read[index] if isinstance(alignment, int) and alignment > 1 else ()
         for part, (number, scale) in enumerate(axis):
             width = self.channels.groups[number].width
-            step = (Fraction(alignment) / scale).numerator
+            step = lcm((Fraction(alignment) / scale).numerator, self.channels.groups[number].multiple_of)
             if width % step and self._is_shared(number):
                 return replace(flaw, side="C", group=number, part=part, width=-(-width // step) * step)
         return replace(flaw, side="C", composed=True)
@@ -169,6 +214,14 @@ class Spokesmen:
             self._speaks[key] = own()
             return self._speaks[key]
         return self._speaks[key] and own()
+
+
+def _is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
+    """Whether a fix takes away more channels than a little, or widens them for the tiles' sake by more than half."""
+    sizes = [(float(flaw.set[name]), now) for name in _SIDES if name in flaw.set and (now := getattr(layer, name))]
+    if any(new < (1 - _MOST_TAKEN) * now for new, now in sizes):
+        return True
+    return flaw.rule.loss != "fix" and any(new > (1 + _MOST_WIDENING) * now for new, now in sizes)
 
 
 def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from convlint.engine.hits import Flaw, Found, holds
+from convlint.engine.hits import Flaw, Found, holds, places_of
 from convlint.errors import RuleError
 from convlint.facts.layer import LayerFacts
 from convlint.rulebook.expr import ExprError, UnknownValue
 from convlint.rulebook.rule import Case, Rule
+from convlint.rulebook.vocabulary import OWN_NAMES
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
-    """What the rules say of one layer; `applicable` are the codes whose `when` held."""
+    """What the rules say of one layer; `applicable` are the codes whose `when` held and whose `check` is known."""
 
     flaws: tuple[Flaw, ...]
     skipped: tuple[tuple[str, tuple[str, ...]], ...]  # code, what it needs
@@ -27,8 +28,8 @@ class Evaluator:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
         self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
-        # A rule that prints a layer's own name sets equal layers apart.
-        self.reads_names = any(rule.scope == "layer" and "name" in rule.names_in_messages() for rule in rules)
+        # A rule that reads a layer's own name, wherever it does, may find something else in one of equal fields.
+        self.tells_apart = any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in rules)
 
     def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
         """All rules on one layer, the general ones silent where a specific one speaks.
@@ -46,11 +47,11 @@ class Evaluator:
                 right = rule.decision.evaluate(facts)
                 if right is None:  # `when` does not hold
                     continue
-                applicable.append(rule.info.code)
-                if not right:
+                if not right:  # raises where it is unknown: the rule then applies to nothing here
                     flaw = Found.of(rule, _case(rule, facts), facts)
                     worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
                     found.append(flaw)
+                applicable.append(rule.info.code)
             except UnknownValue:
                 code = rule.info.code
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
@@ -62,6 +63,22 @@ class Evaluator:
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
         flaws = tuple([flaw for flaw in worded if flaw is not None and not _is_silenced(flaw, found)])
         return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
+
+    def broken(self, facts: LayerFacts) -> list[tuple[Rule, Case, tuple[str, ...]]]:
+        """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
+
+        None that cannot be checked is among them.
+        """
+        found = []
+        for rule in self.rules:
+            try:
+                right = rule.decision.evaluate(facts)
+                if right is not None and not right:
+                    case = _case(rule, facts)
+                    found.append((rule, case, places_of(case, facts)))
+            except (UnknownValue, ExprError):
+                continue
+        return found
 
 
 _SIZES = frozenset(("N", "C", "K", "groups"))

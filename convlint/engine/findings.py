@@ -17,6 +17,12 @@ class Identities:
     def __init__(self) -> None:
         self._ordinals: dict[tuple[str, str | None, str | None], int] = {}
 
+    def copied(self) -> Identities:
+        """Others that go on from here."""
+        others = Identities()
+        others._ordinals.update(self._ordinals)
+        return others
+
     def next(self, code: str, path: str, layer: str | None, gpu: str | None, *, keep: bool = True) -> Identity:
         """The next one of these; `keep` is false for one that may never come to be."""
         key = code, layer, gpu
@@ -72,7 +78,8 @@ def finding_of(
     """
     price = hit.price
     lost_us = price.lost_us
-    of_layer = (len(hit.names) == 1 or bool(hit.follows)) and not (said and is_of_batch(hit))
+    is_one = len(hit.names) == 1 or bool(hit.follows)
+    of_layer = is_one and not (said and is_of_batch(hit))
     return Finding(
         rule=hit.rule.info,
         severity=hit.severity,
@@ -87,6 +94,7 @@ def finding_of(
         lost_capacity_us=price.capacity_us,
         lost_percent=100 * lost_us / network_us if lost_us is not None and network_us else None,
         pays_with=price.pays_with,
+        basis=price.basis,
         fix=fix,
         identity=identity,
         identities=() if (len(hit.names) == 1 and of_layer) or not hit.names else hit.identities,

@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import structs
 
 from convlint.engine.batches import Batches
 from convlint.engine.changes import with_fix
 from convlint.engine.hits import Hit, Price
-from convlint.engine.players import Changes
+from convlint.engine.levers import takes_away
 from convlint.engine.pricing import Pricer
+from convlint.engine.timing import SAME, Changes
+from convlint.engine.validity import Validity
 from convlint.files.languages.saying import say
 from convlint.model.gemm import flops
-from convlint.report import Fix
+from convlint.model.layer import Allowance
+from convlint.report import Alternative, Fix
 
 _ABOUT = 0.01  # of a share: differences below are none
+_SIZES = frozenset(("C", "K", "groups"))
+_NOT_WRITTEN = frozenset(("copies_input",))  # facts of a layer that no file states
 MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
 
 
-def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
+def fix_of(hit: Hit, pricer: Pricer, batches: Batches, allow: Collection[Allowance] = ()) -> Fix | None:
     """The fix of a hit whose severity and batch are decided."""
     spec = hit.flaw.case.fix
-    if spec is None:
+    if spec is None or hit.flaw.refused:
         return None
     first = hit.sets[0] if hit.sets else {}
+    offered: list[tuple[Changes, str]] = []
     if hit.sets_batch:
         sides = [int(changes["N"]) for changes in (first, hit.other) if "N" in changes]
-        effects = [_per_image(hit, N, batches) for N in sides]
-        shared, by_layer = first, (first,) * len(hit.indices)
+        offered = [({"N": N}, _per_image(hit, N, batches)) for N in sides]
+        shared, by_layer, change_us = first, (first,) * len(hit.indices), hit.price.change_us
+        if (
+            sides and hit.rule.loss in ("tile", "wave") and sides[0] < (batches.layers[hit.indices[0]].N or 0)
+        ):  # less work is no fix
+            shared, by_layer, change_us = {}, (), None
     else:
         shared, by_layer = (first if all(changes == first for changes in hit.sets) else {}), hit.sets
-        effects = []
+        change_us = hit.price.change_us
         if hit.follows:
             shared = first
-        if spec.other and shared and len(hit.indices) <= MOST_PRICED:
-            ways = ((shared, by_layer), (hit.other, hit.others or (hit.other,) * len(hit.indices)))
-            effects = [_effect(said, zip(hit.indices, sets, strict=True), pricer) for said, sets in ways if said]
-    describe = hit.flaw.describe
-    if effects:
-        describe = say("{fix}: {effects}", fix=describe, effects=say(" or ").join(effects))
+        if (spec.other or is_alternative(hit)) and not hit.of_network and len(hit.indices) <= MOST_PRICED:
+            ways = [(said, sets) for said, sets in zip((shared, hit.other), _ways(hit), strict=True) if any(sets)]
+            if not shared:  # of layers that set different sizes, what the first value of each comes to
+                ways = ways[:1] if is_alternative(hit) and any(hit.sets) else []
+            if ways:
+                known = [_effect(zip(hit.indices, sets, strict=True), pricer) for _, sets in ways]
+                offered = [(said, _in_words(effect)) for (said, _), effect in zip(ways, known, strict=True)]
+                if known[0] is not None and is_alternative(hit):  # layers that joined may share what changes
+                    change_us = known[0].time_after - known[0].time_before
+    if is_alternative(hit):  # less work is an alternative, and no fix
+        by_layer = next((tuple(way) for way in _ways(hit) if any(way) and _may_be_fix(hit, way, pricer)), ())
+        if by_layer != hit.sets:
+            change_us = _change_us(hit, by_layer, pricer) if by_layer else None
+            shared = by_layer[0] if by_layer and all(changes == by_layer[0] for changes in by_layer) else {}
+    describe = _with_effects(hit.flaw.describe, offered)
+    asked = hit.sets_batch and bool(first) and "batch" in allow
     if hit.follows:
         describe = say("{fix}; {follows}", fix=describe, follows=hit.follows)
     return Fix(
@@ -46,10 +70,178 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches) -> Fix | None:
         changes=spec.changes,
         set=dict(shared),
         by_layer=by_layer if hit.indices else (),
-        time_change_us=hit.price.change_us,
-        states_effect=bool(effects),
+        time_change_us=change_us,
+        states_effect=bool(offered),
         alone=_is_alone(hit.price),
-        advised=hit.price.advised or hit.sets_batch,
+        advised=hit.price.advised or asked,
+        applicable=_is_applicable(hit) or asked,
+    )
+
+
+def _may_be_fix(hit: Hit, way: Sequence[Changes], pricer: Pricer) -> bool:
+    """Whether an alternative is more than that: it takes no work away, and where no channels are added, no longer."""
+    if any(takes_away(own, pricer.layers[index]) for index, own in zip(hit.indices, way, strict=True)):
+        return False
+    return any(own.keys() & {"C", "K"} for own in way) or (_change_us(hit, way, pricer) or 0.0) <= 0
+
+
+def _change_us(hit: Hit, way: Sequence[Changes], pricer: Pricer) -> float | None:
+    effect = _effect(zip(hit.indices, way, strict=True), pricer)
+    return None if effect is None else effect.time_after - effect.time_before
+
+
+def _is_applicable(hit: Hit) -> bool:
+    """Whether `--fix --unsafe-fixes` means to write it: what is advised, and what mends a flaw without a price."""
+    fields = {name for changes in hit.sets for name in changes}
+    if not fields or fields & _NOT_WRITTEN or hit.sets_batch:
+        return False
+    return hit.price.advised or hit.price.lost_us is None
+
+
+def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alternative, ...]:
+    """What a hit names beside all advice: other sizes with their effect; and batches, with the time of an image."""
+    if hit.flaw.refused:
+        return ()
+    if hit.sets_batch:
+        sides = [changes for changes in (*hit.sets[:1], hit.other) if "N" in changes]
+        return tuple(_batch(hit, int(changes["N"]), batches) for changes in sides)
+    if not is_alternative(hit) or len(hit.indices) > MOST_PRICED:
+        return ()
+    found = []
+    for sets in _ways(hit):
+        effect = _effect(zip(hit.indices, sets, strict=True), pricer) if any(sets) else None
+        if effect is None or not effect.is_worth_naming:  # of layers that joined, what each gains may not add up
+            continue
+        first = sets[0]
+        shared = first if hit.follows or all(changes == first for changes in sets) else {}
+        found.append(
+            Alternative(
+                describe=say("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe,
+                set=dict(shared),
+                time_change_us=effect.time_after - effect.time_before,
+                work_change=effect.work_after / effect.work_before - 1,
+            )
+        )
+    return tuple(found)
+
+
+def _batch(hit: Hit, N: int, batches: Batches) -> Alternative:
+    now = batches.layers[hit.indices[0]].N or N
+    change_us = batches.us_per_image(now, N) - batches.us_per_image(now, now)
+    return Alternative(
+        describe=say("use {sizes}", sizes=f"N={N}"), set={"N": N}, time_change_us=change_us, work_change=0.0
+    )
+
+
+def _with_effects(describe: str, ways: Sequence[tuple[Changes, str]]) -> str:
+    """The words of a fix with what each alternative sets and changes. No size is said twice."""
+    if not ways:
+        return describe
+    (first, effect), *others = ways
+    offered = [_sizes(said) + words for said, words in others]
+    if describe and all(_sizes({name: value}) in describe for name, value in first.items()):
+        return say(" or ").join([describe + effect, *offered])
+    effects = say(" or ").join([_sizes(first) + effect, *offered])
+    return say("{fix}: {effects}", fix=describe, effects=effects) if describe else say("use {sizes}", sizes=effects)
+
+
+def _sizes(changes: Changes) -> str:
+    return ", ".join(f"{name.removeprefix('runtime.')}={value}" for name, value in changes.items())
+
+
+def is_alternative(hit: Hit) -> bool:
+    """Whether what it sets is no advice, but another network, whose time and work have to be told."""
+    return hit.rule.loss == "tile" and not hit.price.advised and not hit.sets_batch
+
+
+def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) -> Iterator[tuple[Hit, bool]]:
+    """The hits with the values that are worth naming, and whether there is something to say.
+
+    No rule in force objects to these. What is advised pays, alone or with others. Of the rest, what mends a flaw must
+    not take longer than the flaw; an alternative is faster, or does more work in a unit of time. A rule about capacity
+    has nothing to say where none is left, unless it is an error.
+    """
+    many = Counter(hit.rule.info.code for hit in hits)
+    for hit in hits:
+        if _is_slower(hit, pricer):
+            yield hit._replace(flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+            continue
+        if not hit.flaw.refused and (not any(any(way) for way in _ways(hit)) or not _names_values(hit)):
+            yield hit, True
+            continue
+        few = many[hit.rule.info.code] <= MOST_PRICED
+        first, second = (_is_worth_naming(hit, way, pricer, validity, few=few) for way in _ways(hit))
+        if first:
+            yield (hit if second else hit._replace(other={}, others=())), True
+        elif second:
+            yield _turned(hit, pricer), True
+        elif is_alternative(hit) and hit.severity != "error":
+            yield hit, False
+        else:
+            yield hit._replace(flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+
+
+def _is_slower(hit: Hit, pricer: Pricer) -> bool:
+    """Whether what would mend a flaw is not advised, takes longer than the flaw, and the flaw is worth a word.
+
+    Advice that keeps results is not: it is left unsaid, but for what a task fixes.
+    """
+    spec, change_us = hit.flaw.case.fix, hit.price.change_us
+    if hit.price.advised or hit.rule.loss != "fix" or hit.severity == "error" or change_us is None or spec is None:
+        return False
+    of_head = any(pricer.layers[index].head and "K" in own for index, own in zip(hit.indices, hit.sets, strict=True))
+    return change_us > 0 and (spec.safety != "safe" or of_head)
+
+
+def _names_values(hit: Hit) -> bool:
+    """Whether its fix changes a network's sizes: settings and corrections of errors are other matters."""
+    spec = hit.flaw.case.fix
+    if spec is None or hit.sets_batch or hit.rule.loss == "none" or spec.safety == "safe":
+        return False
+    return any(_SIZES.issuperset(changes) for changes in hit.sets if changes)
+
+
+def _ways(hit: Hit) -> tuple[Sequence[Changes], Sequence[Changes]]:
+    """What its fix and its second good value set in each of its layers; nothing where there is none."""
+    return hit.sets, hit.others or (hit.other,) * len(hit.indices)
+
+
+def _is_worth_naming(
+    hit: Hit, way: Sequence[Changes], pricer: Pricer, validity: Validity, *, few: bool
+) -> bool:  # fmt: skip
+    if not any(way):
+        return False
+    is_own = way is hit.sets
+    if is_own and hit.price.advised:
+        return True  # with what else is advised
+    flaw = hit.flaw
+    for number, (index, changes) in enumerate(zip(hit.indices, way, strict=True)):
+        # a C that is the sum of several numbers is mended with the others
+        mends = number == 0 and not (flaw.side and changes.get(flaw.side) != way[0].get(flaw.side)) and not flaw.part
+        if changes and validity.objections(index, changes, hit.rule, mends=mends, predicted=few):
+            return False
+    if not few:
+        return True
+    effect = _effect(zip(hit.indices, way, strict=True), pricer)
+    if effect is None:
+        return True
+    if hit.rule.loss == "tile":
+        return effect.is_worth_naming
+    return effect.time_after <= effect.time_before * (1 + SAME)
+
+
+def _turned(hit: Hit, pricer: Pricer) -> Hit:
+    """With the second good value in the place of the first."""
+    way = tuple(_ways(hit)[1])
+    effect = _effect(zip(hit.indices, way, strict=True), pricer)
+    change_us = None if effect is None else effect.time_after - effect.time_before
+    alone_us = None if change_us is None else max(0.0, -change_us)
+    return hit._replace(
+        flaw=structs.replace(hit.flaw, describe="", set=way[0], other={}),
+        sets=way,
+        other={},
+        others=(),
+        price=hit.price._replace(change_us=change_us, alone_us=alone_us),
     )
 
 
@@ -68,29 +260,56 @@ def _is_alone(price: Price) -> bool:
 
 
 def _per_image(hit: Hit, N: int, batches: Batches) -> str:
-    """As N=64 (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer."""
+    """As (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer."""
     now = batches.layers[hit.indices[0]].N or N
     ratio = batches.us_per_image(now, N) / batches.us_per_image(now, now)
     image, step = 100 * (ratio - 1), 100 * (ratio * N / now - 1)
-    return say("N={N} (time per image {image:+.0f} %, per step {step:+.0f} %)", N=N, image=image, step=step)
+    return say(" (time per image {image:+.0f} %, per step {step:+.0f} %)", image=image, step=step)
 
 
-def _effect(said: Changes, by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> str:
-    """As K=64 (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
-    text = ", ".join(f"{name.removeprefix('runtime.')}={value}" for name, value in said.items())
+class _Effect(NamedTuple):
+    """What changes make of some layers: times in us, FLOPs of one forward pass."""
+
+    time_before: float
+    time_after: float
+    work_before: int
+    work_after: int
+
+    @property
+    def is_worth_naming(self) -> bool:
+        """Whether it is faster, or does more work in a unit of time."""
+        return self.time_after < self.time_before * (1 - SAME) or self.work_per_time > 1 + SAME
+
+    @property
+    def work_per_time(self) -> float:
+        """Work in a unit of time, over what it is now."""
+        if not self.work_before or not self.time_after:
+            return 1.0
+        return self.work_after / self.work_before / (self.time_after / self.time_before)
+
+
+def _effect(by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> _Effect | None:
+    """None where it cannot be predicted."""
     time_before = time_after = 0.0
     work_before = work_after = 0
     for index, changes in by_layer:
-        layer, before, after = pricer.running[index], pricer.estimates[index], pricer.time_after(index, changes)
+        layer, before, after = pricer.running[index], pricer.now_us(index), pricer.time_after(index, changes)
         if before is None or after is None:
-            return text
-        time_before += before.time_us
+            return None
+        time_before += before
         time_after += after
         work_before += layer.calls * (flops(layer) or 0)
         work_after += layer.calls * (flops(with_fix(layer, changes)) or 0)
     if not work_before or not time_before:
-        return text
-    time, work = 100 * (time_after / time_before - 1), 100 * (work_after / work_before - 1)
+        return None
+    return _Effect(time_before, time_after, work_before, work_after)
+
+
+def _in_words(effect: _Effect | None) -> str:
+    """As (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
+    if effect is None:
+        return ""
+    time, work = 100 * (effect.time_after / effect.time_before - 1), 100 * (effect.work_after / effect.work_before - 1)
     if round(work):
-        return say("{sizes} (time {time:+.0f} %, work {work:+.0f} %)", sizes=text, time=time, work=work)
-    return say("{sizes} (time {time:+.0f} %)", sizes=text, time=time)
+        return say(" (time {time:+.0f} %, work {work:+.0f} %)", time=time, work=work)
+    return say(" (time {time:+.0f} %)", time=time)

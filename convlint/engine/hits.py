@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from convlint.engine.new_values import impossible, is_size, new_value
+from convlint.estimate.basis import Basis
 from convlint.facts.defaults import assumptions
 from convlint.facts.layer import LayerFacts
 from convlint.files.languages.saying import say
@@ -38,6 +39,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
     group: int | None = None  # the group of channels that would have to change,
     part: int = 0  # which part of the axis that is, and
     width: int = 0  # how wide it should be
+    refused: bool = False  # no value that its fix could set is one to which no rule objects
     composed: bool = False  # C is the sum of such numbers, and none of them can be told to be the one at fault
 
     @property
@@ -73,8 +75,7 @@ class Found(NamedTuple):
         other = _possible(_changes(other, values), rule, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
-        places = tuple([name for name, expr in case.at if expr is None or expr.holds(values)])
-        return Found(rule, case, places, stated, new, other)
+        return Found(rule, case, places_of(case, values), stated, new, other)
 
     def worded(self, values: LayerFacts) -> Flaw:
         """With its texts; `values` are those that it was found with."""
@@ -99,6 +100,11 @@ def _assumed(rule: Rule, values: LayerFacts) -> str:
     return say(" ({effect})", effect=say("; ").join(words)) if words else ""
 
 
+def places_of(case: Case, values: LayerFacts) -> tuple[str, ...]:
+    """The fields that a case points at, best first."""
+    return tuple([name for name, expr in case.at if expr is None or expr.holds(values)])
+
+
 def holds(expr: Expr | None, values: LayerFacts) -> bool:
     """Whether there is an `expr`, and it is known to be true."""
     return expr is not None and expr.holds(values)
@@ -113,6 +119,7 @@ class Price(NamedTuple):
     change_us: float | None = None
     advised: bool = False
     pays_with: tuple[str, ...] = ()
+    basis: Basis | None = None
 
 
 UNPRICED = Price()
@@ -135,7 +142,7 @@ class Hit(NamedTuple):
     follows: str = ""  # of channels that several layers share: what changes with them, in words
     others: tuple[Mapping[str, Scalar], ...] = ()  # for each index, what `other` comes to there
     fired: tuple[int, ...] = ()  # of those, where the rule itself fired
-    by_layer_us: tuple[float, ...] = ()  # for each index, its part in the price
+    of_network: bool = False  # a setting of the network, said once of all layers that change with it
 
     @property
     def rule(self) -> Rule:

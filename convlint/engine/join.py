@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price
 from convlint.engine.severity import joins
+from convlint.estimate.basis import Basis
 from convlint.facts.network import shortened
 from convlint.report import Identity, Scalar
 
@@ -23,8 +25,8 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         join = hit.rule.join
         key: tuple[str, ...] | None = None
         is_advice_for_many = bool(hit.follows) and hit.price.advised
-        if join is not None and hit.flaw.join and joins(join.share, hit.severity) and not is_advice_for_many:
-            # What one finding says must be true of all its layers: same severity, same words, same fix, good or not.
+        if join is not None and hit.flaw.join and _may_join(hit, join.share) and not is_advice_for_many:
+            # What one finding says must be true of all its layers: same words, same fix, good or not.
             fix = () if join.share == "all" and not hit.came_to_light else (hit.flaw.describe,)
             advised = "advised" if hit.price.advised else ""
             key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
@@ -40,11 +42,16 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     return result
 
 
+def _may_join(hit: Hit, share: Literal["all", "any", "info"]) -> bool:
+    is_advised = hit.price.advised if hit.rule.loss != "none" else hit.severity != "info"
+    return joins(share, is_advised=is_advised)
+
+
 def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool:
     """Whether it is said once: where all layers have to share it, that is all to which it applies, or many."""
     join = group[0].rule.join
-    if len(group) == 1 or join is None:
-        return False
+    if join is None or len({index for hit in group for index in hit.fired or hit.indices}) < 2:
+        return False  # one layer, perhaps with a finding on each of its sides
     if join.share != "all" or len(group) > _MANY:
         return True
     return len(group) == (later if all(hit.came_to_light for hit in group) else applicable)
@@ -90,7 +97,17 @@ def _sum(prices: list[Price], *, one_change: bool) -> Price:
         change_us=prices[0].change_us if one_change else _total([price.change_us for price in prices]),
         advised=any(price.advised for price in prices),
         pays_with=tuple(sorted({code for price in prices for code in price.pays_with})),
+        basis=_basis(prices),
     )
+
+
+def _basis(prices: Sequence[Price]) -> Basis | None:
+    """That of most of what they lose."""
+    lost: dict[Basis, float] = {}
+    for price in prices:
+        if price.basis is not None:
+            lost[price.basis] = lost.get(price.basis, 0.0) + (price.lost_us or 0.0)
+    return max(lost, key=lambda basis: lost[basis], default=None)
 
 
 def _total(parts: list[float | None]) -> float | None:

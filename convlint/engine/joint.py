@@ -1,225 +1,307 @@
-"""What flaws of shared channels cost: one finding for each group, priced over all layers that change with it.
+"""One hit for each setting of the network and each group of channels, with what it earns in B.
 
-Each layer's game has said what widening would be worth there. What a group earns in a layer is Shapley's share of that
-layer's game; what it costs where nobody asked for it is taken from that.
+What a rule finds of a setting in many layers is one flaw of the network, and what it finds of channels that several
+layers share is one number's. Flaws that stand only once others are mended are hits too, where B mends them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from convlint.engine.coupling import Coupling
-from convlint.engine.hits import Hit
-from convlint.engine.play import Played
-from convlint.engine.players import Changes
-from convlint.engine.pricing import Priced, Pricer
-from convlint.engine.shapley import SAME, Stake, shares
-from convlint.engine.widening import Widening, Widths, joined_changes
+from convlint.engine.dealing import Deal, dealt
+from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
+from convlint.engine.levers import KINDS, Advice, Key, Kind, Lever, kind_of
+from convlint.engine.optimum import Choice, Optimum, Search
+from convlint.engine.shapley import Stake
+from convlint.engine.timing import Changes
+from convlint.estimate.basis import Basis
+from convlint.facts.network import shortened
 from convlint.files.languages.saying import say
+from convlint.model.layer import ConvLayer
+from convlint.report import Scalar
+
+NewHit = Callable[[Flaw, int], Hit]  # of a flaw that stands only once others are mended
+_NAMED = 4
 
 
-def settled_jointly(played: Played, coupling: Coupling, pricer: Pricer) -> Played:
-    """The same with one hit for each rule and group, whose stake is that of all the layers that change with it."""
-    sided: dict[int, list[Hit]] = {}
-    for hit in played.hits:
-        fix = hit.flaw.case.fix
-        if hit.flaw.group is not None and (id(hit) in played.stakes or (fix is not None and not fix.priced)):
-            sided.setdefault(hit.flaw.group, []).append(hit)
-    return _Joint(played, coupling, pricer, sided).result() if sided else played
+class Settled(NamedTuple):
+    """The hits, and by the id of a hit what its fix earns and what that rests on."""
+
+    hits: list[Hit]
+    stakes: Mapping[int, Stake]
+    bases: Mapping[int, Basis]
+    deal: Deal
 
 
-class _Side(NamedTuple):
-    """What groups change in a layer's C, or in its K, and the part that each of them has in that."""
-
-    changes: Changes
-    parts: Mapping[int, float]
+def settled(
+    hits: Sequence[Hit], best: Optimum, search: Search, advice: Advice, coupling: Coupling, playing: set[int],
+    new_hit: NewHit,
+) -> Settled:  # fmt: skip
+    """The hits of a network whose B is `best`; `playing` are the ids of those whose flaws may play."""
+    return _Joint(hits, best, search, advice, coupling, playing, new_hit).result()
 
 
 class _Joint:
-    def __init__(self, played: Played, coupling: Coupling, pricer: Pricer, sided: dict[int, list[Hit]]) -> None:
-        self.played, self.coupling, self.pricer, self.sided = played, coupling, pricer, sided
-        self.own: dict[int, list[Hit]] = {}  # by layer: advised hits that are no group's,
-        self.taken: dict[int, list[Hit]] = {}  # and those that are
-        grouped = {id(hit) for hits in sided.values() for hit in hits}
-        for hit in played.hits:
-            stake = played.stakes.get(id(hit))
-            if stake is not None and stake.advised:
-                kind = self.taken if id(hit) in grouped else self.own
-                kind.setdefault(hit.indices[0], []).append(hit)
-        self.widening = Widening(coupling, pricer, sided, self.own, played.stakes)
-        self.widths: Widths = self.widening.chosen()
-        self._deal()
+    def __init__(
+        self, hits: Sequence[Hit], best: Optimum, search: Search, advice: Advice, coupling: Coupling,
+        playing: set[int], new_hit: NewHit,
+    ) -> None:  # fmt: skip
+        self.hits, self.best, self.search, self.advice = hits, best, search, advice
+        self.coupling, self.playing, self.new_hit = coupling, playing, new_hit
+        self.layers: Sequence[ConvLayer] = search.timing.network.layers
+        self.of_kind: dict[Kind, list[Hit]] = {kind: [] for kind in KINDS}
+        self.of_group: dict[int, list[Hit]] = {}
+        self.of_layer: dict[tuple[int, tuple[str, str]], Hit] = {}
+        for hit in hits:
+            kind = kind_of(hit.flaw.set) if hit.indices else None
+            fix = hit.flaw.case.fix
+            if kind is not None and id(hit) in playing:
+                self.of_kind[kind].append(hit)
+            elif hit.flaw.group is not None and (id(hit) in playing or (fix is not None and not fix.priced)):
+                self.of_group.setdefault(hit.flaw.group, []).append(hit)
+            elif hit.indices and id(hit) in playing:
+                self.of_layer[hit.indices[0], hit.key] = hit
+        self.widths = {lever.group: lever.width for lever in best.levers.values() if lever.group is not None}
+        self.owners = {kind: self._owner(choice) for kind, choice in best.choices.items()}
+        self.deal = dealt(best, search, advice, self.owners)
+        self.stakes: dict[int, Stake] = {}
+        self.bases: dict[int, Basis] = {}
+        self.in_place_of: dict[int, list[Hit]] = {}  # by the id of a hit: what stands there instead
+        self.new: list[Hit] = []
 
-    def _deal(self) -> None:
-        """Deals out what is saved; a group for which nobody else can pay is not widened after all."""
-        self.stakes, self.priced = dict(self.played.stakes), list(self.played.priced)
-        self.earned: dict[int, dict[int, float]] = {number: {} for number in self.widths}  # us, by group and layer
-        self.beside: dict[int, set[str]] = {number: set() for number in self.widths}  # codes that it pays with
-        asked = [number for number, lever in self.widening.levers.items() if lever.hits]
-        for index in sorted({index for number in asked for index in self.widening.layers(number)}):
-            self._share_out(index)
-        debts = {number: self._settled_debt(number) for number in self.earned}
-        owing = [number for number, debt in debts.items() if debt > SAME * self.pricer.facts.time_us]
-        if owing:
-            self.widths = {number: width for number, width in self.widths.items() if number not in owing}
-            self._deal()
-
-    def result(self) -> Played:
-        """The hits, their stakes and the layers' prices."""
-        merged: dict[int, Hit | None] = {}  # by the id of a hit: what stands in its place
-        for number, hits in self.sided.items():
+    def result(self) -> Settled:
+        """The hits in their order, those that came to light at the end."""
+        for kind in KINDS:
+            self._settings(kind)
+        for number, hits in self.of_group.items():
             for code in dict.fromkeys(hit.rule.info.code for hit in hits):
                 same = [hit for hit in hits if hit.rule.info.code == code]
-                merged.update((id(hit), None) for hit in same)
-                merged[id(same[0])] = self._merged(number, same)
-        hits = [new for hit in self.played.hits if (new := merged.get(id(hit), hit)) is not None]
-        return Played(hits, self.stakes, self.priced)
+                self._replace(same, self._group(number, same))
+        advised: set[int] = set()
+        for key, lever in self.best.levers.items():
+            if lever.group is None:
+                advised.add(id(self._form(key, lever)))
+            elif not any(hit.rule.info.code == lever.code for hit in self.of_group.get(lever.group, ())):
+                self.new.append(self._new_group(key, lever))
+        for hit in self.of_layer.values():
+            if id(hit) not in advised and id(hit) not in self.in_place_of:
+                self.stakes[id(hit)] = Stake(self._change_us({hit.indices[0]: hit.sets[0]}))
+        found = [each for hit in self.hits for each in self.in_place_of.get(id(hit), [hit])]
+        return Settled(found + self.new, self.stakes, self.bases, self.deal)
 
-    def _share_out(self, index: int) -> None:
-        """Deals out what all that is advised in a layer saves there."""
-        taken = [(hit.flaw.group, self.stakes[id(hit)]) for hit in self.taken.get(index, ())]
-        if self.widening.is_as_its_game(index, self.widths) and all(number in self.widths for number, _ in taken):
-            for number, stake in taken:  # as its game has dealt it out
-                if number is not None:
-                    self._earn(number, index, stake, stake.lost_us)
-            return
-        priced, estimate = self.priced[index], self.pricer.estimates[index]
-        final = self.widening.after(index, self.widths)
-        after_us = self.widening.time_us(index, final)
-        if priced is None or estimate is None or after_us is None:
-            return
-        own, sides = self.widening.kept(index, self.widths), self._sides(index)
-        for hit in self.own.get(index, ()):
-            if all(hit is not one for one in own):  # pays no longer, beside the widths that there will be
-                self.stakes[id(hit)] = Stake(self.stakes[id(hit)].change_us)
-        changes = [hit.sets[0] for hit in own] + [side.changes for side in sides]
-        codes = [hit.rule.info.code for hit in own] + [self._speaks(next(iter(side.parts))) for side in sides]
+    def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
+        """One hit, or none, where the first of several stands."""
+        self.in_place_of.update((id(hit), []) for hit in hits)
+        if by is not None:
+            self.in_place_of[id(hits[0])] = [by]
 
-        def time_of(members: int) -> float | None:
-            taken = (each for number, each in enumerate(changes) if members >> number & 1)
-            return self.widening.time_us(index, joined_changes(taken))
+    # Settings of the network.
 
-        found = shares(codes, estimate.time_us, time_of)
-        self.stakes.update((id(hit), stake) for hit, stake in zip(own, found[: len(own)], strict=True))
-        # a group that is widened for other layers' sake may cost time in this one
-        cost_us = after_us - (estimate.time_us - sum(stake.lost_us for stake in found))
-        for side, stake in zip(sides, found[len(own) :], strict=True):
-            for number, part in side.parts.items():
-                self._earn(number, index, stake, part * (stake.lost_us - cost_us / len(sides)))
-        self.priced[index] = Priced(times=self.pricer.times(index, final, after_us), outcome=priced.outcome)
+    def _owner(self, choice: Choice) -> str:
+        """The rule that speaks for a setting: of those that find it as things are, the one in most layers."""
+        asked = choice.value
+        here = [hit for hit in self.of_kind[choice.kind] if not asked or hit.flaw.set.items() <= asked.items()]
+        hits = here or self.of_kind[choice.kind]
+        codes = Counter(hit.rule.info.code for hit in hits) or Counter(flaw.rule.info.code for _, flaw in choice.asking)
+        return codes.most_common(1)[0][0]
 
-    def _earn(self, number: int, index: int, stake: Stake, share_us: float) -> None:
-        self.earned[number][index] = self.earned[number].get(index, 0.0) + share_us
-        self.beside[number].update(stake.pays_with)
+    def _settings(self, kind: Kind) -> None:
+        choice = self.best.choices.get(kind)
+        by_rule: dict[str, list[Hit]] = {}
+        for hit in self.of_kind[kind]:
+            by_rule.setdefault(hit.rule.info.code, []).append(hit)
+        for code, hits in by_rule.items():
+            if choice is not None and code == self.owners[kind]:
+                self._replace(hits, self._setting(choice, hits))
+            else:
+                self._replace(hits, self._unadvised(kind, hits))
+        if choice is not None and self.owners[kind] not in by_rule:
+            own = [(i, flaw) for i, flaw in choice.asking if flaw.rule.info.code == self.owners[kind]]
+            once = [self.owners[other] for other in KINDS if other in self.best.choices and other != kind]
+            hits = [self.new_hit(_once(flaw, once), index) for index, flaw in own]
+            self.new.append(self._setting(choice, hits))
 
-    def _sides(self, index: int) -> list[_Side]:
-        channels, layer, widths = self.coupling.channels, self.coupling.layers[index], self.widths
-        written = channels.written.get(index)
-        sides = []
-        if written is not None and written in widths:
-            sides.append(_Side({"K": widths[written]}, {written: 1.0}))
-        added = {
-            number: abs(float((widths[number] - channels.groups[number].width) * scale))
-            for number, scale in channels.read.get(index, ())
-            if number in widths
-        }
-        if added:
-            changes = channels.changes_of(index, layer, {number: widths[number] for number in added})
-            whole = sum(added.values())
-            of_C = changes if layer.depthwise else {"C": changes["C"]}
-            sides.append(_Side(of_C, {number: part / whole for number, part in added.items()}))
-        return sides
-
-    def _settled_debt(self, number: int) -> float:
-        """Where a group costs more than its shares are, what it was taken with pays for it; what is left to pay."""
-        earned = self.earned[number]
-        debt = -sum(earned.values())
-        for index in earned:
-            for give in self._givers(number, index) if debt > 0 else ():
-                given = give(debt)
-                earned[index] += given
-                debt -= given
-        return debt
-
-    def _givers(self, number: int, index: int) -> Iterator[Callable[[float], float]]:
-        """Who else earns something in a layer: each gives at most what is asked for, and what it has, in us."""
-
-        def by_hit(hit: Hit, wanted: float) -> float:
-            stake = self.stakes[id(hit)]
-            given = min(wanted, stake.lost_us)
-            self.stakes[id(hit)] = stake._replace(lost_us=stake.lost_us - given)
-            return given
-
-        def by_group(other: dict[int, float], wanted: float) -> float:
-            given = max(0.0, min(wanted, sum(other.values())))
-            other[index] -= given
-            return given
-
-        for hit in self.widening.kept(index, self.widths):
-            yield partial(by_hit, hit)
-        for other, earned in self.earned.items():
-            if other != number and index in earned:
-                yield partial(by_group, earned)
-
-    def _speaks(self, number: int) -> str:
-        """The rule that speaks for a group: the one whose findings its layers' games would pay most for."""
-        lost: dict[str, float] = {}
-        for hit in self.widening.levers[number].hits:
-            code = hit.rule.info.code
-            lost[code] = lost.get(code, 0.0) + self.played.stakes[id(hit)].lost_us
-        return max(lost, key=lambda code: (lost[code], code))
-
-    def _merged(self, number: int, same: list[Hit]) -> Hit:
-        """One hit for those of one rule on one group; it stands where the number is written, if that was found."""
-        coupling, group = self.coupling, self.coupling.group(number)
-        advised = number in self.widths and self._speaks(number) == same[0].rule.info.code
-        asking = [
-            hit for hit in same if advised and coupling.width(number, hit.flaw.width) == self.widths[number]
-        ] or same
-        lead = next((hit for hit in asking if hit.flaw.side == "K"), asking[0])
-        index, side = lead.indices[0], lead.flaw.side
-        width = self.widths[number] if advised else coupling.width(number, lead.flaw.width)
-        less = int(lead.other[side]) if lead.other.keys() == {side} and lead.sets[0][side] == width else 0
-        less -= less % group.multiple_of
-        own, fix = {hit.indices[0]: hit.identities[0] for hit in same}, lead.flaw.case.fix
-        indices = (index, *(each for each in group.layers if each != index))
-        earned = self.earned[number] if advised else {}
-        hit = lead._replace(
-            flaw=replace(lead.flaw, describe=self._described(lead, width)),
-            indices=indices,
-            names=tuple(coupling.layers[each].name for each in indices),
-            sets=coupling.sets(indices, {**self.widths, number: width} if advised else {number: width}, number),
-            other={side: less} if less else {},
-            others=coupling.sets(indices, {number: less}, number) if less else (),
-            identities=tuple(own.get(each, lead.identities[0]) for each in indices),
-            follows=coupling.follows(number, index, side, widens=fix is None or fix.safety != "safe"),
-            fired=tuple(own),
-            by_layer_us=tuple(earned.get(each, 0.0) for each in indices) if advised else (),
-        )
-        if advised:
-            self.stakes[id(hit)] = self._stake(number)
-        elif any(id(each) in self.stakes for each in same):
-            self.stakes[id(hit)] = Stake(self.widening.change_us(number, width))
+    def _setting(self, choice: Choice, hits: Sequence[Hit]) -> Hit:
+        """The one hit of a setting that belongs to B, on all layers that it changes."""
+        sets: dict[int, dict[str, Scalar]] = {}
+        if choice.layers:
+            for index in sorted(choice.layers):
+                sets[index] = {choice.kind: str(choice.layers[index]), **choice.runtime}
+        else:
+            sets = {hit.indices[0]: dict(choice.runtime) for hit in hits}
+        hit = self._of_network(hits, sets, self._described(choice, hits))
+        hit = hit._replace(flaw=replace(hit.flaw, set=next(iter(sets.values()))))
+        self.stakes[id(hit)] = self.deal.settings[choice.kind]
+        self.bases[id(hit)] = self.search.basis_of(self.best, choice.kind)
         return hit
 
-    def _described(self, lead: Hit, width: int) -> str:
+    def _described(self, choice: Choice, hits: Sequence[Hit]) -> str:
+        """The words of the fix that leads to the setting; of one that leads on from another, both."""
+        first = hits[0].flaw
+        wanted = choice.value
+        if first.set.items() <= wanted.items() or not wanted:
+            return first.describe
+        then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
+        if then is None or then.describe == first.describe:
+            return first.describe
+        return say("{fix}; then {then}", fix=first.describe, then=then.describe)
+
+    def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
+        """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
+        hit = self._of_network(hits, {each.indices[0]: dict(each.sets[0]) for each in hits}, hits[0].flaw.describe)
+        choice = self.best.alone.get(kind)
+        same = choice is not None and all(
+            choice.layers.get(each.indices[0]) == each.sets[0].get(kind) for each in hits if choice.layers
+        )
+        change_us = None
+        if choice is not None and same:
+            change_us = self.search.total_us({kind: choice}, {}) - self.deal.time_us
+        self.stakes[id(hit)] = Stake(change_us)
+        return hit
+
+    def _of_network(self, hits: Sequence[Hit], sets: Mapping[int, dict[str, Scalar]], describe: str) -> Hit:
+        """One hit for those of a rule; `sets` are the layers that change with it."""
+        first = hits[0]
+        own = {hit.indices[0]: hit for hit in hits}
+        order = sorted({*own, *sets})
+        message = first.message
+        if len(own) > 1 and first.flaw.join_message:
+            names = [self.layers[index].name for index in order]
+            message = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(names, _NAMED))
+        return first._replace(
+            indices=tuple(order),
+            names=tuple(self.layers[index].name for index in order),
+            message=message,
+            sets=tuple(sets.get(index, {}) for index in order),
+            other={},
+            identities=tuple((own.get(index) or first).identities[0] for index in order),
+            flaw=replace(first.flaw, describe=describe, other={}, join=False),
+            fired=tuple(own),
+            of_network=True,
+        )
+
+    # Widths of groups.
+
+    def _group(self, number: int, same: Sequence[Hit]) -> Hit:
+        """One hit for those of one rule on one group; it stands where the number is written, if that was found."""
+        key: Key = ("group", number)
+        lever = self.best.levers.get(key)
+        advised = lever is not None and lever.code == same[0].rule.info.code
+        lead = next((hit for hit in same if hit.flaw.side == "K"), same[0])
+        width = lever.width if lever is not None and advised else self.coupling.width(number, lead.flaw.width)
+        hit = self._with_group(number, lead, width, {each.indices[0]: each for each in same}, advised=advised)
+        if lever is not None and advised:
+            self._advise(hit, key)
+        elif any(id(each) in self.playing for each in same):
+            layers = self.coupling.group(number).layers
+            sets = self.coupling.sets(layers, {number: width}, number)
+            self.stakes[id(hit)] = Stake(self._change_us(dict(zip(layers, sets, strict=True))))
+        return hit
+
+    def _new_group(self, key: Key, lever: Lever) -> Hit:
+        """The hit of a group whose flaw stands only in B's settings."""
+        assert lever.group is not None
+        own = [(i, flaw) for i, flaw in lever.asking if flaw.rule.info.code == lever.code]
+        once = self._before(key)
+        hits = {i: self.new_hit(_once(flaw, once), i) for i, flaw in own}
+        lead = next((hit for hit in hits.values() if hit.flaw.side == "K"), next(iter(hits.values())))
+        hit = self._with_group(lever.group, lead, lever.width, hits, advised=True)
+        self._advise(hit, key)
+        return hit
+
+    def _with_group(self, number: int, lead: Hit, width: int, own: Mapping[int, Hit], *, advised: bool) -> Hit:
+        coupling, group = self.coupling, self.coupling.group(number)
+        index, side, fix = lead.indices[0], lead.flaw.side, lead.flaw.case.fix
+        less = int(lead.other[side]) if lead.other.keys() == {side} and lead.sets[0].get(side) == width else 0
+        less -= less % group.multiple_of
+        indices = (index, *(each for each in group.layers if each != index))
+        widths = self.widths if advised else {}
+        return lead._replace(
+            flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
+            indices=indices,
+            names=tuple(self.layers[each].name for each in indices),
+            sets=coupling.sets(indices, {**widths, number: width}, number),
+            other={side: less} if less else {},
+            others=coupling.sets(indices, {number: less}, number) if less else (),
+            identities=tuple((own.get(each) or lead).identities[0] for each in indices),
+            follows=coupling.follows(number, index, side, widens=fix is None or fix.safety != "safe"),
+            fired=tuple(own),
+        )
+
+    def _of_width(self, lead: Hit, width: int) -> str:
         side = lead.flaw.side
-        if lead.sets[0][side] == width:
+        if lead.sets[0].get(side) == width:
             return lead.flaw.describe
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
-        is_whole = self.coupling.group_of(lead.indices[0], side) == lead.flaw.group
-        if is_whole:
+        if self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
             return say("use {side}={width}", side=side, width=width)
         return say("use {width} channels in place of {before}", width=width, before=group.width)
 
-    def _stake(self, number: int) -> Stake:
-        lost_us = sum(self.earned[number].values())
-        change_us = self.widening.change_us(number, self.widths[number])
-        alone_us = max(0.0, -(change_us or 0.0))
-        pays_with = tuple(sorted(self.beside[number])) if alone_us < lost_us / 2 else ()
-        return Stake(change_us, True, max(0.0, lost_us), pays_with)
+    # Forms of single layers.
+
+    def _form(self, key: Key, lever: Lever) -> Hit:
+        """The hit behind a change of one layer that belongs to B."""
+        before = next((hit for i, flaw in lever.asking if (hit := self.of_layer.get((i, flaw.key))) is not None), None)
+        if before is None:
+            once = self._before(key)
+            index, flaw = lever.asking[0]
+            hit = self.new_hit(_once(replace(flaw, set=lever.changes), once), index)
+            self.new.append(hit)
+        else:
+            hit = before
+            if lever.changes != hit.sets[0]:
+                flaw = replace(hit.flaw, set=lever.changes, other={}, describe=_further(hit, lever))
+                hit = hit._replace(flaw=flaw, sets=(lever.changes,), other={})
+                self.in_place_of[id(before)] = [hit]
+        self._advise(hit, key)
+        return hit
+
+    def _before(self, key: Key) -> list[str]:
+        """The rules that speak for the settings with which a size is first asked for."""
+        way = list(self.best.choices.items())
+        for count in range(1, len(way) + 1):
+            if key in self.search.of(self.search.setting(dict(way[:count]))).levers:
+                return [self.owners[kind] for kind, _ in way[:count]]
+        return [self.owners[kind] for kind, _ in way]
+
+    def _advise(self, hit: Hit, key: Key) -> None:
+        self.stakes[id(hit)] = self.deal.levers[key]
+        self.bases[id(hit)] = self.search.basis_of(self.best, key)
+
+    def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
+        """What changes of these layers alone come to, in us; None where that is not predictable."""
+        timing, whole = self.search.timing, 0.0
+        for index, own in changes.items():
+            before, after = timing.time_us(timing.now, index), timing.time_us(timing.now, index, own)
+            if before is None or after is None:
+                return None
+            whole += after - before
+        return whole
+
+
+def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
+    """The flaw, with what has to be mended before it shows."""
+    if not codes:
+        return flaw
+    if len(codes) == 1:
+        once = say("once {code} is mended, ", code=codes[0])
+    else:
+        once = say("once {codes} are mended, ", codes=say(" and ").join(codes))
+    return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
+
+
+def _further(hit: Hit, lever: Lever) -> str:
+    """What a form comes to that was taken further than its rule asks as things are."""
+    if lever.changes.keys() <= {"C", "K"}:
+        sizes = ", ".join(f"{name}={value}" for name, value in sorted(lever.changes.items()))
+        return say("use {sizes}", sizes=sizes)
+    last = lever.asking[-1][1]
+    if last.describe == hit.flaw.describe:
+        return hit.flaw.describe
+    return say("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)

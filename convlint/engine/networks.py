@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted
 from convlint.estimate.memory import parameters, parts
 from convlint.facts.memory import Held
-from convlint.facts.target import framework_picks_layout
 from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.gemm import flops
@@ -18,13 +17,6 @@ from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.report import LayerReport, LayerTimes, NetworkReport
-
-
-def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
-    """The layers of a network, in the framework's own layout where it chooses one, whatever the user's tensors have."""
-    if not framework_picks_layout(network.runtime):
-        return network.layers
-    return tuple(replace(layer, layout="auto") for layer in network.layers)
 
 
 def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> Hosted:
@@ -36,10 +28,10 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     estimates = [
         None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
     ]
-    return hosted(network.layers, estimates, _host_of(network, gpu))
+    return hosted(network.layers, estimates, host_of(network, gpu))
 
 
-def _host_of(network: Network, gpu: Gpu) -> Host:
+def host_of(network: Network, gpu: Gpu) -> Host:
     """What holds up the layers of one network, heads of another batch included.
 
     A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
@@ -55,7 +47,9 @@ def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, G
     return {label: lack.says for label, lack in lacks.items() if lack is not None}
 
 
-def network_report(network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted) -> NetworkReport:
+def network_report(
+    network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None
+) -> NetworkReport:  # fmt: skip
     """The network on `gpu`, which the user calls `label`; `held` is its memory there and `on_host` its time."""
     batches = {layer.N for layer in network.layers}
     work = [None if (own := flops(layer)) is None else own * layer.calls for layer in network.layers]
@@ -64,6 +58,7 @@ def network_report(network: Network, label: str, gpu: Gpu, mode: Mode, held: Hel
         path=network.path,
         gpu=label,
         mode=mode,
+        times=times,
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),
         flops=None if None in work else sum(each or 0 for each in work),
@@ -71,6 +66,7 @@ def network_report(network: Network, label: str, gpu: Gpu, mode: Mode, held: Hel
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
         largest_batch=None if needs else held.largest_batch,
+        unbatched=network.unbatched,
         host_us=on_host.host_us,
         gpu_us=on_host.gpu_us,
     )

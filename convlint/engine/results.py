@@ -41,6 +41,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     calibrations: tuple[CalibrationUse, ...] = ()
     fixable: int = 0  # findings that --fix would mend, and
     fixable_unsafe: int = 0  # how many more with --unsafe-fixes
+    weights_only: bool = False  # as `Network` has it
     source_lines: tuple[str, ...] | None = None
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
     source: SourceReport | None = None  # of Python that was read and not run; nothing of it has a time, or a target
@@ -107,16 +108,22 @@ def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> Total | 
     """The sums over these inputs, each on the target beside it; None where there is none."""
     if not results:
         return None
-    times = [entry.times.get(label) for result, label in results for entry in result.layers]
-    known = [each for each in times if each is not None]
-    whole = None
-    if known and len(known) == len(times):
-        whole = LayerTimes(
-            time_us=sum(each.time_us for each in known),
-            after_us=sum(each.after_us for each in known),
-            ideal_us=sum(each.ideal_us for each in known),
-        )
+    whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
     return Total(gpu=results[0][1], mode=mode, times=whole)
+
+
+def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:
+    """The times of several layers together; None where one is not known, or there is none."""
+    known = [each for each in times if each is not None]
+    if not known or len(known) < len(times):
+        return None
+    fixed = [each.after_fix_us for each in known if each.after_fix_us is not None]
+    return LayerTimes(
+        time_us=sum(each.time_us for each in known),
+        after_us=sum(each.after_us for each in known),
+        ideal_us=sum(each.ideal_us for each in known),
+        after_fix_us=sum(fixed) if len(fixed) == len(known) else None,
+    )
 
 
 def _rank(finding: Finding) -> tuple[int, float, str, int, int]:

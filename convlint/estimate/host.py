@@ -71,14 +71,12 @@ class Hosted(NamedTuple):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
     `host_us` is what the host needs, `gpu_us` what the GPU needs; None where that is not known. Where that is less,
-    the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `waits_us` is
-    what that adds to each layer.
+    the host is the bound, and the layers share its time: each pass takes as long as the host lets it.
     """
 
     estimates: tuple[LayerEstimate | None, ...]
     host_us: float | None
     gpu_us: float | None
-    waits_us: tuple[float, ...] = ()
 
     @property
     def is_bound(self) -> bool:
@@ -89,13 +87,6 @@ class Hosted(NamedTuple):
     def is_surely_bound(self) -> bool:
         """Whether it would wait for a faster host too, so that no kernel that ends sooner saves time."""
         return self.is_bound and (self.gpu_us or 0.0) * SURELY < (self.host_us or 0.0)
-
-    def time_us(self, index: int, gpu_us: float) -> float:
-        """What a layer takes of which the GPU, after some change, needs `gpu_us`."""
-        before = self.estimates[index]
-        if not self.is_bound or before is None:
-            return gpu_us
-        return max(gpu_us, before.time_us) if self.is_surely_bound else gpu_us + self.waits_us[index]
 
 
 def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], host: Host) -> Hosted:
@@ -139,8 +130,7 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
             layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
         )
         found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
-    waits_us = tuple(after.time_us - before.time_us for after, (_, before) in zip(found, known, strict=True))
-    return Hosted(tuple(found), host_us, gpu_us, waits_us)
+    return Hosted(tuple(found), host_us, gpu_us)
 
 
 def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from convlint.estimate import kernels
-from convlint.estimate.basis import BASES, Runs, basis, kind_of
+from convlint.estimate.basis import BASES, Basis, Runs, basis, kind_of
 from convlint.estimate.board import Board, board_of
 from convlint.estimate.description import Tiling, described, tiling_of
 from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
@@ -78,11 +78,6 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     situation = _situation(problem, board, runtime)
     if mode in situation.absent:
         return None
-    kind, capability, rests_on = kind_of(problem), gpu.compute_capability, 0
-    tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
-    runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
-    if not tensor and situation.compute != Dtype.fp32 and gpu.compute_capability >= "7.5":
-        runs = "without tensor cores"
     known, passes = _passes(problem, board, situation, layer.op), dict[Pass, PassEstimate]()
     time = unquantized = 0.0
     for which in PASSES:
@@ -94,16 +89,37 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         passes[which] = estimate
         time += estimate.time_us
         unquantized += estimate.unquantized_us
-        turned = TURNED[which] if layer.op == "conv_transpose" else which
-        timed = board.groups.get((kind, situation.compute, turned))
-        if timed is None or timed.rows < LEAST_OF_GROUP:
-            rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
     return LayerEstimate(
         passes=passes,
         time_us=time * layer.calls,
         unquantized_us=unquantized * layer.calls,
-        basis=BASES[rests_on],
+        basis=_basis(layer, problem, board, situation, mode),
     )
+
+
+def basis_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> Basis:
+    """`estimate_layer(...).basis`, without the estimate; "assumed" where there is none."""
+    problem = problem_of(layer)
+    if problem is None:
+        return BASES[-1]
+    board = board_of(gpu)
+    return _basis(layer, problem, board, _situation(problem, board, runtime), mode)
+
+
+def _basis(layer: ConvLayer, problem: Problem, board: Board, situation: Situation, mode: Mode) -> Basis:
+    """That of the pass that rests on least."""
+    kind, capability, rests_on = kind_of(problem), board.gpu.compute_capability, 0
+    tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
+    runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
+    if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
+        runs = "without tensor cores"
+    for which in PASSES:
+        if _runs(which, layer, mode):
+            turned = TURNED[which] if layer.op == "conv_transpose" else which
+            timed = board.groups.get((kind, situation.compute, turned))
+            if timed is None or timed.rows < LEAST_OF_GROUP:
+                rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
+    return BASES[rests_on]
 
 
 def time_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> float | None:

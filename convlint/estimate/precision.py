@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Dtype
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 
 # Where a GPU's file lacks a Tensor Core rate, its ratio to fp16 with fp32 accumulation (CUDA guide, all generations).
 _RATIO_TO_FP16 = {Dtype.tf32: 0.5, Dtype.bf16: 1.0, Dtype.fp8: 2.0, Dtype.int8: 2.0}
@@ -18,7 +18,19 @@ def compute_dtype(layer_dtype: Dtype, gpu: Gpu, runtime: Runtime) -> Dtype:
         return Dtype.fp32
     if layer_dtype == Dtype.fp16 and "fp16" not in gpu.tensor_dtypes and not gpu.fast_fp16:
         return Dtype.fp32
+    if layer_dtype == Dtype.bf16 and converts_bf16(gpu, runtime):
+        return Dtype.fp32
     return layer_dtype
+
+
+def converts_bf16(gpu: Gpu, runtime: Runtime) -> bool:
+    """Whether bf16, which the GPU lacks, runs all the same: PyTorch multiplies it in fp32 on Volta and Turing.
+
+    Which kernels those are was never timed: plain fp32 that moves half the bytes.
+    """
+    if "bf16" in gpu.tensor_dtypes or not "7.0" <= gpu.compute_capability < "8.0":
+        return False
+    return gpu.tensor_cores and framework_of(runtime) == "pytorch"
 
 
 def tensor_peak(gpu: Gpu, compute: Dtype, *, fp16_accumulate: bool) -> float | None:

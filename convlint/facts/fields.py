@@ -50,7 +50,7 @@ FIELDS: Table = {
     "declared_P": _field("number", "declared_P", "output height as the spec states it", "H"),
     "declared_Q": _field("number", "declared_Q", "output width as the spec states it", "W"),
     "declared_Z": _field("number", "declared_Z", "output depth as the spec states it", "D"),
-    "name": _field("text", "name", "the layer's name"),
+    "name": _field("text", "name", "the layer's name")._replace(own=True),
     "op": _field("text", "op", "conv or conv_transpose"),
     "dtype": _field("text", "dtype", "what is stored"),
     "layout": _field("text", "layout", "NCHW, NHWC or auto"),

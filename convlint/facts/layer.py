@@ -32,18 +32,26 @@ _FUNCTIONS = {**{name: quantity.of for name, quantity in OF_LAYERS.items()}, **_
 class LayerFacts(dict[str, Any]):
     """The namespace in which the rules' expressions about one layer are evaluated; filled as they ask."""
 
-    __slots__ = ("context", "edge", "estimate", "layer", "producers")
+    __slots__ = ("_estimate", "context", "edge", "layer", "producers")
     quantities: ClassVar[Table] = QUANTITIES
 
     def __init__(
         self, context: TargetFacts, layer: ConvLayer, edge: Edge | None, producers: tuple[ConvLayer, ...],
-        estimate: LayerEstimate | None,
+        estimate: LayerEstimate | Callable[[], LayerEstimate | None] | None,
     ) -> None:  # fmt: skip
+        """`estimate` may be a function that makes it, for rules of which few ask for it."""
         super().__init__(context.shared)
-        self.context, self.layer, self.estimate = context, layer, estimate
+        self.context, self.layer, self._estimate = context, layer, estimate
         self.edge, self.producers = edge, producers
         for name, value in zip(NAMES, values_of(layer), strict=True):
             self[name] = UNKNOWN if value is None else value
+
+    @property
+    def estimate(self) -> LayerEstimate | None:
+        """The layer's predicted passes."""
+        if callable(self._estimate):
+            self._estimate = self._estimate()
+        return self._estimate
 
     def __missing__(self, name: str) -> Any:
         of = _FUNCTIONS[name]

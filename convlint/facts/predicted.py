@@ -11,12 +11,12 @@ from convlint.estimate import PassEstimate, nearest_full_waves
 from convlint.facts.quantity import Quantity, Table, Type, View, number, text, truth
 from convlint.facts.unknown import UNKNOWN
 from convlint.files.languages.saying import sentence
-from convlint.model.layer import PASSES, Pass
+from convlint.model.layer import PASSES, ConvLayer, Pass
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
 
-_SIZES = ("N", "C", "H", "W", "K", "R", "S")
+_SIZES = ("N", "C", "D", "H", "W", "K", "T", "R", "S")
 
 
 class Run(NamedTuple):
@@ -78,9 +78,18 @@ def lacking_prediction(facts: LayerFacts) -> tuple[str, ...]:
     """What a user would have to give for the layer's time to be predicted."""
     if facts.estimate is not None:
         return ()
-    lacking = [size for size in _SIZES if getattr(facts.layer, size) is None]
-    lacking += ["dtype"] if facts.layer.dtype is None else []
-    return tuple(lacking) or (sentence("predicted time"),)
+    return lacking_for_time(facts.layer) or (sentence("predicted time"),)
+
+
+def lacking_for_time(layer: ConvLayer) -> tuple[str, ...]:
+    """What nobody gave of all that a layer's time follows from."""
+    sizes = missing_sizes(layer)
+    return (*sizes, "dtype") if layer.dtype is None else sizes
+
+
+def missing_sizes(layer: ConvLayer) -> tuple[str, ...]:
+    """The sizes that nobody gave, of those that a time follows from."""
+    return tuple(size for size in _SIZES if getattr(layer, size) is None)
 
 
 def predicted(kind: Type, meaning: str, of: Callable[[LayerFacts], Any]) -> Quantity:

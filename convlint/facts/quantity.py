@@ -30,6 +30,7 @@ class Quantity(NamedTuple):
     of: Callable[[Any], Any]
     needs: Needs = ()
     gpu: bool = False  # its value depends on the target
+    own: bool = False  # layers of equal fields differ in it: it says which of them this is
     framework: str | None = None  # a setting that this one alone has: who runs another is not asked for it
 
 

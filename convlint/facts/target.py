@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import LayerEstimate, compute_dtype, time_us
 from convlint.estimate.host import Hosted
+from convlint.estimate.precision import converts_bf16
 from convlint.facts.defaults import DEFAULTS, setting_of
 from convlint.facts.memory import Held
 from convlint.facts.network import NETWORK, Whole
@@ -132,6 +133,8 @@ def _has_no_kernel(facts: LayerFacts) -> bool:
         raise UnknownValue
     if dtype == Dtype.int8 and gpu.compute_capability >= "6.1":
         return False
+    if dtype == Dtype.bf16 and converts_bf16(gpu, facts.context.runtime):
+        return False
     return dtype in (Dtype.bf16, Dtype.fp8, Dtype.int8) and dtype.value not in gpu.tensor_dtypes
 
 
@@ -196,6 +199,10 @@ class TargetFacts:
             "stated": View(STATED, runtime),
             "support": View(SUPPORT, Libraries(gpu, runtime)),
         }
+
+    def is_unaligned(self, dtype: Dtype | None, channels: int) -> bool:
+        """Whether so many channels are no multiple of what the dtype's Tensor Cores want."""
+        return dtype is not None and channels % self.precision(dtype)[1] != 0
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
         """The same network on the same GPU under other settings; where its time goes is left as it is."""

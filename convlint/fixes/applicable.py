@@ -32,8 +32,8 @@ class Wish(Struct, frozen=True, kw_only=True):
 def applicability(finding: Finding) -> Applicability | None:
     """How safely its fix can be applied; None where there is nothing to apply, or where that is not advised.
 
-    A fix that has a price is applied where it is among those that make its layers fastest. One without a price mends
-    what is wrong whatever it costs; advice on the batch is one only where it is more than an info.
+    A fix that has a price is applied where it is among those that make the network fastest. One without a price mends
+    what is wrong whatever it costs; advice on the batch is one only where that is allowed, or more than an info.
     """
     fix = finding.fix
     if fix is None:
@@ -43,9 +43,14 @@ def applicability(finding: Finding) -> Applicability | None:
         return None
     if not fix.advised and (finding.lost_us is not None or (fix.time_change_us or 0.0) > 0):
         return None
-    if "N" in fields and finding.severity == "info":
+    if "N" in fields and finding.severity == "info" and not is_asked_batch(fix):
         return None
     return "safe" if fix.safety == "safe" and all(map(_keeps_weights, fields)) else "unsafe"
+
+
+def is_asked_batch(fix: Fix) -> bool:
+    """Whether it is another batch, which somebody has allowed."""
+    return "N" in fix.set and fix.advised
 
 
 def _keeps_weights(field: str) -> bool:

@@ -159,10 +159,13 @@ class _Attempt:
 
     def _layout(self, asking: Mapping[int, Sequence[int]], layout: Scalar) -> None:
         """The layout is one for all layers that are connected, and for others that draw it from the same place."""
-        planner, codes = (
-            self.planner,
-            {self.wishes[n].finding.rule.code for several in asking.values() for n in several},
-        )
+        planner = self.planner
+        advised = {i: own for i, several in asking.items() if (own := [n for n in several if self._is_advised(n)])}
+        for index, numbers in advised.items():  # advice on the layout is for all of the network already
+            self._claim(tuple(numbers), (index,), "layout", layout)
+            self._touch(numbers, frozenset((index,)))
+        asking = {i: own for i, several in asking.items() if (own := [n for n in several if not self._is_advised(n)])}
+        codes = {self.wishes[n].finding.rule.code for several in asking.values() for n in several}
         silenced = set[int]().union(*(planner.silenced.get(code, ()) for code in codes))
         for company in planner.layouts.companies(layout, asking, planner.staying):
             loose = [layers for layers in company.loose if silenced.isdisjoint(layers)]
@@ -170,6 +173,9 @@ class _Attempt:
                 self._claim(company.wishes, layers, "layout", layout)
             self._touch(company.wishes, company.layers)
             self.loose += loose
+
+    def _is_advised(self, number: int) -> bool:
+        return self.wishes[number].finding.advised
 
     def _claim(self, numbers: tuple[int, ...], layers: Iterable[int | None], field: str, value: Scalar) -> None:
         """Notes a value that these wishes want in these layers, or that another wish wants another one there."""

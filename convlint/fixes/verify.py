@@ -172,6 +172,7 @@ def _errors(result: NetworkResult) -> Iterator[tuple[str, str | None, str | None
 def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, tuple[str, float]]:
     """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
 
+    Where the network as a whole does not, some layers may: what others save pays for it.
     Wishes without a price mend what is wrong whatever it costs: their layers are not looked at. Of layers whose batch
     changes, the time per image counts. Where findings on other targets ask for it, it is their wishes alone.
     """
@@ -183,6 +184,8 @@ def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int,
     found: dict[int, tuple[str, float]] = {}
     for label in before.labels:
         added, share = dict(_added(before, after, label, mended)), _close(before, after, label)
+        if is_no_slower(before, after, label):
+            continue
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
         sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
         for number, touched in enumerate(plan.touched):
@@ -206,6 +209,14 @@ def _close(before: NetworkResult, after: NetworkResult, label: str) -> float:
     return _CLOSE if waits else 0.0
 
 
+def is_no_slower(before: NetworkResult, after: NetworkResult, label: str) -> bool:
+    """Whether all layers together take no longer on a target; false where a time is not known."""
+    pairs = [(old.times.get(label), new.times.get(label)) for old, new in zip(before.layers, after.layers, strict=True)]
+    if any(old is None or new is None for old, new in pairs):
+        return False
+    return sum(us for _, us in _added(before, after, label, set())) <= _CLOSE_US
+
+
 def new_error(before: NetworkResult, after: NetworkResult) -> str:
     """The code of an error that was not there before; empty where there is none."""
     known = set(_errors(before))
@@ -224,6 +235,8 @@ def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | N
 
 def _unpriced(plan: Plan, number: int) -> bool:
     wish = plan.granted[number]
+    if wish.finding.severity == "error":
+        return True
     return wish.finding.lost_us is None and "N" not in wish.sets and wish.layer is not None
 
 

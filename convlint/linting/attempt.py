@@ -93,7 +93,7 @@ class SpecDraft:
         Raises ValueError where edits overlap.
         """
         source = replace(self.source, text=applied(self.text, edits))
-        read, errors = read_input(source, self.job.reading, self._reading)
+        read, errors = read_input(source, self.job, self._reading)
         made = Attempt(plan, [], SpecDraft(source, self.job, self._reading, read))
         if read is None or errors:
             return made._replace(wrong=_placed(errors, read))

@@ -26,7 +26,7 @@ from convlint.linting.one_input import Checked, Job, as_asked, check_read, read_
 from convlint.model.network import Network
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import InputError
+from convlint.report import InputError, Scalar
 from convlint.reporters.words import duration
 from convlint.rulebook.book import Rulebook
 
@@ -90,7 +90,7 @@ class CodeDraft:
 
     def _run(self, plan: Plan, before: Network, edited: frozenset[str]) -> Attempt:
         """With what the model is now, and what is wrong with it or with others that run the same code."""
-        read, errors = read_input(self.model.source, self.job.reading, self._reading)
+        read, errors = read_input(self.model.source, self.job, self._reading)
         if read is None or errors:
             return Attempt(plan, [], self, wrong={None: _broken(self.model, errors)})
         network = as_asked(read, self.job)
@@ -111,7 +111,7 @@ class CodeDraft:
     def _of_other(self, other: Member, plan: Plan) -> Member | str:
         """Another model as it is now; or why it must not become that."""
         job, before, errors = with_sources(other.job, self.files), other.checked, list[InputError]()
-        read, wrong = read_input(other.source, job.reading, self._reading)
+        read, wrong = read_input(other.source, job, self._reading)
         if read is None or before.network is None or (wrong and not before.errors):
             return _broken(other, wrong)
         network = as_asked(read, job)
@@ -166,6 +166,8 @@ def _written(editor: PythonEditor, plan: Plan, planner: Planner) -> tuple[CodeEd
         if not own or any(field in plan.runtime for field in wish.sets):
             reason = "no line that constructs layers states it"
         if reason:
+            reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
+        if reason:
             failing[number] = reason
     left = next(iter(made.refused.values()), "" if made.edits else _NO_CODE)
     if left and not failing:
@@ -175,7 +177,23 @@ def _written(editor: PythonEditor, plan: Plan, planner: Planner) -> tuple[CodeEd
     return made.edits, failing
 
 
+def by_hand(field: str, value: Scalar) -> str:
+    """Which line of a script, not of the code that constructs layers, does what a fix sets; empty where it is none."""
+    lines = {
+        ("layout", "NHWC"): "model.to(memory_format=torch.channels_last), and the same of its input",
+        ("layout", "NCHW"): "model.to(memory_format=torch.contiguous_format), and the same of its input",
+        ("dtype", "fp16"): 'with torch.autocast("cuda", dtype=torch.float16): around the forward, and a GradScaler',
+        ("dtype", "bf16"): 'with torch.autocast("cuda", dtype=torch.bfloat16): around the forward pass',
+        ("dtype", "fp32"): "no torch.autocast around these layers",
+        ("runtime.tf32", True): "torch.backends.cudnn.allow_tf32 = True",
+        ("runtime.cudnn_benchmark", True): "torch.backends.cudnn.benchmark = True",
+        ("runtime.cudnn_benchmark", False): "torch.backends.cudnn.benchmark = False",
+    }
+    line = lines.get((field, value), "")
+    return f"the script that runs the model has to say {line}" if line else ""
+
+
 def _broken(model: Member, errors: Sequence[InputError]) -> str:
-    mode = "" if model.judged else f" in {'train' if model.job.reading.trains else 'eval'} mode"
+    mode = "" if model.judged else f" in {'train' if model.job.trains(model.source) else 'eval'} mode"
     why = f": {errors[0].message}" if errors else ""
     return f"{model.source.name} would not run any more{mode}{why}"

@@ -1,40 +1,152 @@
-"""How many findings of one input could be mended."""
+"""Which fixes of one input can be written, how many that are, and how long its network takes once they are."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Literal
+
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
-from convlint.fixes.applicable import WishKey, applicability, wishes
-from convlint.linting.fixed import Fixing
-from convlint.linting.one_input import Checked, Job
+from convlint.engine.changes import with_fix, with_settings
+from convlint.engine.networks import estimated
+from convlint.engine.promise import Promise
+from convlint.engine.results import NetworkResult, sum_of
+from convlint.engine.timing import as_laid_out
+from convlint.fixes.applicable import Applicability, applicability, wishes
+from convlint.fixes.plan import Plan, Planner
+from convlint.linting.fixed import Fixing, is_advice
+from convlint.linting.one_input import Checked, Job, check_read
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.report import Finding, LayerReport, LayerTimes
+from convlint.rulebook.book import Rulebook
+
+Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
 
 
-def counted(
-    checked: Checked, job: Job, fixing: Fixing, refused: frozenset[WishKey] = frozenset(), *, code: bool = False
-) -> NetworkResult | None:
-    """The result, with how many of its findings could be mended; what was `refused` could not.
+def with_applicability(
+    checked: Checked, rulebook: Rulebook, job: Job, fixing: Fixing, of: Written
+) -> NetworkResult | None:  # fmt: skip
+    """The result, whose fixes say whether `--fix --unsafe-fixes` writes them, how many that are, and the time then.
 
-    `code`: they would be in the code that constructs the layers.
+    The input is `of` what is edited as a spec, as code, or not at all.
     """
     result, network = checked.result, checked.network
-    if result is None or network is None or checked.errors or (code and not network.operations):
+    if result is None or network is None:
         return result
+    if checked.errors or of == "nothing" or (of == "code" and not network.operations):
+        return _promised(_applicable(result, set(), {}), network, Plan(), checked.promises)
     asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
-        return result
-    from convlint.fixes.plan import Planner
+        return _applicable(result, set(), {})
+    plan, reasons = _planned(network, job, result, asked, of)
+    if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
+        asked = _with_batch_last(network, rulebook, job, fixing, asked, plan)
+        plan, reasons = _planned(network, job, result, asked, of)
+    if reasons and _is_slower(_promised(result, network, plan, checked.promises)):
+        parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
+        asked = [each for each in asked if not is_advice(each[0])]
+        plan, others = _planned(network, job, result, asked, of)
+        reasons |= dict.fromkeys(parts, "it takes longer without the advice that cannot be written") | others
+    wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
+    granted = Counter(id(wish.finding) for wish in plan.granted)
+    whole = {id(each) for each, _ in asked if granted[id(each)] == wanted[id(each)] > 0}
+    some = [kind for finding, kind in asked if granted[id(finding)]]
+    now = len(some) if fixing.unsafe else some.count("safe")
+    found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
+    if len(result.labels) == 1 and granted.keys() == whole == _advice(result.findings):
+        return found  # what is written is what is advised
+    return _promised(found, network, plan, checked.promises)
+
+
+def _is_slower(then: NetworkResult) -> bool:
+    """Whether the network takes longer on a target once part of the advice is written."""
+    return any(
+        each.times is not None and (each.times.after_fix_us or 0.0) > each.times.time_us for each in then.networks
+    )
+
+
+def _sets_batch(plan: Plan) -> bool:
+    return any("N" in wish.sets for wish in plan.granted)
+
+
+def _with_batch_last(
+    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing,
+    asked: Sequence[tuple[Finding, Applicability]], plan: Plan,
+) -> list[tuple[Finding, Applicability]]:  # fmt: skip
+    """What is asked for, without a batch that is none any more once all else is written: it is written last."""
+    others = [wish for wish in plan.granted if "N" not in wish.sets]
+    changed = _changed(network, Planner(network, job.overridden()).plan(others))
+    after = check_read(changed, rulebook, job, [])
+    left = () if after is None else fixing.counting(after.findings)
+    still = {wish.sets["N"] for wish in wishes(left) if "N" in wish.sets}
+    return [each for each in asked if still.issuperset({w.sets["N"] for w in wishes([each[0]]) if "N" in w.sets})]
+
+
+def _planned(
+    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written
+) -> tuple[Plan, dict[int, str]]:  # fmt: skip
+    """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
     from convlint.linting.attempt import written
     from convlint.linting.code_draft import code_writer, contents
 
     planner = Planner(network, job.overridden(), result.silenced)
-    several = wishes(finding for finding, _ in asked)
-    open_wishes = [wish for wish in several if not refused or wish.key not in refused]
-    if code:
-        plan, _, _ = written(open_wishes, planner, code_writer(planner, contents(job)))
+    several = list(wishes(finding for finding, _ in asked))
+    if of == "code":
+        plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
     else:
-        plan = planner.plan(open_wishes)
-    granted = {id(wish.finding) for wish in plan.granted}
-    found = [kind for finding, kind in asked if id(finding) in granted]
-    now = len(found) if fixing.unsafe else found.count("safe")
-    return replace(result, fixable=now, fixable_unsafe=len(found) - now)
+        plan = planner.plan(several)
+        left_out = list(plan.refused)
+    return plan, {id(wish.finding): reason for wish, reason in left_out}
+
+
+def _advice(findings: Iterable[Finding]) -> set[int]:
+    return {id(finding) for finding in findings if is_advice(finding)}
+
+
+def _applicable(
+    result: NetworkResult, written: Container[int], reasons: Mapping[int, str]
+) -> NetworkResult:  # fmt: skip
+    """The result, each of whose fixes says whether it is written, and where it is not, why."""
+    findings = []
+    for finding in result.findings:
+        if finding.fix is not None:
+            no_edit = finding.fix.no_edit or reasons.get(id(finding), "")
+            finding = replace(finding, fix=replace(finding.fix, applicable=id(finding) in written, no_edit=no_edit))
+        findings.append(finding)
+    return replace(result, findings=tuple(findings))
+
+
+def _promised(
+    result: NetworkResult, network: Network, plan: Plan, promises: Mapping[str, Promise]
+) -> NetworkResult:  # fmt: skip
+    """The result with the time that the network takes once the plan is written, as the next check will say it."""
+    changed = _changed(network, plan)
+    times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
+    layers = tuple(
+        replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
+        for index, entry in enumerate(result.layers)
+    )
+    networks = tuple(
+        replace(each, times=sum_of([entry.times.get(each.gpu) for entry in layers])) for each in result.networks
+    )
+    return replace(result, layers=layers, networks=networks)
+
+
+def _changed(network: Network, plan: Plan) -> Network:
+    """The network with the plan written."""
+    layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
+    return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
+
+
+def _times(network: Network, promise: Promise, mode: Mode) -> list[float | None]:
+    estimates = estimated(network, as_laid_out(network), promise.search.timing.gpu, mode).estimates
+    return [None if estimate is None else estimate.time_us for estimate in estimates]
+
+
+def _after_fix(
+    entry: LayerReport, label: str, times: Mapping[str, list[float | None]], index: int
+) -> LayerTimes | None:  # fmt: skip
+    now = entry.times[label]
+    return None if now is None else replace(now, after_fix_us=times[label][index])

@@ -9,17 +9,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.results import NetworkResult
-from convlint.fixes.applicable import applicability
+from convlint.fixes.applicable import applicability, is_asked_batch
 from convlint.model.source import SourceReading
 from convlint.report import Finding, InputError, Severity
 from convlint.verdict.select import Policy, chosen, counts
 
 
 class Fixing(Struct, frozen=True, kw_only=True):
-    """Which findings are to be mended: those that count, and whose fix can be applied.
+    """Which findings are to be mended: those that count or are advised, and whose fix can be applied.
 
-    Where nothing counts, warnings do. `mends` false: only how many there are is to be said. `proposes`: findings are
-    to carry the edits of their own fix.
+    Where nothing counts, warnings do. What is advised is mended all together, since it pays together. `mends` false:
+    only how many there are is to be said. `proposes`: findings are to carry the edits of their own fix.
     """
 
     policy: Policy
@@ -33,13 +33,27 @@ class Fixing(Struct, frozen=True, kw_only=True):
         """Those that count, the gravest first."""
         policy = replace(self.policy, fail_on="warning") if self.policy.fail_on == "never" else self.policy
         judged = chosen(findings, set(self.codes), self.severities)
-        found = [finding for finding in judged if finding.fix is not None and counts(finding, policy)]
+        found = [
+            each
+            for each in judged
+            if each.fix is not None and (counts(each, policy) or is_advice(each) or _is_for_all(each))
+        ]
         return sorted(found, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
 
     def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
         """Those that count and may be mended."""
         allowed = ("safe", "unsafe") if self.unsafe else ("safe",)
         return [finding for finding in self.counting(findings) if applicability(finding) in allowed]
+
+
+def is_advice(finding: Finding) -> bool:
+    """Whether its fix is one of those that make the network fastest."""
+    return finding.advised and (finding.lost_us or 0.0) > 0
+
+
+def _is_for_all(finding: Finding) -> bool:
+    """Whether it is mended whatever its severity: a bias that a norm cancels, as in Python source; a batch."""
+    return finding.fix is not None and (finding.fix.set.keys() == {"bias"} or is_asked_batch(finding.fix))
 
 
 class Edited(Struct, frozen=True, kw_only=True):

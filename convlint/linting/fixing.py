@@ -12,7 +12,6 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, text_of
 from convlint.linting.code_edits import with_code_edits
-from convlint.linting.counting import counted
 from convlint.linting.fixed import Edited, Fixed, Fixing, Outcome
 from convlint.linting.one_input import Checked, Job, check_input, last_resort
 from convlint.readers import MODULE, SPEC
@@ -41,17 +40,22 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         with suppress(InputFault):  # its reader says what is wrong
             source = replace(source, text=text_of(_content(source.name) if source.raw is None else source.raw))
     checked = check_input(source, rulebook, job, reading)
+    if fixing is not None:
+        from convlint.linting.counting import with_applicability
     if source.kind == "module":
         with last_resort(checked.errors, source.name):
             checked.result = with_code_edits(checked, job)
             if fixing is not None:
-                checked.result = counted(checked, job, fixing, code=True)
+                checked.result = with_applicability(checked, rulebook, job, fixing, "code")
         return Outcome(checked.result, checked.errors)
     outcome = Outcome(checked.result, checked.errors)
     if fixing is None:
         return outcome
-    if format_of_input(source) is SPEC:
-        checked.result = counted(checked, job, fixing)
+    is_spec = format_of_input(source) is SPEC
+    with last_resort(checked.errors, source.name):
+        checked.result = with_applicability(checked, rulebook, job, fixing, "spec" if is_spec else "nothing")
+    outcome = outcome._replace(result=checked.result)
+    if is_spec:
         return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
     note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
     return outcome._replace(fixed=Fixed(notes=(note,))) if fixing.mends else outcome
@@ -64,6 +68,7 @@ def is_mended_together(source: Input, job: Job) -> bool:
 
 def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> Outcome:
     from convlint.linting.attempt import SpecDraft
+    from convlint.linting.counting import with_applicability
     from convlint.linting.mending import Mending
 
     path, raw = source.name, source.raw
@@ -92,7 +97,7 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
         unmended=checked.result if mending.count else None,
     )
     checked, source = mending.checked, mending.draft.source
-    checked.result = counted(checked, job, fixing, frozenset(mending.refused))
+    checked.result = with_applicability(checked, rulebook, job, fixing, "spec")
     return Outcome(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
 
 

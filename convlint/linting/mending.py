@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Generic, TypeVar, cast
 
+from convlint.engine.promise import Promise
 from convlint.fixes.applicable import Wish, WishKey, wishes
 from convlint.fixes.comments import UNUSED, unused
-from convlint.fixes.plan import Planner
+from convlint.fixes.plan import Plan, Planner
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.linting.attempt import Attempt, Draft
 from convlint.linting.fixed import Fixing
@@ -182,10 +183,13 @@ class Mending(Generic[D]):
         self._checks -= 1
         errors: list[InputError] = []
         draft = made.draft or self.draft
-        result = None if network is None else check_read(network, self._rulebook, draft.job, errors)
+        promises: dict[str, Promise] = {}
+        result = (
+            None if network is None else check_read(network, self._rulebook, draft.job, errors, promises.__setitem__)
+        )
         if result is None or errors or before.result is None or before.network is None:
             return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
-        left = self._fixing.counting(result.findings)
+        left = self._fixing.wanted(result.findings)
         unwanted = unwilling(plan, before.network, before.result, result, left)
         if not self._staying.issuperset(unwanted):
             self._staying |= unwanted
@@ -201,9 +205,11 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
-        failing = failing or unused(plan, before.result, result, self._on_comments)
+        failing = _whole_settings(plan, failing)
+        if not failing and not all(wish.finding.advised for wish in plan.granted):
+            failing = unused(plan, before.result, result, self._on_comments)
         if not failing:
-            self._accept(made, Checked(read=made.read, network=network, result=result))
+            self._accept(made, Checked(read=made.read, network=network, result=result, promises=promises))
         return failing
 
     def _accept(self, made: Attempt, checked: Checked) -> None:
@@ -221,6 +227,21 @@ class Mending(Generic[D]):
         self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
             tried.clear()
+
+
+def _whole_settings(plan: Plan, failing: dict[int, str]) -> dict[int, str]:
+    """The same with all layers of a setting of the network: it is for all of them, or for none."""
+    reasons = {
+        id(wish.finding): reason
+        for number, reason in failing.items()
+        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    of_settings = {
+        number: reasons[id(wish.finding)]
+        for number, wish in enumerate(plan.granted)
+        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    return {**of_settings, **failing}
 
 
 def _blamed(made: Attempt) -> dict[int, str]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.linting.code_draft import CodeDraft, Member, with_sources
 from convlint.linting.code_edits import with_code_edits
-from convlint.linting.counting import counted
+from convlint.linting.counting import with_applicability
 from convlint.linting.fixed import Edited, Fixed, Fixing, Outcome
 from convlint.linting.mending import MOST_ROUNDS, Mending
 from convlint.linting.one_input import Checked, Task, as_asked, check_input, last_resort, read_input
@@ -89,8 +89,8 @@ class _Models:
         if number not in self._turned:
             member = self._members[number]
             job = with_sources(member.job, self._files)
-            job = replace(job, reading=replace(job.reading, trains=not job.reading.trains))
-            read, errors = read_input(member.source, job.reading, self._reading)
+            job = replace(job, reading=replace(job.reading, trains=not job.trains(member.source)))
+            read, errors = read_input(member.source, job, self._reading)
             checked = Checked(read=read, network=None if read is None else as_asked(read, job))
             turned = Member(source=member.source, rulebook=member.rulebook, job=job, checked=checked, judged=False)
             self._turned[number] = None if errors or read is None else turned
@@ -98,12 +98,11 @@ class _Models:
 
     def outcome(self, number: int) -> Outcome:
         """What becomes of a model, and of the files that it has in common with others."""
-        member, mending = self._members[number], self._last[number]
+        member = self._members[number]
         job, checked = with_sources(member.job, self._files), member.checked
-        refused = frozenset() if mending is None else frozenset(mending.refused)
         with last_resort(checked.errors, member.source.name):
             checked.result = with_code_edits(checked, job)
-            checked.result = counted(checked, job, _fixing(member), refused, code=True)
+            checked.result = with_applicability(checked, member.rulebook, job, _fixing(member), "code")
         files = tuple(self._files[path] for path in sorted(self._shared(member)))
         fixed = Fixed(
             files=files,

@@ -69,7 +69,9 @@ def _input(entry: ModelEntry) -> Input:
         settings.setdefault("mixed_precision", True)
     model = Model(
         reference=entry.model, path=entry.at.place().path, inputs=entry.inputs, channels_last=entry.channels_last,
-        autocast=entry.autocast, mode=entry.mode, targets=tuple(word.text for word in entry.target),
+        autocast=entry.autocast, mode=entry.mode,
+        trains=None if entry.trace is None else entry.trace == "train",
+        targets=tuple(word.text for word in entry.target),
         settings=settings, spans=spans, folder=entry.folder,
     )  # fmt: skip
     return Input(kind="module", name=entry.name, model=model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from convlint.gpus.gpu import load_gpu
 from convlint.linting.calibrating import Files, calibrated
 from convlint.linting.fixed import Fixing
 from convlint.linting.running import Running, as_it_runs
-from convlint.model.layer import Mode
+from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
@@ -28,6 +29,10 @@ from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.silence import Silencer, Silencing
+
+if TYPE_CHECKING:  # source needs nothing of it
+    from convlint.engine.check import OnPromise
+    from convlint.engine.promise import Promise
 
 DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
@@ -48,6 +53,7 @@ class Job(Struct, frozen=True, kw_only=True):
     usual: Running = Running()  # the same where they say nothing
     calibrations: Files = ()  # of GPUs that the user measured
     silencing: Silencing | None = None  # None: every rule counts
+    allow: frozenset[Allowance] = frozenset()  # what else may be advised
     isolated: bool = False  # no config is read
     fixing: Fixing | None = None  # None: nobody asks what could be mended
     image: tuple[int, ...] | None = None  # what models in Python source get
@@ -61,6 +67,14 @@ class Job(Struct, frozen=True, kw_only=True):
                 found["N" if name == "batch" else name] = f"--{name} is given"
         return found
 
+    def trains(self, source: Input) -> bool:
+        """Whether a module is followed in train mode: as asked for, else where the mode is stated and is training."""
+        model = source.model
+        for said in (self.reading.trains, None if model is None else model.trains):
+            if said is not None:
+                return said
+        return (self.mode or (model and model.mode) or self.default_mode) == "training"
+
 
 Task = tuple[Input, Rulebook, Job]
 
@@ -71,6 +85,7 @@ class Checked(Struct, kw_only=True):
     read: Network | None = None
     network: Network | None = None
     result: NetworkResult | None = None
+    promises: dict[str, Promise] = field(default_factory=dict)  # by target: what all advice comes to
     errors: list[InputError] = field(default_factory=list)
 
 
@@ -94,17 +109,18 @@ def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     checked = Checked()
     with last_resort(checked.errors, source.name):
-        network, read_errors = read_input(source, job.reading, reading)
+        network, read_errors = read_input(source, job, reading)
         checked.errors += read_errors
         if network is not None:
             checked.read, checked.network = network, as_asked(network, job)
-            checked.result = check_read(checked.network, rulebook, job, checked.errors)
+            promises = checked.promises
+            checked.result = check_read(checked.network, rulebook, job, checked.errors, promises.__setitem__)
     return checked
 
 
-def read_input(source: Input, options: ReadOptions, reading: Reading) -> tuple[Network | None, tuple[InputError, ...]]:
+def read_input(source: Input, job: Job, reading: Reading) -> tuple[Network | None, tuple[InputError, ...]]:
     """The network of an input, as the config has it where that names it, and all that is wrong with it."""
-    network, errors = reading.read(source, options)
+    network, errors = reading.read(source, replace(job.reading, trains=job.trains(source)))
     if network is not None and source.model is not None:
         network = as_configured(network, source.model)
     return network, tuple(_placed(error, source) for error in errors)
@@ -119,8 +135,13 @@ def _placed(error: InputError, source: Input) -> InputError:
     return replace(error, path=source.model.path, line=line, column=column, message=message)
 
 
-def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[InputError]) -> NetworkResult | None:
-    """The check of a network as it runs, on its targets; what is wrong goes to `errors`. None where that ends it."""
+def check_read(
+    network: Network, rulebook: Rulebook, job: Job, errors: list[InputError], on_promise: OnPromise | None = None
+) -> NetworkResult | None:  # fmt: skip
+    """The check of a network as it runs, on its targets; what is wrong goes to `errors`. None where that ends it.
+
+    `on_promise` gets each target and what all advice comes to on it.
+    """
     targets = []
     if job.gpus:
         targets = resolve_targets(job.gpus)
@@ -136,13 +157,14 @@ def check_read(network: Network, rulebook: Rulebook, job: Job, errors: list[Inpu
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:
-        message = f"asks for {len(network.layers):,} layers on {len(targets)} GPUs; --gpu names those that matter"
+        gpus = "1 GPU" if len(targets) == 1 else f"{len(targets)} GPUs"
+        message = f"asks for {len(network.layers):,} layers on {gpus}; --gpu names those that matter"
         errors.append(InputError(path=network.path, message=message))
         return None
     if not targets:
         return None
     network = replace(network, code_lines=_code_lines(network, job.reading.sources))
-    result = judged(network, rulebook, targets, job.silencing, job.calibrations)
+    result = judged(network, rulebook, targets, job.silencing, job.calibrations, allow=job.allow, on_promise=on_promise)
     return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
 
 
@@ -175,9 +197,9 @@ def as_asked(network: Network, job: Job) -> Network:
 
 def judged(
     network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None,
-    calibrations: Files = (),
+    calibrations: Files = (), **asked: Any,
 ) -> NetworkResult:  # fmt: skip
-    """The check of one network on its targets as they are calibrated.
+    """The check of one network on its targets as they are calibrated; what else is `asked` goes to `check_network`.
 
     Without what is silenced, and with what is wrong with its suppressions.
     """
@@ -186,7 +208,7 @@ def judged(
     mode = network.mode or default_mode(network.runtime)
     targets, uses = calibrated(targets, network.runtime, calibrations)
     if silencing is None:
-        return replace(check_network(network, rulebook, targets, mode), calibrations=uses)
+        return replace(check_network(network, rulebook, targets, mode, **asked), calibrations=uses)
     silencer = Silencer(network, rulebook, silencing)
     result = check_network(
         network,
@@ -196,6 +218,7 @@ def judged(
         codes=silencing.codes,
         silences=None if silencer.is_idle else silencer.silences,
         known=None if silencer.knows_nothing else silencer.is_known,
+        **asked,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
     return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from convlint.readers.inputs import Input, file_input, source_input
 from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
+from convlint.verdict.completeness import incompleteness
 from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import chosen, counts, verdict
 
@@ -166,6 +167,7 @@ def conclude(
 
     What comments, configs and the baseline silence was left out where it was found.
     """
+    errors = [*errors, *_incomplete(results, errors)]
     expired = _Expired(known_of(baseline or {}))
     judged = [(expired.judge(result, plan), plan) for result, plan in results]
     suppressed = [entry for result, _ in judged for entry in result.suppressed]
@@ -205,6 +207,14 @@ def conclude(
         stale=gone,
         language=planner.language,
     )
+
+
+def _incomplete(results: Sequence[tuple[NetworkResult, Plan]], errors: Sequence[InputError]) -> Iterator[InputError]:
+    """What of the results is not complete, where no error says so already."""
+    broken = {error.path for error in errors}
+    for result, plan in results:
+        if result.path not in broken:
+            yield from incompleteness(result, strict=plan.policy.strict)
 
 
 def _unadvised(entry: LayerReport) -> LayerReport:

@@ -17,7 +17,7 @@ from convlint.linting.fixed import Fixing
 from convlint.linting.models import chosen_models
 from convlint.linting.one_input import DEFAULT_TARGET, Job, resolve_targets
 from convlint.linting.running import Running, settings_in_config, value_of
-from convlint.model.layer import Mode
+from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
@@ -42,12 +42,14 @@ class Options(Struct, frozen=True, kw_only=True):
     extend_select: tuple[str, ...] = ()
     fail_on: FailOn | None = None
     min_loss: float | None = None
+    allow: tuple[Allowance, ...] = ()
+    strict: bool = False
     rules: tuple[str, ...] = ()
     reading: ReadOptions = field(default_factory=ReadOptions)
     running: Running = Running()
     config: str | None = None
     isolated: bool = False
-    jobs: int = 1
+    jobs: int = 1  # 0: as many as are worth it
     allow_empty: bool = False
     specs_only: bool = False
     skip_foreign: bool = False  # pass over YAML and JSON files that are no specs, also where they are named
@@ -129,6 +131,7 @@ class Planner:
             exemptions=exemptions,
             fail_on=options.fail_on or config.fail_on or "warning",
             min_loss=_first(options.min_loss, config.min_loss, 0.0),
+            strict=options.strict or bool(config.strict),
         )
         codes = frozenset(selected(policy, rulebook))
         if not codes:
@@ -151,6 +154,7 @@ class Planner:
             asked=options.running,
             usual=_usual(config),
             calibrations=calibrations_of(config),
+            allow=frozenset((*config.allow, *options.allow)),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
             fixing=fixing,
             image=None if config.source is None else config.source.input,

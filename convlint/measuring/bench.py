@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from convlint.measuring.workload import Workload
     from convlint.readers.children.serve import Channel
 
+_NEEDS_TORCH = (
+    "timing needs PyTorch 2.4 or later, in a build for your GPU, as https://pytorch.org/get-started names them"
+)
 _CPU_CACHE_BYTES = 2 << 20  # of one core
 _CPU_FREE_BYTES = 1 << 30
 _FATAL = ("CUDA error", "CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_INTERNAL_ERROR")  # no kernel runs after them
@@ -29,7 +32,7 @@ def _answer(order: Order) -> Answer:
     try:
         import torch  # noqa: F401
     except ImportError:
-        return Answer(error="timing needs PyTorch: pip install 'convlint[torch]'", fatal=True)
+        return Answer(error=_NEEDS_TORCH, fatal=True)
     try:
         if order.workload is None:
             return _described(order.device)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.networks import as_laid_out
+from convlint.engine.timing import as_laid_out
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.trial import Part, Trial, parts, trials

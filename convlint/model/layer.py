@@ -25,6 +25,10 @@ Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]
 Mode = Literal["training", "inference"]
 MODES: tuple[Mode, ...] = ("training", "inference")
+Allowance = Literal["narrower", "batch"]
+ALLOWANCES: tuple[Allowance, ...] = ("narrower", "batch")  # changes that nobody is advised unasked
+Following = Literal["eval", "train"]  # the mode of torch in which a module's forward pass is followed
+TRACES: tuple[Following, ...] = ("eval", "train")
 DtypeSource = Literal["stated", "module", "storage"]
 
 

@@ -47,6 +47,8 @@ class Network(Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...] = ()
     spans: Mapping[str, Span] = field(default_factory=dict)
     settings_path: str | None = None  # where the runtime, the mode and the targets stand, if not in `path`
+    unbatched: str = ""  # the sizes of an image that its convolutions get without a batch, which is N = 1
     stored: bool = False  # read from a file that another engine than the one that wrote it may run
+    weights_only: bool = False  # the file has no more than weights, so that nobody knows what arrives at a layer
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, where there is one

@@ -54,7 +54,8 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 class Unread(Struct, frozen=True, kw_only=True):
     """A place at which a convolution is constructed whose C or K nobody could read, and why.
 
-    `why` is one of: config, parameter, caller, branch, untaken, call, limit.
+    `why` is one of: config, parameter, caller, branch, untaken, call, limit, weight.
+    The last is that of a functional convolution whose weight has no shape that is known.
     """
 
     at: Location

@@ -1,118 +1,390 @@
-"""The plan for one network: the steps that make it fastest, from what its rules, layouts and channels allow.
+"""The plan for one network: the order in which B, the fastest set of changes that its check has found, is best done.
 
-The levers of the fastest network found (`options`) are put in order (`steps`). What is more than memory, limits or the
-time asked for allow is left out again (`reach`). The batch comes last, as the check of the changed network advises it.
+It starts at the time and the grade of the check, and ends at what that promises. Of what the user wants to stay nothing
+is searched; within limits, sizes that bring little for what they add are left out; for a time asked for, no more steps
+are taken than that needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Protocol
 
-from convlint.engine.check import Target
-from convlint.model.channel_walk import channels_of
-from convlint.model.layer import Mode
+from msgspec.structs import replace
+
+from convlint.engine.changes import with_fix, with_settings
+from convlint.engine.check import OnPromise, Target, check_network
+from convlint.engine.hits import Hit
+from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
+from convlint.engine.optimum import Choice
+from convlint.engine.promise import Promise
+from convlint.engine.results import NetworkResult
+from convlint.estimate.memory import parameters
+from convlint.facts.network import shortened
+from convlint.model.gemm import flops
+from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
-from convlint.planning.advice import Adviser
-from convlint.planning.levers import applied
-from convlint.planning.options import options
-from convlint.planning.reach import fitting, reaching
-from convlint.planning.result import Plan
-from convlint.planning.settings import on_host
-from convlint.planning.steps import Unit, ordered
-from convlint.planning.subsets import Subsets
-from convlint.planning.walk import Walk
+from convlint.planning.changed import changed, group_of
+from convlint.planning.result import Kind, Plan, State, Step
+from convlint.planning.steps import LEAST_GAIN, NONE, Members, ordered
 from convlint.planning.wishes import Lot, Wishes
+from convlint.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
 
-NO_DATAFLOW = "channels stay as they are: the input says nothing of what lies between its convolutions"
-LIMITED = "within limits the search is not exact: other widths may be faster still"
-DESCENT = "its layers are too entangled for an exact search: other widths may be faster still"
+NO_DATAFLOW = "channels of layers that read each other are not known to be one: nothing says what lies between them"
+LIMITED = "within limits, widths that bring least for what they add are left out: others may be faster still"
 STORED = "fp32 is how the file stores its weights, which may run in another dtype: --dtype says in which"
 WRAPPED = "the model's weights are fp32; where autocast stands around it, it runs in 16 bits already: --dtype says so"
+ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
+STILL = "the check of the planned network still warns of "
+ERRORS = "the check of the planned network has errors, and its times are of what may not run: "
 _FIELDS: Mapping[Lot, frozenset[str]] = {
     "dtype": frozenset(("dtype", "runtime.tf32")), "layout": frozenset(("layout", "copies_input")),
     "channels": frozenset(("C", "K", "groups")), "batch": frozenset(("N",)),
 }  # fmt: skip
-ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
-STILL = "the check of the planned network still warns of "
-ERRORS = "the check of the planned network has errors, and its times are of what may not run: "
+_CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input")  # what steps change in a layer
+_NAMED = 4  # changes of one step, in words; layers of one change
 
 
-def plan(network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes) -> Plan | None:
-    """The plan for a network on one GPU; None where no layer's time is known. Raises RuleError."""
-    hosted = on_host(network, target, mode)
-    known = [index for index, estimate in enumerate(hosted.estimates) if estimate is not None]
-    if not known:
-        return None
-    channels = channels_of(network)
-    found = options(network, channels, Adviser(rulebook.of_networks), hosted, target, mode, wishes)
-    subsets = Subsets(network, channels, found.levers, known, target, mode, hosted.host_us)
-    units = ordered(subsets, range(len(found.levers)))
-    if wishes.target_us is not None:
-        units = reaching(subsets, units, wishes.target_us)
+class Judge(Protocol):
+    """The check of a network on the one target, with what the user silenced."""
 
-    def with_units(chosen: Sequence[Unit]) -> Network:
-        return applied(network, [found.levers[number] for unit in chosen for number in unit], channels)
-
-    units = fitting(units, found.levers, with_units, network, target, mode, wishes)
-    walk = Walk(network, hosted.estimates, subsets, rulebook, target, mode)
-    walk.take(units, with_units(units))
-    if "batch" not in wishes.fixed and not wishes.keeps_results and not walk.reaches(wishes.target_us):
-        walk.take_batch()
-    of_search, of_network = _notes(network, wishes, is_exact=found.is_exact), _of_lone_layers(network, walk)
-    return walk.plan(
-        is_exact=found.is_exact,
-        target_us=wishes.target_us,
-        without_time=tuple(index for index, estimate in enumerate(hosted.estimates) if estimate is None),
-        notes=(*of_search, *of_network, *_of_dtypes(network, walk), *_wrong(walk), *_still(network, walk, wishes)),
-    )
+    def __call__(
+        self, network: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+    ) -> NetworkResult:  # fmt: skip
+        """Raises RuleError."""
+        ...
 
 
-def _notes(network: Network, wishes: Wishes, *, is_exact: bool) -> tuple[str, ...]:
-    notes = []
-    if not network.operations and "channels" not in wishes.fixed:
-        notes.append(NO_DATAFLOW)
-    if wishes.max_parameters is not None or wishes.max_flops is not None:
-        notes.append(LIMITED)
-    elif not is_exact:
-        notes.append(DESCENT)
-    return tuple(notes)
+def plan(
+    network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes, judge: Judge | None = None
+) -> Plan | None:  # fmt: skip
+    """The plan for a network on one GPU; None where no layer's time is known. Raises RuleError.
+
+    `judge` checks as the project has it; without one, all rules are in force.
+    """
+
+    def unsilenced(
+        one: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+    ) -> NetworkResult:  # fmt: skip
+        return check_network(one, rulebook, [target], mode, kept=kept, on_promise=on_promise)
+
+    return _Planning(network, rulebook, target, mode, wishes, judge or unsilenced).plan()
 
 
-def _of_dtypes(network: Network, walk: Walk) -> list[str]:
-    """What has to be known of dtypes that nobody stated."""
-    sources = {layer.dtype_source for layer in network.layers if layer.dtype is not None}
-    if "storage" in sources:
-        return [STORED]
-    return [WRAPPED] if "module" in sources and any("dtype" in step.kinds for step in walk.steps) else []
+class _Planning:
+    def __init__(
+        self, network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes, judge: Judge
+    ) -> None:  # fmt: skip
+        self.network, self.rulebook, self.target, self.mode = network, rulebook, target, mode
+        self.wishes, self.judge = wishes, judge
+        promises: list[Promise] = []
+        kept = Kept(fields=frozenset(wishes.fixed), results=wishes.keeps_results)
+        self.result = judge(network, kept=kept, on_promise=lambda _, promise: promises.append(promise))
+        (self.promise,) = promises
+        self.search = self.promise.search
+
+    def plan(self) -> Plan | None:
+        """None where no layer's time is known."""
+        times = [layer.times.get(self.target.label) for layer in self.result.layers]
+        known = [each for each in times if each is not None]
+        if not known:
+            return None
+        ideal_us = sum(each.ideal_us for each in known) if len(known) == len(times) else None
+        best = self.promise.optimum
+        members = self._within_limits(Members(best.choices, best.levers))
+        steps, states, reached = self._steps(ordered(members, self.search), sum(each.time_us for each in known))
+        taken = NONE
+        for step in steps:
+            taken = taken.plus(step)
+        end_us = states[-1].time_us
+        if len(taken) < len(best.choices) + len(best.levers):
+            ideal_us = None if ideal_us is None else self._ideal_us(taken)
+
+        def graded(state: State) -> State:
+            if ideal_us is None:
+                return state
+            grade = LayerTimes(time_us=state.time_us, after_us=end_us, ideal_us=ideal_us).grade
+            return replace(state, grade=grade)
+
+        states = [graded(state) for state in states]
+        planned = changed(self.network, self.promise, taken)
+        after = self.judge(planned) if steps else self.result
+        unpriced = tuple(filter(self._is_unpriced, after.findings))
+        sizes = {layer.N for layer in self.network.layers}
+        found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
+        notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
+        return Plan(
+            path=self.network.path, gpu=self.target.label, mode=self.mode,
+            batch=sizes.pop() if len(sizes) == 1 else None,
+            now=states[0], after=states[-1], steps=tuple(found),
+            network=planned if reached else self._with_settings(planned, taken, unpriced),
+            target_us=self.wishes.target_us,
+            is_reached=reached,
+            without_time=tuple(index for index, each in enumerate(times) if each is None),
+            unpriced=unpriced, notes=notes,
+        )  # fmt: skip
+
+    def _ideal_us(self, taken: Members) -> float | None:
+        """Of all layers with less than all advice taken."""
+        setting, timing = self.search.setting(taken.choices), self.search.timing
+        changes = self.promise.advice.changes(taken.levers)
+        parts = [timing.ideal_us(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+    def _steps(self, steps: list[Members], now_us: float) -> tuple[list[Members], list[State], bool | None]:
+        """(the steps to take, where the network stands before, between and after them, whether the time is reached)."""
+        wanted_us = self.wishes.target_us
+        states, taken = [self._state(NONE, now_us)], NONE
+        if wanted_us is None:
+            for step in steps:
+                taken = taken.plus(step)
+                states.append(self._state(taken))
+            return steps, states, None
+        series = [step for step in steps if all(map(self._is_safe, _parts(step)))]
+        for tried in (series, steps):
+            states, taken = [self._state(NONE, now_us)], NONE
+            for number, step in enumerate((NONE, *tried)):
+                if len(step):
+                    taken = taken.plus(step)
+                    states.append(self._state(taken))
+                if states[-1].time_us <= wanted_us:
+                    return tried[:number], states, True
+        return steps, states, False
+
+    def _state(self, taken: Members, time_us: float | None = None) -> State:
+        layers = [
+            self.search.timing.layer(self.search.setting(taken.choices), index, own)
+            for index, own in self.promise.advice.changes(taken.levers).items()
+        ]
+        before = [self.network.layers[index] for index in self.promise.advice.changes(taken.levers)]
+        return State(
+            time_us=self.search.total_us(taken.choices, taken.levers) if time_us is None else time_us,
+            grade=None,
+            parameters=_moved(parameters(self.network.layers), parameters(before), parameters(layers)),
+            flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
+        )
+
+    def _within_limits(self, members: Members) -> Members:
+        """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""
+        wishes = self.wishes
+        if wishes.max_parameters is None and wishes.max_flops is None:
+            return members
+        now, kept = self._state(NONE, 0.0), Members(members.choices, {})
+
+        def fits(some: Members) -> bool:
+            then = self._state(some, 0.0)
+            sizes = (
+                (wishes.max_parameters, now.parameters, then.parameters),
+                (wishes.max_flops, now.flops, then.flops),
+            )
+            return all(
+                share is None or before is None or after is None or after <= before * (1 + share)
+                for share, before, after in sizes
+            )
+
+        def worth(lever: Lever) -> float:
+            alone = Members(members.choices, {lever.key: lever})
+            saved_us = self.search.total_us(members.choices, {}) - self.search.total_us(*alone)
+            then = self._state(alone, 0.0)
+            added = max(1, (then.parameters or 0) - (now.parameters or 0))
+            return saved_us / added
+
+        for lever in sorted(members.levers.values(), key=worth, reverse=True):
+            more = kept.plus(Members({}, {lever.key: lever}))
+            if fits(more) and self.search.total_us(*more) < self.search.total_us(*kept):
+                kept = more
+        return kept
+
+    # What is said of it.
+
+    def _step(self, step: Members, before: State, after: State) -> Step:
+        setting, changes = self.search.setting(step.choices), self.promise.advice.changes(step.levers)
+        by_layer: dict[int, dict[str, Scalar]] = {}
+        for index, layer in enumerate(self.network.layers):
+            own = _difference(layer, setting.layers[index])
+            own = {**own, **{name: value for name, value in changes.get(index, {}).items() if name in _CHANGED}}
+            if own:
+                by_layer[index] = own
+        first = next(iter(by_layer.values()), {})
+        shared = first if all(own == first for own in by_layer.values()) else {}
+        runtime = {name: value for choice in step.choices.values() for name, value in choice.runtime.items()}
+        parts = _parts(step)
+        return Step(
+            describe=self._described(parts),
+            kinds=tuple(dict.fromkeys(map(_kind, parts))),
+            safety="safe" if all(map(self._is_safe, parts)) else "unsafe",
+            fills_up=all(isinstance(part, Lever) and self._fills_up(part) for part in parts),
+            layers=tuple(self.network.layers[index].name for index in by_layer),
+            set={**shared, **runtime},
+            by_layer=tuple(by_layer.values()),
+            before=before,
+            after=after,
+        )
+
+    def _is_safe(self, part: Choice | Lever) -> bool:
+        """Whether it changes neither the network nor its weights."""
+        if isinstance(part, Choice):
+            return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in part.asking)
+        return part.is_safe and part.changes.keys() == {"copies_input"}
+
+    def _fills_up(self, lever: Lever) -> bool:
+        """Whether it only adds zeros to the network's input and to the weights that read it."""
+        number = group_of(self.promise, lever)
+        if number is None:
+            return lever.changes.keys() == {"C"} and self.network.layers[lever.layers[0]].first
+        return self.promise.advice.group(number).only_input
+
+    def _described(self, parts: Sequence[Choice | Lever]) -> str:
+        """All of them in words, or the first of very many."""
+        shown = "; ".join(map(self._words, parts[:_NAMED]))
+        return f"{shown}; and {len(parts) - _NAMED} more of this kind" if len(parts) > _NAMED else shown
+
+    def _words(self, part: Choice | Lever) -> str:
+        if isinstance(part, Choice):
+            return self._hit(part).flaw.describe
+        number = group_of(self.promise, part)
+        layers = [self.network.layers[index] for index in part.layers]
+        if number is None or (part.group is None and not self._fills_up(part)):
+            sizes = ", ".join(f"{name}={value}" for name, value in part.changes.items())
+            return part.asking[0][1].describe if "copies_input" in part.changes else f"{sizes} in {layers[0].name}"
+        group, width = self.promise.advice.group(number), part.width or int(part.changes["C"])
+        readers = [reader.layer for reader in group.readers]
+        if group.only_input:
+            return (
+                f"fill the input up to {width} channels with zeros, in it and in the weights of {self._named(readers)}"
+            )
+        sides = [f"{side} of {self._named(of)}" for side, of in (("K", group.writers), ("C", readers)) if of]
+        return f"{width} channels for {group.width}: {', '.join(sides)}"
+
+    def _hit(self, choice: Choice) -> Hit:
+        return next(
+            hit for hit in self.promise.settled.hits if hit.of_network and _sets(hit, choice) and self._is_of_best(hit)
+        )
+
+    def _is_of_best(self, hit: Hit) -> bool:
+        stake = self.promise.settled.stakes.get(id(hit))
+        return stake is not None and stake.advised
+
+    def _named(self, indices: Sequence[int]) -> str:
+        return shortened([self.network.layers[index].name for index in indices], _NAMED)
+
+    def _notes(self, steps: Sequence[Step]) -> list[str]:
+        notes = []
+        network, changes_channels = self.network, any("channels" in step.kinds for step in steps)
+        if not network.operations and "channels" not in self.wishes.fixed and len(network.layers) > 1:
+            notes.append(NO_DATAFLOW)
+        if self.wishes.max_parameters is not None or self.wishes.max_flops is not None:
+            notes.append(LIMITED)
+        connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
+        alone = {layer.name for index, layer in enumerate(network.layers) if index not in connected}
+        named = {name for step in steps if "channels" in step.kinds for name in step.layers}
+        if changes_channels and len(network.layers) > 1 and not alone.isdisjoint(named):
+            notes.append(ALONE)
+        sources = {layer.dtype_source for layer in network.layers if layer.dtype is not None}
+        if "storage" in sources:
+            notes.append(STORED)
+        elif "module" in sources and any("dtype" in step.kinds for step in steps):
+            notes.append(WRAPPED)
+        return notes
+
+    def _wrong(self, result: NetworkResult) -> list[str]:
+        """What the check of the planned network finds wrong, whatever it costs."""
+        found = _counted(finding for finding in result.findings if finding.severity == "error")
+        return [ERRORS + found] if found else []
+
+    def _still(self, result: NetworkResult, *, reached: bool | None) -> list[str]:
+        """What is left of the check's advice that has a price, though nobody wanted it left."""
+        fixed: set[Lot] = set(self.wishes.fixed)
+        if self.wishes.keeps_results:
+            fixed |= {"channels", "dtype", "batch"}
+        if reached or self.wishes.max_parameters is not None or self.wishes.max_flops is not None:
+            return []
+        kept = {name for lot in fixed for name in _FIELDS[lot]}
+        found = _counted(
+            finding for finding in result.findings
+            if finding.severity == "warning" and finding.fix is not None and not self._is_unpriced(finding)
+            and _changes_nothing_of(finding, kept)
+        )  # fmt: skip
+        return [STILL + found] if found else []
+
+    def _with_settings(self, network: Network, taken: Members, unpriced: Sequence[Finding]) -> Network:
+        """The network with the settings of the runtime, and the batch, that are advised although they have no price.
+
+        A setting that the predicted time depends on is left out, so that its check says the plan's last time.
+        """
+        settings: dict[str, Scalar] = {}
+        for finding in unpriced:
+            fix = finding.fix
+            if fix is not None and "N" in fix.set:
+                layers = tuple(with_fix(layer, {"N": fix.set["N"]}) for layer in network.layers)
+                network = replace(network, layers=layers)
+            if fix is not None and fix.safety == "safe" and all(name.startswith("runtime.") for name in fix.set):
+                settings = {**fix.set, **settings}
+        if not settings:
+            return network
+        timing, changes = self.search.timing, self.promise.advice.changes(taken.levers)
+        kept: dict[str, Scalar] = {}
+        setting = self.search.setting(taken.choices)
+        for name, value in settings.items():
+            other = timing.setting(setting.layers, with_settings(setting.runtime, {name: value}))
+            before_us, after_us = timing.gpu_us(setting, changes), timing.gpu_us(other, changes)
+            if abs(after_us - before_us) <= LEAST_GAIN * before_us:
+                kept[name] = value
+        return replace(network, runtime=with_settings(network.runtime, kept)) if kept else network
+
+    def _is_unpriced(self, finding: Finding) -> bool:
+        """Whether it stands for more than an info, and nobody knows what its fix is worth; or is a batch asked for."""
+        if finding.fix is not None and finding.fix.advised and "N" in finding.fix.set:
+            return len({layer.N for layer in self.network.layers}) == 1
+        rule = self.rulebook.find(finding.rule.code)
+        return finding.severity != "info" and finding.fix is not None and rule is not None and rule.loss == "none"
 
 
-def _of_lone_layers(network: Network, walk: Walk) -> list[str]:
-    """Whether channels change of layers, among others, of which nobody says what they read and what reads them."""
-    connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
-    alone = {layer.name for index, layer in enumerate(network.layers) if index not in connected}
-    changed = {name for step in walk.steps if "channels" in step.kinds for name in step.layers}
-    return [ALONE] if len(network.layers) > 1 and not alone.isdisjoint(changed) else []
+def _parts(step: Members) -> list[Choice | Lever]:
+    return [*step.choices.values(), *step.levers.values()]
 
 
-def _still(network: Network, walk: Walk, wishes: Wishes) -> list[str]:
-    """What is left of the check's advice that has a price, though nobody wanted it left."""
-    fixed = set(wishes.fixed)
-    if wishes.keeps_results:
-        fixed |= {"channels", "dtype", "batch"}
-    if not network.operations:
-        fixed.add("channels")
-    left = {} if walk.reaches(wishes.target_us) else walk.left({name for lot in fixed for name in _FIELDS[lot]})
-    return [STILL + _counted(left)] if left else []
+def _kind(part: Choice | Lever) -> Kind:
+    if isinstance(part, Choice):
+        return part.kind
+    return "layout" if "copies_input" in part.changes else "channels"
 
 
-def _wrong(walk: Walk) -> list[str]:
-    """What the check finds wrong, whatever it costs."""
-    found = walk.errors()
-    return [ERRORS + _counted(found)] if found else []
+def _sets(hit: Hit, choice: Choice) -> bool:
+    wanted = {*choice.runtime, *((choice.kind,) if choice.layers else ())}
+    return {name for changes in hit.sets for name in changes} == wanted
 
 
-def _counted(codes: Mapping[str, int]) -> str:
+def _changes_nothing_of(finding: Finding, kept: Set[str]) -> bool:
+    fix = finding.fix
+    return fix is not None and kept.isdisjoint(name for changes in (fix.set, *fix.by_layer) for name in changes)
+
+
+def _counted(findings: Iterable[Finding]) -> str:
     """`CL102 in 3 layers, CL801`."""
-    said = [f"{code} in {count} layer{'s' * (count != 1)}" if count else code for code, count in codes.items()]
+    places: dict[str, set[str]] = {}
+    for finding in findings:
+        names = finding.layers or (() if finding.layer is None else (finding.layer,))
+        places.setdefault(finding.rule.code, set()).update(names)
+    said = [
+        f"{code} in {len(names)} layer{'s' * (len(names) != 1)}" if names else code
+        for code, names in sorted(places.items())
+    ]
     return ", ".join(said)
+
+
+def _flops(layers: Sequence[ConvLayer]) -> int | None:
+    work = [None if (own := flops(layer)) is None else own * layer.calls for layer in layers]
+    return None if None in work else sum(each or 0 for each in work)
+
+
+def _moved(whole: int | None, before: int | None, after: int | None) -> int | None:
+    """The whole, of which a part is `after` now; layers that share a module are in one part."""
+    return None if whole is None or before is None or after is None else whole - before + after
+
+
+def _difference(before: ConvLayer, after: ConvLayer) -> dict[str, Scalar]:
+    names = (name for name in ("dtype", "layout") if getattr(after, name) != getattr(before, name))
+    return {name: value.value if isinstance(value := getattr(after, name), Dtype) else value for name in names}

@@ -9,8 +9,9 @@ from msgspec import Struct, field
 
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.planning.levers import Kind
 from convlint.report import Finding, Scalar
+
+Kind = Literal["runtime", "dtype", "layout", "channels"]  # of a change
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -48,8 +49,7 @@ class Step(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True):
     """What to change in one network on one GPU, step by step.
 
-    `network` is the network with all of it, and with the settings of `unpriced`. `is_exact`: among the settings and
-    widths that were considered, at this batch, none are faster. `without_time` are the layers that no
+    `network` is the network with all of it, and with the settings of `unpriced`. `without_time` are the layers that no
     time is known of, by their place, `unpriced` are findings whose fix has no price, `notes` what else has to be said.
     `is_reached`: whether the time asked for is, None where none was.
     """
@@ -62,7 +62,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     after: State
     steps: tuple[Step, ...]
     network: Network
-    is_exact: bool = True
     is_reached: bool | None = None
     target_us: float | None = None
     without_time: tuple[int, ...] = ()

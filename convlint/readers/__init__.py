@@ -34,7 +34,7 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     channels_last: bool = False  # the module is put into this memory format
     autocast: str | None = None  # the dtype in which a module's convolutions run, as under torch.autocast
     roots: tuple[str, ...] = ()  # folders that modules are imported from, beside the current one
-    trains: bool = False  # follow the module's forward pass in train mode
+    trains: bool | None = None  # follow the module's forward pass in train mode; None: nobody says, and it is eval mode
     # Python that is not yet on disk: real path -> what it is imported as, each byte as the character of its number
     sources: Mapping[str, str] = field(default_factory=dict)
     again: bool = False  # what the module's code prints has been heard already

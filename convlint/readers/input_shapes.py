@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from convlint.errors import InputFault
+from convlint.errors import InputFault, suggestion
 
 LARGEST_SIZE = 2**31  # elements along one axis; more is a typing mistake
 LARGEST_RANK = 8
@@ -25,7 +25,12 @@ DTYPES = {
 }  # fmt: skip
 
 _CHANNELS_LAST = ("channels_last", "channels_last_3d")
-_SIZES = re.compile(r"[0-9Nx×*\s]+")
+_ALSO_CHANNELS_LAST = ("nhwc", "ndhwc", "nwc", "nlc", "channelslast", "channels-last")  # what others call it
+_SIZES = re.compile(r"[0-9NxX×*\s]+")
+_BETWEEN = re.compile(r"\s*[xX×*]\s*")
+_SHAPES = re.compile(r"\s*[0-9N]+(\s*[xX×*]\s*[0-9N]+)*\s*(:\s*[\w.-]+\s*)*(,.*)?", re.DOTALL)
+_LIST = re.compile(r"[(\[]?[ \t]*((?:[0-9Nn]+[ \t]*,[ \t]*){2,7}[0-9Nn]+)[ \t]*,?[ \t]*[)\]]?((?::[\w.:-]+)?)")
+APART = ",\n"  # between shapes that were given one by one, which are no sizes of one shape
 
 
 class InputShape(Struct, frozen=True, kw_only=True):
@@ -47,8 +52,11 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     dtype = _dtype(dtype_text) if dtype_text else None
     if dtype_text and dtype is None:
         known = ", ".join(sorted(set(DTYPES.values())))
-        raise InputFault(f"input {text!r}: unknown dtype {dtype_text.strip()!r}; known are {known}")
-    parts = re.split(r"\s*[x×*]\s*", sizes_text.strip())
+        word = dtype_text.lower()
+        near = "channels_last" if word in _ALSO_CHANNELS_LAST else ""
+        hint = f"; did you mean {near!r}?" if near else suggestion(word, (*DTYPES, *_CHANNELS_LAST))
+        raise InputFault(f"input {text!r}: unknown dtype {dtype_text!r}{hint or f'; known are {known}'}")
+    parts = _BETWEEN.split(sizes_text.strip())
     if len(parts) > LARGEST_RANK:
         raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
     images = len(parts) >= 3  # fewer sizes may be anything
@@ -59,12 +67,41 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
 
 def parse_shapes(text: str, batch: int | None = None) -> tuple[InputShape, ...]:
     """Reads several shapes separated by commas. Raises InputFault."""
+    refuse_lists(text)
     return tuple(parse_shape(part, batch) for part in text.split(","))
+
+
+def named_inputs(values: Iterable[str] | None) -> dict[str, str]:
+    """`--input x=1x3x8x8 --input 4x3x8x8` -> the shape of each input; unnamed ones, in order, stand under ""."""
+    inputs: dict[str, str] = {}
+    for value in values or ():
+        name, found, shape = value.rpartition("=")
+        key = name if found else ""
+        inputs[key] = f"{inputs[key]}{APART}{shape}" if key in inputs and not found else shape
+    return inputs
+
+
+def looks_like_shapes(text: str) -> bool:
+    """Whether an `--input` is meant as sizes, rather than as a function that makes inputs."""
+    return _SHAPES.fullmatch(text) is not None
+
+
+def refuse_lists(text: str) -> None:
+    """Raises InputFault where the sizes of one shape are written with commas, which stand between inputs.
+
+    Several inputs of one size each, all of the same size, may well be meant.
+    """
+    found = _LIST.fullmatch(text.strip())
+    sizes = re.split(r"\s*,\s*", found[1]) if found is not None else []
+    if found is not None and (len(set(sizes)) > 1 or text.strip()[0] in "(["):
+        words = (_CHANNELS_LAST[0] if word.lower() in _ALSO_CHANNELS_LAST else word for word in found[2].split(":"))
+        meant = "x".join(sizes) + ":".join(words)
+        raise InputFault(f"input {text[:60]!r}: commas stand between inputs; did you mean {meant}?")
 
 
 def by_name(inputs: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """What `--input` says of each input: unnamed shapes go to the inputs in order. Raises InputFault for too many."""
-    unnamed = inputs[""].split(",") if "" in inputs else []
+    unnamed = [shape.strip() for shape in inputs[""].split(",")] if "" in inputs else []
     if len(unnamed) > len(names):
         raise InputFault(f"{len(unnamed)} input shapes are given; there are inputs {', '.join(map(repr, names[:8]))}")
     return {**dict(zip(names, unnamed, strict=False)), **{name: text for name, text in inputs.items() if name}}

@@ -30,6 +30,7 @@ class Model(Struct, frozen=True, kw_only=True):
     channels_last: bool = False
     autocast: str | None = None
     mode: Mode | None = None
+    trains: bool | None = None  # followed in train mode; None: as its mode says
     targets: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
     spans: Mapping[str, Span] = {}  # of the settings, of `model`, `inputs`, `target` and `mode`

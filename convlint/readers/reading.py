@@ -144,7 +144,7 @@ def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
         options,
         inputs=options.inputs or model.inputs,
         reference=model.reference,
-        channels_last=model.channels_last,
+        channels_last=options.channels_last or model.channels_last,
         autocast=model.autocast,
         roots=(model.folder, os.path.join(model.folder, "src")),
     )

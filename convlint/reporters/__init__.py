@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REPORTERS: Mapping[str, str] = {
     "text": "text",
     "concise": "concise",
-    "json": "json_v2",
+    "json": "json_v3",
     "sarif": "sarif",
     "github": "github",
     "gitlab": "gitlab",

@@ -99,6 +99,22 @@ def dtype_notes(report: Report) -> list[str]:
     ]
 
 
+def batch_notes(report: Report) -> list[str]:
+    """Which networks get images without a batch, so that their times are those of one image."""
+    unbatched = {network.path: network.unbatched for network in report.networks if network.unbatched}
+    return [batch_note(sizes, clean_path(path) if _several(report) else "") for path, sizes in unbatched.items()]
+
+
+def batch_note(sizes: str, path: str = "") -> str:
+    """That an input states no N, with what to write instead; `path` names it among several."""
+    where = say(" of {path}", path=path) if path else ""
+    return say(
+        "batch{where}: an input of {sizes} states no N, and is priced as N = 1; write 64x{sizes}, say, for another",
+        where=where,
+        sizes=clean(sizes),
+    )
+
+
 def network_notes(report: Report) -> Iterator[str]:
     """Of each input: its parameters and FLOPs; of each target: what a step keeps in memory, and what fits."""
     said: set[tuple[str, str]] = set()

@@ -12,6 +12,7 @@ from convlint.reporters.covered import coverage, unread_parts
 from convlint.reporters.totals import verdicts
 from convlint.reporters.words import (
     advice,
+    alternatives,
     behind,
     gravest_first,
     layer_of,
@@ -104,9 +105,10 @@ def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
     library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
     fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""
+    others = f"<br>Or: {prose(named)}" if (named := alternatives(finding)) else ""
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
     where = code(place_of(at))
-    message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}"
+    message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}{others}"
     return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(lost(finding))} |"
 
 

@@ -10,7 +10,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.report import SEVERITIES, Report, Severity
 from convlint.reporters.covered import unread_parts
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, padded, shorten, wrap
-from convlint.reporters.machine import basis_notes, calibration_notes, dtype_notes, host_notes
+from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
 from convlint.reporters.snippet import columns
 from convlint.reporters.totals import verdicts
 from convlint.reporters.words import costs_nothing, duration, plural, severity_word
@@ -26,6 +26,7 @@ _REASONS = {
     "branch": sentence("{count} under conditions that nobody knows"),
     "untaken": sentence("{count} in branches that no call takes"),
     "call": sentence("{count} behind calls that cannot be followed"),
+    "weight": sentence("{count} functional, with a weight whose shape is not known"),
     "limit": sentence("{count} beyond what is read of one file"),
 }
 _WAYS = {
@@ -111,7 +112,7 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
         names.setdefault(code, finding.rule.name)
         counts[code] = counts.get(code, 0) + 1
         gpu = finding.gpu or gpus[0]
-        if finding.lost_us is not None and gpu in gpus:
+        if finding.lost_us is not None and gpu in gpus and (finding.advised or finding.lost_us > 0):
             of_rule = losses.setdefault(code, {})
             of_rule[gpu] = of_rule.get(gpu, 0.0) + finding.lost_us
     if not counts:
@@ -171,7 +172,8 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    return list(_broken((*calibrated, *host_notes(report), *dtype_notes(report), *basis_notes(report)), glyphs, width))
+    of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
+    return list(_broken(of_times, glyphs, width))
 
 
 def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:

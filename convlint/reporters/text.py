@@ -16,6 +16,7 @@ from convlint.reporters.snippet import columns, excerpt
 from convlint.reporters.summary import coverage_ink, summary_lines
 from convlint.reporters.words import (
     advice,
+    alternatives,
     behind,
     costs_nothing,
     duration,
@@ -172,6 +173,8 @@ class _Page:
             self._note(say("fix"), "fix", advice(finding.fix))
             if finding.fix.no_edit and not at.library:
                 self._note(say("code"), "label", clean(finding.fix.no_edit))
+        if others := alternatives(finding):
+            self._note(say("or"), "label", others)
         if rule.code not in self._explained:
             self._explained.add(rule.code)
             if rule.rationale:

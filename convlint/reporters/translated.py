@@ -43,7 +43,9 @@ class _Half:
         fix = finding.fix
         if fix is not None:
             fix = replace(fix, describe=self.half(fix.describe), no_edit=self.half(fix.no_edit))
-        return replace(finding, rule=self._info(finding.rule), message=self.half(finding.message), fix=fix)
+        others = tuple(replace(each, describe=self.half(each.describe)) for each in finding.alternatives)
+        rule, message = self._info(finding.rule), self.half(finding.message)
+        return replace(finding, rule=rule, message=message, fix=fix, alternatives=others)
 
     def _info(self, info: RuleInfo) -> RuleInfo:
         if self.known is None:

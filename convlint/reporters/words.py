@@ -9,7 +9,7 @@ from convlint.files.languages.saying import is_english, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.location import Location
-from convlint.report import SEVERITIES, Finding, Fix, Report, RuleInfo, Severity
+from convlint.report import SEVERITIES, Alternative, Finding, Fix, Report, RuleInfo, Severity
 
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
@@ -149,6 +149,8 @@ def said(finding: Finding, several_targets: bool) -> str:
         lines.append(f"Lost: {price}")
     if finding.fix is not None:
         lines.append(f"Fix: {advice(finding.fix)}")
+    if others := alternatives(finding):
+        lines.append(f"Or: {others}")
     return "\n".join(lines)
 
 
@@ -183,19 +185,37 @@ def change(fix: Fix) -> str:
     """What the fix does to the time: `210 us faster`, `alone 3 us slower`; empty where that is unknown."""
     if fix.time_change_us is None or fix.states_effect:
         return ""
-    alone = say("alone ") if fix.alone else ""
-    if abs(fix.time_change_us) < NOTHING_US:
-        return alone + say("no change in time")
-    if fix.time_change_us > 0:
-        return alone + say("{time} slower", time=duration(fix.time_change_us))
-    faster = alone + say("{time} faster", time=duration(-fix.time_change_us))
-    return faster if fix.advised else faster + say(", not in the total")
+    effect = (say("alone ") if fix.alone else "") + _difference(fix.time_change_us)
+    is_apart = fix.time_change_us <= -NOTHING_US and not fix.advised
+    return effect + say(", not in the total") if is_apart else effect
+
+
+def _difference(change_us: float) -> str:
+    if abs(change_us) < NOTHING_US:
+        return say("no change in time")
+    if change_us > 0:
+        return say("{time} slower", time=duration(change_us))
+    return say("{time} faster", time=duration(-change_us))
 
 
 def advice(fix: Fix) -> str:
     """The whole fix in one line: `use C=64 (changes the network), 210 us faster`."""
     effect = change(fix)
     return say("{fix}, {effect}", fix=edit(fix), effect=effect) if effect else edit(fix)
+
+
+def alternatives(finding: Finding) -> str:
+    """`K=512 (42 us faster, work -2 %) or K=576 (3 us slower, work +11 %)`; empty where the fix says them, or none."""
+    if finding.fix is not None and finding.fix.states_effect:
+        return ""
+    return say(" or ").join(map(_alternative, finding.alternatives))
+
+
+def _alternative(one: Alternative) -> str:
+    effects = [] if one.time_change_us is None else [_difference(one.time_change_us)]
+    if one.work_change is not None and round(100 * one.work_change):
+        effects.append(say("work {change:+.0f} %", change=100 * one.work_change))
+    return clean(one.describe) + (say(" ({effect})", effect=say(", ").join(effects)) if effects else "")
 
 
 def edit(fix: Fix) -> str:

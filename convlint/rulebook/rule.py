@@ -150,3 +150,12 @@ class Rule(Struct, frozen=True, kw_only=True):
         texts += [self.join.message] if self.join else []
         texts += [case.fix.describe for case in self.cases if case.fix]
         return frozenset(name for text in texts for name in text.names)
+
+    def names_anywhere(self) -> frozenset[str]:
+        """Every name that what it finds depends on: whether it fires, in which case, what it says and what it sets."""
+        parts: list[Expr | None] = [self.join.when] if self.join else []
+        for case in self.cases:
+            parts += [case.when, *(expr for _, expr in case.at)]
+            parts += [expr for _, expr in (*case.fix.set, *case.fix.other)] if case.fix else []
+        read = frozenset(name for expr in parts if expr is not None for name in expr.names)
+        return read | self.names() | self.names_in_messages()

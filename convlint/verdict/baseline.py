@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
@@ -15,14 +17,20 @@ from convlint.files.settings_file import read_settings
 from convlint.report import Finding, Report
 
 VERSION = 2  # 1 had one entry for all layers that a finding joined
-MAX_BYTES = 8 * 2**20
-MOST_ENTRIES = 200_000
+# What is written is held to the same bounds as what is read. 36,000 layers with three findings each make 17 MB; at the
+# bounds a baseline takes some 350 MB of memory while it is read.
+MAX_BYTES = 64 * 2**20
+MOST_ENTRIES = 500_000
+MOST_VALUES = 10 * MOST_ENTRIES  # five an entry; names have commas too
+MAX_WIDE_BYTES = 8 * 2**20  # one character beyond Latin-1 makes every byte of a text take four; ours are ASCII
 _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
+_REQUIRED = frozenset(("fingerprint", "code", "path"))
 Kind = tuple[str, str, str | None]  # rule, path and GPU
 _TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
+_KEYS = frozenset(("fingerprint", *_TEXTS))
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, gc=False):
     """One finding that was there when the baseline was written."""
 
     fingerprint: str
@@ -132,6 +140,26 @@ def render(baseline: Baseline) -> str:
     return f'{{\n  "{_VERSION_KEY}": {version},\n  "{_ENTRIES_KEY}": [{body}]\n}}\n'
 
 
+def rendered_for(path: str, baseline: Baseline) -> str:
+    """The same for the file at `path`. Raises UsageError where it is more than convlint would read again."""
+    text = render(baseline)
+    if _is_too_large(text.encode()):
+        raise UsageError(
+            f"baseline {path} is not written: {len(baseline):,} findings are more than one baseline holds "
+            f"({MOST_ENTRIES - 1:,} findings, {MAX_BYTES >> 20} MiB); write one for each part of the inputs"
+        )
+    return text
+
+
+def _is_too_large(raw: bytes) -> bool:
+    """Whether the content of a file is more than any baseline."""
+    most = MAX_BYTES if raw.isascii() else MAX_WIDE_BYTES
+    if len(raw) > most or raw.count(b"{") > MOST_ENTRIES or raw.count(b"[") > MOST_ENTRIES:
+        return True
+    # An object of millions of keys is none of ours, and takes more memory than as many entries.
+    return raw.count(b",") > MOST_VALUES or raw.count(b'":') > 6 * raw.count(b"{") + 1_000
+
+
 def read_baseline(path: str) -> Baseline:
     """The baseline in the file at `path`. Raises UsageError with file, line and column for whatever is wrong."""
     return parse_baseline(read_settings(path, f"baseline {path}", MAX_BYTES), clean_path(path))
@@ -141,7 +169,7 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     """The baseline in `raw`, the content of the file at `path`."""
     import json
 
-    if len(raw) > MAX_BYTES or raw.count(b"{") > MOST_ENTRIES or raw.count(b"[") > MOST_ENTRIES:
+    if _is_too_large(raw):
         raise UsageError(f"{path}:1:1: is larger than any baseline that convlint writes")
     try:
         text = raw.decode("utf-8-sig")
@@ -149,7 +177,7 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
         line, column = _position(raw[: error.start].decode("utf-8", "replace"))
         raise UsageError(f"{path}:{line}:{column}: is not UTF-8: byte 0x{raw[error.start]:02x}") from None
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_hook=_Entries().of)
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}:{error.lineno}:{error.colno}: is not valid JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
@@ -168,24 +196,32 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     if not isinstance(entries, list):
         raise UsageError(f'{path}:1:1: "{_ENTRIES_KEY}" must be a list')
     baseline: dict[str, Entry] = {}
-    for number, item in enumerate(entries):
-        entry = _entry(item, version)
-        if entry is None:
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Entry):
             line, column = _place_of_item(text, number)
             raise UsageError(
                 f'{path}:{line}:{column}: must be an object with "fingerprint", "code" and "path", and perhaps '
                 '"layer" and "gpu", all of them text'
             )
-        baseline[entry.fingerprint] = entry
+        joined = version == 1 and entry.layer is None
+        baseline[entry.fingerprint] = replace(entry, joined=True) if joined else entry
     return baseline
 
 
-def _entry(item: Any, version: int) -> Entry | None:
-    if not isinstance(item, dict) or not {"fingerprint", "code", "path"} <= item.keys():
-        return None
-    if not item.keys() <= {"fingerprint", *_TEXTS} or not all(isinstance(value, str) for value in item.values()):
-        return None
-    return Entry(**item, joined=version == 1 and "layer" not in item)
+class _Entries:
+    """Makes entries of JSON's objects as they are read, so that only one of these is held at a time."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}  # rules, files and GPUs, which many entries share
+
+    def of(self, item: dict[str, Any]) -> Entry | dict[str, Any]:
+        """The entry that `item` is; `item` itself where it is none."""
+        if not _REQUIRED <= item.keys() <= _KEYS or not all(isinstance(value, str) for value in item.values()):
+            return item
+        for name in ("code", "path", "gpu"):
+            if name in item:
+                item[name] = self._texts.setdefault(item[name], item[name])
+        return Entry(**item)
 
 
 def _place_of_item(text: str, number: int) -> tuple[int, int]:
@@ -221,6 +257,7 @@ def stale(
     unread = {clean_path(error.path) for error in report.errors}
     rules = {rule.code for rule in report.rules}
     kinds = {entry.kind for entry in seen.values()}
+    may_exist = cache(_may_exist)  # thousands of entries have one path
 
     def gone(entry: Entry) -> bool:
         if entry.fingerprint in seen or (entry.joined and entry.kind in kinds):
@@ -229,7 +266,7 @@ def stale(
             return True
         if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
             return False
-        return entry.path in checked or not _may_exist(entry.path)
+        return entry.path in checked or not may_exist(entry.path)
 
     return tuple(entry for entry in baseline.values() if gone(entry))
 

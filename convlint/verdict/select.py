@@ -49,6 +49,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     exemptions: tuple[Exemption, ...] = ()
     fail_on: FailOn = "warning"
     min_loss: float = 0.0  # percent of the network's time
+    strict: bool = False  # what could not be checked is a failure
 
 
 def matching(key: str, rulebook: Rulebook) -> set[str]:

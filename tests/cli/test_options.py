@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.cli.options import color_of, named_inputs, one_of, presentation, split
+from convlint.cli.options import color_of, one_of, presentation, read_options, split
 from convlint.errors import UsageError
 from convlint.model.layer import MODES
 
@@ -26,4 +26,4 @@ def test_the_first_of_several_wrong_options_is_told() -> None:
 def test_lists_of_words() -> None:
     assert split(["CL1,CL2", "CL3 CL4"]) == ("CL1", "CL2", "CL3", "CL4")
     assert split(None) == ()
-    assert named_inputs(["x=1x3", "4x3", "5"]) == {"x": "1x3", "": "4x3,5"}
+    assert read_options(None, ["x=1x3", "4x3", "5"], None).inputs == {"x": "1x3", "": "4x3,\n5"}

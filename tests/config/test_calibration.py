@@ -100,7 +100,7 @@ WRONG = [
     (text().replace("rows = 66", "rows = true"), "6:1: must be a whole number, not a boolean"),
     (text().replace("rows = 66", "rows = 6.5"), "6:1: must be a whole number"),
     (text().replace("rows = 66", "rows = " + "9" * 4000), "6:1: must be from 1 to"),
-    (text().replace("0.4", "nan"), "7:1: must be from 0 to 1e+06"),
+    (text().replace("before = 0.4", "before = nan"), "7:1: must be from 0 to 1e+06"),
     (text().replace("after = 0.1", "after = inf"), "8:1: must be from 0 to 1e+06"),
     (text().replace("after = 0.1", "after = -0.1"), "8:1: must be from 0"),
     (text(body="constants = 3\n"), "9:1: must be a table, not a number"),

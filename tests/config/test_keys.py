@@ -66,6 +66,19 @@ def test_severity_fail_on_and_min_loss() -> None:
     assert convlint("check", "bad.yaml", "--min-loss", "0").code == 1
 
 
+def test_what_else_may_be_advised() -> None:
+    write("convlint.toml", 'allow = ["narrower"]\n')
+    shown = convlint("config", "--allow", "batch").out
+    assert "batch" in shown
+    assert "narrower  convlint.toml:1" in " ".join(shown.split()).replace(" convlint.toml:1", "  convlint.toml:1")
+    write("convlint.toml", 'allow = ["narower"]\n')
+    ran = convlint("check", "bad.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert "narrower" in ran.err
+    write("convlint.toml", "")
+    assert "did you mean 'batch'" in convlint("check", "bad.yaml", "--allow", "narrower,batches").err
+
+
 def test_rules_of_ones_own_are_found_relative_to_the_config() -> None:
     rule = ROOT / "rules" / "channels" / "channel-alignment.yaml"
     text = rule.read_text().replace("CL102", "XX102").replace("name: channel-alignment", "name: my-alignment")
@@ -123,7 +136,8 @@ def test_a_folder_holds_other_yaml_too() -> None:
     write("net/keras.json", '{"config": {"layers": [1, 2]}, "a": [{"b": 1}]}')
     write(
         "net/spec.json",
-        '{"version": 1, "x-a": {"layers": 1}, "layers": [{"name": "a", "C": 64, "K": 64, "R": 1, "S": 1}]}',
+        '{"version": 1, "x-a": {"layers": 1}, "layers": [{"name": "a", "N": 8, "C": 64, "H": 1, "W": 1,'
+        ' "K": 64, "R": 1, "S": 1, "dtype": "fp16"}]}',
     )
     ran = convlint("check", "net", "-o", "concise")
     assert ran.code == 0

@@ -27,7 +27,7 @@ AT = Spot(SOURCE, ("models",))
 
 def test_models_are_read_with_their_places() -> None:
     net, other = models_of(SOURCE.values["models"], AT, "/project")
-    assert (net.name, net.model, dict(net.inputs)) == ("net", "pkg:Net(3)", {"": "16x3x64x64,16:int64"})
+    assert (net.name, net.model, dict(net.inputs)) == ("net", "pkg:Net(3)", {"": "16x3x64x64,\n16:int64"})
     assert {name: raw for name, (raw, _) in net.runtime.items()} == {"cudnn_benchmark": True, "cuda": 12.4}
     assert net.runtime["cuda"][1].place().line == 5
     assert (net.channels_last, net.autocast, net.mode, net.target) == (False, None, None, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from cases import for_each
 
 from convlint.files.located_yaml import Value
 from convlint.linting.rule_examples import example_findings
@@ -18,7 +19,7 @@ def as_text(given: Value) -> str:
     return "\n".join(lines(given))
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+@for_each("rule", RULES)
 def test_what_is_shown_as_mended_is_clean(rule: Rule) -> None:
     example = shown(rule)
     assert example.message
@@ -28,7 +29,7 @@ def test_what_is_shown_as_mended_is_clean(rule: Rule) -> None:
         assert findings == ()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+@for_each("rule", RULES)
 def test_examples_are_yaml(rule: Rule) -> None:
     for given in (*(each.given for each in failing(rule)), *passing(rule, 9)):
         assert isinstance(yaml.safe_load(as_text(given)), dict)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cases import for_each
 
 from convlint.api import lint
 from convlint.rulebook.book import load_rulebook
@@ -22,7 +23,7 @@ def found(code: str) -> Rule:
     return rule
 
 
-@pytest.mark.parametrize("rule", RULEBOOK.rules, ids=lambda rule: rule.info.code)
+@for_each("rule", RULEBOOK.rules)
 def test_rules_with_a_price_are_shown_on_three_gpus(rule: Rule) -> None:
     priced = prices(rule)
     if rule.loss == "none":

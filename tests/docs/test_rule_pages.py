@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from cases import for_each
 from checkout import ROOT
 
 from convlint.rulebook.book import load_rulebook
@@ -16,7 +16,7 @@ RULES = load_rulebook().rules
 SECTIONS = ("Why", "Before and after", "What it costs", "What it asks", "When it is silent", "Severity", "Source")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+@for_each("rule", RULES)
 def test_a_page_has_all_of_a_rule(rule: Rule) -> None:
     text = page(rule, RULES)
     assert f"\n# {rule.info.code} {rule.info.name}\n" in text
@@ -48,6 +48,6 @@ def test_the_index_has_every_rule_once_under_its_family() -> None:
     assert f"There are {len(RULES)} of them" in text
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+@for_each("rule", RULES)
 def test_families_go_by_the_first_digit(rule: Rule) -> None:
     assert family_of(rule).startswith(rule.info.code[:3])

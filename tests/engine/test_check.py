@@ -208,12 +208,12 @@ def test_a_finding_on_the_batch_is_no_share_of_a_layer() -> None:
     layers = "".join(layer(name, N=55, C=4096, H=16, W=16, K=256) for name in "ab")
     result = checked(BUILTIN, layers, mode="inference")
     finding = finding_of(result, "CL204")
-    assert (finding.layer, finding.layers, finding.severity) == (None, ("a", "b"), "warning")
+    assert (finding.layer, finding.layers, finding.severity) == (None, ("a", "b"), "info")
     assert (finding.lost_us, finding.lost_alone_us, finding.lost_percent, finding.advised) == (None, None, None, False)
     assert (finding.lost_capacity_us or 0.0) > 0
     assert finding.fix is not None
-    assert finding.fix.set == {"N": 54}
-    assert finding.fix.by_layer == ({"N": 54}, {"N": 54})
+    assert finding.fix.set == {"N": 108}
+    assert finding.fix.by_layer == ({"N": 108}, {"N": 108})
     assert "N=54 (time per image -3" in finding.fix.describe
     assert all(own.after_us == own.time_us for own in times(result).values())
 
@@ -394,3 +394,94 @@ def test_a_dtype_that_was_not_stated_warns_of_nothing_that_is_priced() -> None:
     assert {finding.severity for finding in read.findings if finding.rule.code in advised(stated)} <= {"info"}
     own = times(read)["t4"]
     assert own.after_us == own.time_us
+
+
+# --- what a baseline holds
+
+WIDE = "".join(
+    f"  - {{ name: {name}, input: {source}, K: {K}, kernel_size: 3, padding: 1 }}\n"
+    for name, source, K in (("a", "image", 60), ("b", "a", 124), ("c", "b", 64))
+)
+INPUT = "  - { name: image, op: input, C: 64, H: 56, W: 56 }\n"
+PLAIN = "defaults: { N: 32, dtype: fp32, layout: NCHW }\n"
+
+
+def against(known: Silences, layers: str = INPUT + WIDE, top: str = PLAIN, gpu: str = "v100") -> NetworkResult:
+    network, errors = read_spec(f"version: 1\n{top}layers:\n{layers}", "net.yaml")
+    assert not errors
+    assert network is not None
+    return check_network(network, BUILTIN, [Target(label=gpu, gpu=load_gpu(gpu))], "training", known=known)
+
+
+def test_what_is_known_does_not_play() -> None:
+    """Nor does what only comes to light with it: sizes that the Tensor Cores want, where nothing reaches those."""
+    every = against(lambda _: False)
+    assert {"CL102", "CL106", "CL401"} <= {finding.rule.code for finding in every.findings if finding.advised}
+    left = against(lambda finding: finding.rule.code == "CL106")
+    assert not [finding for finding in left.findings if finding.advised]
+    (whole,) = left.networks
+    assert whole.times is not None
+    assert whole.times.after_us == whole.times.time_us
+
+
+def test_a_baseline_holds_its_own_findings() -> None:
+    """Layer by layer, what comes to light too; and all of them are asked for again."""
+    every = against(lambda _: False)
+    held = {identity for each in every.findings for identity in (each.identities or (each.identity,))}
+    asked = set()
+
+    def known(finding: Finding) -> bool:
+        asked.add(finding.identity)
+        return finding.identity in held
+
+    assert against(known).findings == ()
+    assert held <= asked
+
+
+def test_a_new_layer_is_new_of_a_setting_that_is_known_elsewhere() -> None:
+    def known(finding: Finding) -> bool:
+        return finding.rule.code == "CL401" and finding.layer != "c"
+
+    top = "defaults: { N: 32, dtype: fp16, layout: NCHW }\n"
+    alone = "".join(layer(name, layout="NCHW") for name in "abc")
+    (finding,) = [each for each in against(known, alone, top).findings if each.rule.code == "CL401"]
+    assert (finding.layer, finding.advised) == ("c", True)
+
+
+def test_a_group_of_which_one_member_is_known_stays() -> None:
+    top = "defaults: { N: 32, dtype: fp16, layout: NHWC }\n"
+    every = [each for each in against(lambda _: False, top=top).findings if each.rule.code == "CL102"]
+    assert {each.layer for each in every} == {"a", "b"}
+    left = against(lambda finding: (finding.rule.code, finding.layer) == ("CL102", "a"), top=top).findings
+    assert {each.layer for each in left if each.rule.code == "CL102"} <= {"b"}
+
+
+# --- settings are the network's
+
+
+def test_every_setting_is_priced_on_all_layers() -> None:
+    """A depthwise layer, of which no rule on dtypes speaks, is part of the price."""
+    layers = layer("a", dtype="fp32") + layer("dw", dtype="fp32", groups=64)
+    result = checked(BUILTIN, layers, gpus="v100", mode="inference")
+    finding = finding_of(result, "CL106")
+    assert finding.layers == ("a", "dw")
+    saved = sum(times.time_us - times.after_us for one in result.layers if (times := one.times["v100"]) is not None)
+    assert sum(each.lost_us or 0.0 for each in result.findings if each.advised) == pytest.approx(saved)
+
+
+def test_tf32_where_there_is_none_is_fp32() -> None:
+    """The same flaw, at the same price; CL107 explains."""
+    tf32, fp32 = (checked(BUILTIN, layer("a", dtype=dtype), gpus="t4") for dtype in ("tf32", "fp32"))
+    assert finding_of(tf32, "CL106").lost_us == finding_of(fp32, "CL106").lost_us
+    explained = finding_of(tf32, "CL107")
+    assert (explained.severity, explained.lost_us, explained.fix and explained.fix.set) == ("info", None, {})
+
+
+def test_bf16_before_ampere_has_a_time_in_pytorch() -> None:
+    top = "runtime: { framework: pytorch }\n"
+    result = checked(BUILTIN, layer("a", dtype="bf16"), gpus="t4", top=top)
+    assert finding_of(result, "CL107").severity == "warning"
+    assert finding_of(result, "CL106").advised
+    other = checked(BUILTIN, layer("a", dtype="bf16"), gpus="t4")
+    assert finding_of(other, "CL107").severity == "error"
+    assert other.layers[0].times == {"t4": None}

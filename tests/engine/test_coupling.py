@@ -115,3 +115,31 @@ def test_an_error_without_a_price_is_one_finding_as_well() -> None:
     assert (finding.severity, finding.layer, finding.layers, finding.lost_us) == ("error", "a", ("a", "b"), None)
     assert finding.fix is not None
     assert replace(finding.fix, describe="").by_layer == ({"K": 64}, {"C": 64})
+
+
+def test_what_several_layers_read_of_an_image_is_one_number() -> None:
+    """Zeros are added to the one input of them all."""
+    coupling = coupling_of(IMAGE.replace("C: 4", "C: 3") + conv("a", 64) + conv("b", 64, "image"))
+    assert coupling.group_of(0, "C") == coupling.group_of(1, "C") is not None
+    found = [each for each in checked(BUILTIN, IMAGE.replace("C: 4", "C: 3") + conv("a", 64) + conv("b", 64, "image"),
+                                      top=TOP).findings if each.rule.code == "CL103"]  # fmt: skip
+    assert len(found) == 1
+    assert found[0].fix is not None
+    assert found[0].fix.by_layer == ({"C": 4}, {"C": 4})
+
+
+def test_what_is_free_to_change() -> None:
+    coupling = coupling_of(IMAGE + conv("a", 60) + conv("head", 21))
+    assert coupling.is_free(0, ["C"])  # an image can be filled up,
+    assert coupling.is_free(0, ["K"])
+    assert coupling.is_free(1, ["C"])
+    assert not coupling.is_free(1, ["C", "K"])  # and a head's classes stay
+    alone = coupling_of("  - { name: a, C: 60, H: 8, W: 8, K: 60, kernel_size: 1, first: false }\n")
+    assert alone.is_free(0, ["C", "K"])  # nothing is known that would count on them
+
+
+def test_the_number_of_a_layers_own_channels() -> None:
+    coupling = coupling_of(IMAGE + conv("a", 60) + conv("head", 21))
+    assert coupling.number_of(1, "K") is not None
+    assert coupling.group_of(1, "K") is None  # nobody else has it
+    assert coupling.number_of(0, "R") is None

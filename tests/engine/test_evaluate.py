@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cases import for_each
 from layer_facts import facts
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
@@ -123,27 +124,64 @@ def test_the_first_variant_that_holds_speaks(tmp_path: Path) -> None:
     assert found == {"a": "eight", "b": "few", "c": "default", "d": "default"}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "same"),
-    [
+@for_each("field, value, same", [
         ("name", "b", True), ("path", "x", True), ("node", "n", True), ("library", "l.py:3", True),
         ("model", "m", True), ("spans", {"C": (1, 1, 1, 2)}, True),
         *((name, object(), False) for name in ConvLayer.__struct_fields__
           if name not in ("name", "path", "node", "library", "model", "spans")),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_layers_are_equal_but_for_where_they_stand(field: str, value: object, same: bool) -> None:
     one = ConvLayer(name="a", C=3)
     other = replace(one, **{field: value})
     assert (layer_identity(one) == layer_identity(other)) is same
 
 
-@pytest.mark.parametrize(("message", "apart"), [("m", False), ("{name}", True)])
-def test_a_rule_that_prints_names_sets_equal_layers_apart(message: str, apart: bool, tmp_path: Path) -> None:
-    rules = rulebook(tmp_path, {"message": message})
-    assert Evaluator(rules.rules).reads_names is apart
-    found = {finding.message for finding in checked(rules, layer("a") + layer("b")).findings}
-    assert found == ({"a", "b"} if apart else {"m"})
+NAMED = 'name == "b"'
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ({"message": "m"}, {("a", "m"), ("b", "m")}),
+        ({"message": "{name}"}, {("a", "a"), ("b", "b")}),
+        ({"check": f"not ({NAMED})"}, {("b", "m")}),
+        ({"when": NAMED}, {("b", "m")}),
+        ({"let": f"{{ other: '{NAMED}' }}", "check": "not other"}, {("b", "m")}),
+        ({"variants": f"[ {{ when: '{NAMED}', message: of b }} ]"}, {("a", "m"), ("b", "of b")}),
+        ({"fix": "{ describe: 'as {name}', set: { C: 8 } }"}, {("a", "m as a 8"), ("b", "m as b 8")}),
+        ({"fix": f"{{ describe: d, set: {{ C: '8 if {NAMED} else 16' }} }}"}, {("a", "m d 16"), ("b", "m d 8")}),
+        ({"fix": f"{{ describe: d, set: {{ C: 8 }}, or: {{ C: '72 if {NAMED} else 0' }} }}"},
+         {("a", "m d 8"), ("b", "m d 72")}),
+        ({"join": f"{{ share: any, when: 'not ({NAMED})', message: 'in {{count}}' }}"}, {("a", "m"), ("b", "m")}),
+    ],
+)  # fmt: skip
+def test_a_rule_that_reads_names_sets_equal_layers_apart(
+    rule: dict[str, str], found: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    rules = rulebook(tmp_path, {"check": "C == 1", **rule})
+    result = checked(rules, layer("a") + layer("b"))
+    fixes = [(finding.fix.describe.split(":")[0], finding.fix.set) for finding in result.findings if finding.fix]
+    said = {
+        (finding.layer or "", " ".join([finding.message, *(f"{fix[0]} {fix[1]['C']}" for fix in fixes[number:][:1])]))
+        for number, finding in enumerate(result.findings)
+    }
+    assert said == found
+
+
+def test_what_an_edge_leads_from_is_no_other_layer(tmp_path: Path) -> None:
+    """Of equal layers that read nothing, the one with a branch beside it is told from the one without."""
+    rules = rulebook(tmp_path, {"check": "not has_branches"})
+    middle = layer("left", input="root", C=None, H=None, W=None) + layer("right", input="root", C=None, H=None, W=None)
+    result = checked(rules, layer("alone") + layer("root") + middle)
+    assert codes(result) == [("XY000", "left"), ("XY000", "right")]
+    assert not Evaluator(rules.rules).tells_apart
+
+
+def test_a_truth_is_the_same_alone_and_compared(tmp_path: Path) -> None:
+    join = {"join": "{ share: all, message: 'in {count} layers' }"}
+    rules = rulebook(tmp_path, {"check": "bias", **join}, {"check": "bias == true", **join})
+    layers = layer("a", bias="false") + layer("b", bias="false") + layer("c")
+    assert codes(checked(rules, layers)) == [("XY000", None), ("XY001", None)]
 
 
 def test_what_a_rule_applies_to_is_told(tmp_path: Path) -> None:

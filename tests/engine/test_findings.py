@@ -160,3 +160,12 @@ def test_whose_it_is(made: Hit, layer: str | None, layers: tuple[str, ...]) -> N
 def test_without_an_identity_there_is_no_fingerprint() -> None:
     found = finding_of(hit("a"), None, ("CL102", "net.yaml", "a", "", 1))
     assert replace(found, identity=None).fingerprint == ""
+
+
+def test_ordinals_go_on_apart_from_those_that_they_were_copied_from() -> None:
+    own = Identities()
+    own.next("CL102", "a", "l", None)
+    others = own.copied()
+    assert others.next("CL102", "a", "l", None)[-1] == 2
+    assert own.next("CL102", "a", "l", None)[-1] == 2
+    assert own.next("CL102", "a", "l", None, keep=False)[-1] == own.next("CL102", "a", "l", None)[-1] == 3

@@ -13,8 +13,10 @@ from convlint.engine.join import joined
 from convlint.model.location import Location
 from convlint.report import Scalar, Severity
 from convlint.rulebook.book import load_rulebook
+from convlint.rulebook.rule import Rule
 
-ALIGNMENT = load_rulebook().by_key["CL102"]  # joins infos
+ALIGNMENT = load_rulebook().by_key["CL102"]  # joins what is not advised,
+DTYPE = load_rulebook().by_key["CL106"]  # and this one any
 
 
 def hit(
@@ -24,10 +26,11 @@ def hit(
     words: str = "w",
     price: Price = UNPRICED,
     sets: Mapping[str, Scalar] | None = None,
+    rule: Rule = ALIGNMENT,
 ) -> Hit:
     sets = sets or {"C": 64}
     flaw = Flaw(
-        rule=ALIGNMENT, case=ALIGNMENT.cases[-1], places=(), message="m", describe=words, set=sets, join=True,
+        rule=rule, case=rule.cases[-1], places=(), message="m", describe=words, set=sets, join=True,
         join_message=f"{COUNT}: {LAYERS}",
     )  # fmt: skip
     return Hit(
@@ -36,18 +39,23 @@ def hit(
     )  # fmt: skip
 
 
+ADVISED = Price(advised=True, lost_us=1.0)
+
+
 @pytest.mark.parametrize(
     ("hits", "messages"),
     [
         ([hit(0), hit(1)], ["2: l0, l1"]),
         ([hit(0)], ["m"]),
-        ([hit(0), hit(1, severity="warning"), hit(2)], ["2: l0, l2", "m"]),
-        ([hit(0, severity="warning"), hit(1, severity="warning")], ["m", "m"]),
+        ([hit(0), hit(0)], ["m", "m"]),  # one layer, by its C and by its K
+        ([hit(0), hit(0), hit(1)], ["2: l0, l1"]),
+        ([hit(0), hit(1, price=ADVISED), hit(2)], ["2: l0, l2", "m"]),
+        ([hit(0, price=ADVISED), hit(1, price=ADVISED)], ["m", "m"]),
         ([hit(0), hit(1, words="another fix")], ["m", "m"]),
         ([], []),
     ],
 )
-def test_infos_are_joined_and_warnings_keep_their_lines(hits: list[Hit], messages: list[str]) -> None:
+def test_what_is_not_advised_is_joined_and_advice_keeps_its_lines(hits: list[Hit], messages: list[str]) -> None:
     assert [one.message for one in joined(hits, {})] == messages
 
 
@@ -76,14 +84,14 @@ def test_what_is_joined_keeps_each_layers_fix_and_identity() -> None:
     ],
 )
 def test_what_is_joined_costs_what_its_layers_cost(prices: list[Price], whole: Price) -> None:
-    (one,) = joined([hit(index, price=price) for index, price in enumerate(prices)], {})
+    (one,) = joined([hit(index, price=price, rule=DTYPE) for index, price in enumerate(prices)], {})
     assert one.price == whole
 
 
 def test_what_is_advised_is_not_joined_with_what_is_not() -> None:
     """A fix that one layer gains from may cost another one time."""
     prices = [Price(advised=True, lost_us=2.0), Price(lost_us=0.0, change_us=7.0), Price(advised=True, lost_us=1.0)]
-    good, bad = joined([hit(index, price=price) for index, price in enumerate(prices)], {})
+    good, bad = joined([hit(index, price=price, rule=DTYPE) for index, price in enumerate(prices)], {})
     assert (good.indices, good.price.lost_us, good.price.advised) == ((0, 2), 3.0, True)
     assert (bad.indices, bad.price.change_us, bad.price.advised) == ((1,), 7.0, False)
 
@@ -162,8 +170,8 @@ def test_from_five_layers_on_what_not_all_share_is_said_once(flawed: int, found:
     assert len(checked(rules, layers).findings) == found
 
 
-def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> None:
-    """A warning keeps its own line; the infos beside it become one."""
+def test_advice_keeps_its_own_line_whatever_it_comes_to(tmp_path: Path) -> None:
+    """Where a rule joins infos: how severe advice is follows from all findings of the network."""
     fix = '{ describe: "use C={wide}", set: { C: wide } }'
     rules = rulebook(
         tmp_path,
@@ -173,4 +181,4 @@ def test_what_is_joined_as_info_is_weighed_layer_by_layer(tmp_path: Path) -> Non
     dear, cheap = layer("dear", C=62, N=256, H=56, W=56), [layer(f"l{i}", C=510, K=2048) for i in range(3)]
     network = dear + layer("sound", C=512, K=512) + "".join(cheap)  # the cheap lose 3 % of their time
     found = [(f.message, f.severity, f.layers) for f in checked(rules, network).findings]
-    assert found == [("m", "warning", ()), ("l0, l1, l2", "info", ("l0", "l1", "l2"))]
+    assert found == [("m", "warning", ()), *[("m", "info", ())] * 3]

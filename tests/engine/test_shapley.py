@@ -1,4 +1,4 @@
-"""Shapley's shares by themselves; with the search for the best fixes, in `test_game`."""
+"""Shapley's shares by themselves; of the members of B in `test_dealing`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from convlint.engine.shapley import Stake, shares
         ([70.0], [30.0]),
         ([90.0, 80.0, 70.0], [10.0, 20.0]),
         ([100.0, 100.0, 60.0], [20.0, 20.0]),
-        ([None, None, 60.0], [20.0, 20.0]),  # neither goes without the other
+        ([130.0, 100.0, 60.0], [20.0, 20.0]),  # alone it costs: then it is left
+        ([120.0, 80.0, 90.0], [0.0, 20.0]),  # and so it is beside another
     ],
 )
-def test_what_each_adds_on_average(times: list[float | None], earned: list[float]) -> None:
+def test_what_each_adds_on_average(times: list[float], earned: list[float]) -> None:
     """`times` of the sets {A}, {B}, {A, B}; 100 us with none."""
-    found = shares(["A", "B"][: len(earned)], 100.0, lambda members: times[members - 1])
-    assert [stake.lost_us for stake in found] == pytest.approx(earned)
-    assert all(stake.advised for stake in found)
+    found = shares(len(earned), 100.0, lambda members: times[members - 1])
+    assert [share for share, _ in found] == pytest.approx(earned)
 
 
 def test_alone_a_fix_earns_what_it_saves_and_never_less_than_nothing() -> None:
@@ -30,6 +30,10 @@ def test_alone_a_fix_earns_what_it_saves_and_never_less_than_nothing() -> None:
 def test_it_pays_with_the_fewest_that_earn_its_share() -> None:
     """C and B do nothing alone; each pays once A is there."""
     times = {1: 100.0, 2: 100.0, 4: 100.0, 3: 40.0, 5: 40.0, 6: 100.0, 7: 34.0}
-    found = shares(["A", "B", "C"], 100.0, times.__getitem__)
-    assert [stake.pays_with for stake in found] == [("B",), ("A",), ("A",)]
-    assert sum(stake.lost_us for stake in found) == pytest.approx(66.0)
+    found = shares(3, 100.0, times.__getitem__)
+    assert [others for _, others in found] == [{1}, {0}, {0}]
+    assert sum(share for share, _ in found) == pytest.approx(66.0)
+
+
+def test_nobody_plays() -> None:
+    assert shares(0, 100.0, lambda _: 0.0) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from checkout import ROOT
 from msgspec.structs import replace
 
@@ -58,7 +59,7 @@ def test_sixteen_images_take_no_longer_than_one_on_v100(mode: Mode) -> None:
     assert sixteen / one == pytest.approx(14.0 / 12.8, rel=0.1)
 
 
-@pytest.mark.parametrize("gpu", gpu_names())
+@for_each("gpu", gpu_names())
 def test_tensorrt_is_faster_than_eager_pytorch_at_one_image(gpu: str) -> None:
     dtype = Dtype.fp16 if load_gpu(gpu).fast_fp16 else Dtype.fp32
     tensorrt, eager = (
@@ -92,7 +93,6 @@ def test_a_busy_gpu_hides_its_host() -> None:
     found = run(resnet50(256), "a100", EAGER, "training")
     assert not found.is_bound
     assert total(found) == pytest.approx(found.gpu_us)
-    assert found.time_us(0, 5.0) == 5.0
 
 
 def test_a_network_with_an_unknown_time_has_no_host() -> None:
@@ -120,37 +120,30 @@ def test_layers_share_the_hosts_time_and_none_is_faster_than_the_gpu() -> None:
     assert found.host_us is not None
     assert total(found) == pytest.approx(found.host_us)
     alone = [estimate_layer(layer, load_gpu("a100"), EAGER, "inference") for layer in layers]
-    for before, after, wait in zip(alone, found.estimates, found.waits_us, strict=True):
+    for before, after in zip(alone, found.estimates, strict=True):
         assert isinstance(before, LayerEstimate)
         assert isinstance(after, LayerEstimate)
-        assert after.time_us - before.time_us == pytest.approx(wait)
-        assert wait >= 0
+        assert after.time_us >= before.time_us
         for which, one in after.passes.items():
             assert one.tflops * one.time_us == pytest.approx(before.passes[which].tflops * before.passes[which].time_us)
 
 
-def test_where_the_host_is_surely_the_bound_no_faster_kernel_saves_time() -> None:
+def test_where_the_host_is_surely_the_bound_nothing_is_wasted() -> None:
     found = run(resnet50(1), "a100", EAGER)
     assert found.is_surely_bound
     first = found.estimates[0]
     assert first is not None
-    assert found.time_us(0, 0.5) == first.time_us
-    assert found.time_us(0, first.time_us + 7) == first.time_us + 7
     assert all(one.lost_to_waves_us == 0 == one.lost_to_tiles_us for one in first.passes.values())
     assert first.unquantized_us == first.time_us
 
 
-def test_where_a_faster_host_would_keep_up_kernels_still_count() -> None:
+def test_where_a_faster_host_would_keep_up_tiles_and_waves_still_count() -> None:
     layers = resnet50(32)
     found = run(layers, "a100", EAGER)
     assert found.is_bound
     assert not found.is_surely_bound
     assert found.host_us is not None
     assert found.gpu_us < found.host_us < SURELY * found.gpu_us
-    before = estimate_layer(layers[0], load_gpu("a100"), EAGER, "inference")
     first = found.estimates[0]
-    assert before is not None
     assert first is not None
-    saved = before.time_us / 2
-    assert first.time_us - found.time_us(0, before.time_us - saved) == pytest.approx(saved)
     assert first.unquantized_us < first.time_us

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cases import for_each
 from layer_facts import facts
+from msgspec.structs import replace
 
 from convlint.facts.layer import LayerFacts
 from convlint.facts.table import QUANTITIES
 from convlint.facts.unknown import UNKNOWN
+from convlint.model.layer import layer_identity
 from convlint.model.version import Version
 
 FULL = "N: 256, H: 32, W: 32, K: 64, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, bias: true"
@@ -27,6 +30,7 @@ LEFT = {
     "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old", "lacking_says", "lacking_fix",
     "lacking_instead", "lacking_mode", "network.host_ms", "network.batch_for_the_host",
 }  # fmt: skip
+NOTHING = facts("name: a")
 PYTHON = {"number": (int, float), "text": (str,), "truth": (bool,), "version": (Version,)}
 
 
@@ -42,7 +46,7 @@ def full() -> LayerFacts:
     return facts(BEFORE, FULL, runtime=SETTINGS)
 
 
-@pytest.mark.parametrize("name", QUANTITIES)
+@for_each("name", QUANTITIES)
 def test_a_layer_with_everything_given_has_a_value_of_the_type(name: str, full: LayerFacts) -> None:
     found = value(full, name)
     if name in LEFT and found is UNKNOWN:
@@ -51,12 +55,11 @@ def test_a_layer_with_everything_given_has_a_value_of_the_type(name: str, full: 
     assert isinstance(found, bool) == (QUANTITIES[name].type == "truth")
 
 
-@pytest.mark.parametrize("name", QUANTITIES)
+@for_each("name", QUANTITIES)
 def test_a_layer_of_which_nothing_is_known_says_what_is_lacking(name: str) -> None:
-    nothing = facts("name: a")
     nobody_gives = name.startswith(("arriving.", "support.", "declared_")) or name in LEFT
-    if value(nothing, name) is UNKNOWN and not nobody_gives:
-        assert nothing.needs(frozenset((name,)))
+    if value(NOTHING, name) is UNKNOWN and not nobody_gives:
+        assert NOTHING.needs(frozenset((name,)))
 
 
 def test_what_is_known_needs_nothing(full: LayerFacts) -> None:
@@ -71,6 +74,20 @@ def test_only_what_is_said_to_depend_on_the_target_does() -> None:
         if not quantity.gpu:
             first, *others = (value(of, name) for of in targets)
             assert all(other is first or other == first for other in others), name
+
+
+def test_layers_of_equal_fields_differ_in_what_is_said_to_be_their_own() -> None:
+    """Else they share one evaluation, and one would be told what is true of the other."""
+    one = facts(FULL + ", name: a, C: 64", runtime=SETTINGS)
+    moved = replace(one.layer, name="b", path="other", node="n", library="l.py:3", model="m", spans={"C": (1, 1, 1, 2)})
+    assert layer_identity(moved) == layer_identity(one.layer)
+    other = LayerFacts(one.context, moved, None, (), one.estimate)
+    for name, quantity in QUANTITIES.items():
+        values = [value(of, name) for of in (one, other)]
+        if any(found is UNKNOWN for found in values):
+            assert all(found is UNKNOWN for found in values), name
+        else:
+            assert (values[0] != values[1]) == quantity.own, name
 
 
 def test_every_meaning_is_there_once() -> None:

@@ -43,7 +43,8 @@ FIX_PARTS = ("safety", "by_layer", "time_change_us", "advised")
         (finding({"K": 64}, advised=False), "unsafe"),  # without a price: it mends what is wrong
         (finding({"K": 64}, advised=False, time_change_us=1.0), None),
         (finding({"N": 64}), "unsafe"),
-        (finding({"N": 64}, severity="info"), None),
+        (finding({"N": 64}, severity="info", advised=False), None),
+        (finding({"N": 64}, severity="info", advised=True), "unsafe"),  # a batch that somebody allowed
     ],
 )
 def test_applicability(found: Finding, expected: str | None) -> None:

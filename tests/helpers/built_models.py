@@ -7,11 +7,10 @@ from typing import Any
 
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Const, Function, Instance
-from convlint.readers.python.nn.convolutions import argument, per_axis
-from convlint.readers.python.nn.flow import integer
 from convlint.readers.python.nn.frameworks import Frameworks
+from convlint.readers.python.nn.layers import Convolution, argument, per_axis
 from convlint.readers.python.nn.modules import everything
-from convlint.readers.python.nn.recording import Convolution
+from convlint.readers.python.nn.tensors import integer
 from convlint.readers.python.project import Project
 
 Convs = Counter[tuple[Any, ...]]

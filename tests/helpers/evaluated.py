@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import Call, Library
 from convlint.readers.python.evaluator.machine import Machine, RootRun
 from convlint.readers.python.evaluator.values import (
     Class,
@@ -21,20 +21,21 @@ from convlint.readers.python.evaluator.values import (
 from convlint.readers.python.project import Project
 
 
-class RecordingLibrary:
+class RecordingLibrary(Library):
     """Every class of torch.nn gives an object; convolutions are recorded with their arguments."""
 
     def __init__(self) -> None:
         self.escaped: list[Value] = []
         self.set: list[tuple[str, Value]] = []
+        self.outside: list[tuple[str, object, object]] = []
 
     def call(self, machine: Machine, name: str, call: Call) -> Value | None:
         if not name.startswith("torch.nn.") or not name.split(".")[-1][0].isupper():
             return None
-        found = Instance(Name(name), extra=(name, tuple(map(plain, call.args))))
+        found = Instance(machine.heap, Name(name), (name, tuple(map(plain, call.args))))
         if "Conv" in name:
             machine.record((name.split(".")[-1], *map(plain, call.args)))
-        found.attributes = {str(at): value for at, value in enumerate(call.args)}
+        found.first.items = {str(at): value for at, value in enumerate(call.args)}
         return found
 
     def method(self, machine: Machine, receiver: Value, name: str, call: Call) -> Value | None:
@@ -51,6 +52,9 @@ class RecordingLibrary:
 
     def set_attribute(self, machine: Machine, instance: Instance, name: str, value: Value) -> None:
         self.set.append((name, value))
+
+    def set_outside(self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: object) -> None:
+        self.outside.append((name, plain(key), plain(value)))
 
     def operator(self, machine: Machine, left: Value, right: Value, node: ast.AST) -> Value | None:
         return None
@@ -120,3 +124,10 @@ def stated(value: Value) -> list[tuple[int | float | str | bool | None, str, int
     """The literals that a value was computed from: value, name, line."""
     assert isinstance(value, Const)
     return sorted(((each.value, each.name, each.at.line) for each in value.stated), key=repr)
+
+
+def attributes(value: Value) -> dict[str, Any]:
+    """Those of an object; `maybe` where nobody knows whether it has it."""
+    assert isinstance(value, Instance)
+    cell = value.cell
+    return {name: f"maybe {plain(held)}" if name in cell.may else plain(held) for name, held in cell.items.items()}

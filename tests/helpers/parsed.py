@@ -23,7 +23,7 @@ _JUNIT = etree.XMLSchema(etree.parse(str(SCHEMAS / "junit-10.xsd")))
 Counts = tuple[int, int]  # findings, unread inputs
 
 
-def json_v2(text: str) -> Counts:
+def json_v3(text: str) -> Counts:
     document = json.loads(text)
     return len(document["findings"]), len(document["errors"])
 
@@ -126,7 +126,7 @@ def markdown(text: str) -> Counts:
 
 
 READERS: Mapping[str, Callable[[str], Counts]] = {
-    "json": json_v2,
+    "json": json_v3,
     "sarif": sarif,
     "gitlab": gitlab,
     "rdjson": rdjson,

@@ -1,4 +1,4 @@
-"""Plans of networks in a few words, and the parts that they are made of."""
+"""Plans of networks in a few words."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from typing import Any
 
 from convlint.engine.check import Target, check_network
 from convlint.gpus.gpu import load_gpu
-from convlint.model.channel_walk import channels_of
-from convlint.model.channels import Channels
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.planning.plan import plan
-from convlint.planning.prices import Prices
 from convlint.planning.result import Plan
-from convlint.planning.search import Search
-from convlint.planning.widths import candidates
 from convlint.planning.wishes import Wishes
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()
-ALIGNMENTS = (4, 8)  # of tf32 and 16 bits
 
 
 def target(gpu: str = "a100") -> Target:
@@ -38,13 +32,3 @@ def checked_us(found: Plan, network: Network | None = None) -> float:
     N = layers[0].layer.N or 1
     share = (found.batch or N) / N
     return share * sum(times.time_us for one in layers if (times := one.times[found.gpu]) is not None)
-
-
-def priced(network: Network, gpu: str = "a100", mode: Mode = "training") -> Prices:
-    return Prices(network.layers, {}, channels_of(network), load_gpu(gpu), network.runtime, mode)
-
-
-def searched(network: Network, channels: Channels | None = None) -> Search:
-    channels = channels or channels_of(network)
-    widths = candidates(network, channels, ALIGNMENTS)
-    return Search(priced(network), widths, range(len(network.layers)))

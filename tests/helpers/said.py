@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 from checkout import ROOT
 
+from convlint.files.languages.catalogue import entries_of
 from convlint.reporters.page.words import script_sentences
+from convlint.rulebook.book import load_rulebook
 
 CODE = ROOT / "convlint"
 _COUNTED = ("plural", "_count")
 # Where nouns are counted for formats and streams that are English.
 ENGLISH_PLACES = (
-    "cli/commands/", "linting/", "reporters/github.py", "reporters/gitlab.py", "reporters/json_v2.py",
+    "cli/commands/", "linting/", "reporters/github.py", "reporters/gitlab.py", "reporters/json_v3.py",
     "reporters/junit.py", "reporters/markdown.py", "reporters/rdjson.py", "reporters/sarif.py",
 )  # fmt: skip
 _IN_TEMPLATE = re.compile(r"""\bt\((?:"([^"]*)"|'([^']*)')""")
@@ -42,3 +44,9 @@ def _in_code(tree: ast.AST, name: str) -> Iterator[str]:
                 yield str(node.args[0].value)
             elif node.func.id in _COUNTED and not name.startswith(ENGLISH_PLACES):
                 yield from (f"{{count}} {noun.value}" for noun in node.args[1:] if isinstance(noun, ast.Constant))
+
+
+def untranslated_rules(language: str) -> list[str]:
+    """The codes of rules of which nothing is translated."""
+    begun = {each.section for each in entries_of(language) if each.of_rule}
+    return sorted(rule.info.code for rule in load_rulebook().rules if rule.info.code not in begun)

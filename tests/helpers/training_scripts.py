@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from convlint.model.source import Program
-from convlint.readers.python.programs.closure import Imports
+from convlint.readers.python.imports import Imports
 from convlint.readers.python.programs.reading import read_programs
 from convlint.readers.python.project import Project
 

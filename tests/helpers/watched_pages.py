@@ -12,16 +12,9 @@ if TYPE_CHECKING:
 
 # Runs before the page's own scripts, where its policy does not reach.
 _WATCH = """
-window.watch = { refused: [], tasks: [], drawn_ms: null };
+window.watch = { refused: [] };
 document.addEventListener("securitypolicyviolation", (event) =>
   window.watch.refused.push(`${event.violatedDirective}: ${event.blockedURI || event.sample}`));
-new PerformanceObserver((list) => window.watch.tasks.push(...list.getEntries().map((entry) => entry.duration)))
-  .observe({ type: "longtask", buffered: true });
-const drawn = () => {
-  if (document.querySelector("#roofline-chart svg")) { window.watch.drawn_ms = performance.now(); }
-  else if (performance.now() < 20000) { requestAnimationFrame(drawn); }
-};
-requestAnimationFrame(drawn);
 """
 _SERIOUS = ("serious", "critical")
 
@@ -96,13 +89,6 @@ def violations(page: Page) -> list[str]:
         for one in found
         if one["impact"] in _SERIOUS
     ]
-
-
-def longest_task_ms(page: Page) -> float:
-    """The longest task of the main thread since the last call; what takes under 50 ms is not counted."""
-    page.wait_for_timeout(300)  # entries come after the task
-    tasks = page.evaluate("window.watch.tasks.splice(0)")
-    return max(map(float, tasks), default=0.0)
 
 
 def overflow_px(page: Page) -> int:

@@ -21,7 +21,7 @@ from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
 

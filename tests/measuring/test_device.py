@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.measuring.device import Device, gpu_of
@@ -54,7 +55,7 @@ def test_what_the_driver_calls_it(name: str, capability: str, sms: int, memory_g
     assert found.id == expected
 
 
-@pytest.mark.parametrize("gpu_id", gpu_names())
+@for_each("gpu_id", gpu_names())
 def test_every_gpu_is_itself_by_its_own_name(gpu_id: str) -> None:
     gpu = load_gpu(gpu_id)
     found = gpu_of(device(gpu.name, str(gpu.compute_capability), gpu.sms, (gpu.memory_bytes or 0) / GIB))

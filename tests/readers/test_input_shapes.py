@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.cli.options import named_inputs
 from convlint.errors import InputFault
-from convlint.readers.input_shapes import by_name, parse_shape, parse_shapes, states_fp32
+from convlint.readers.input_shapes import (
+    by_name,
+    looks_like_shapes,
+    named_inputs,
+    parse_shape,
+    parse_shapes,
+    refuse_lists,
+    states_fp32,
+)
 
 
 def test_unnamed_inputs_are_kept_in_order():
     given = named_inputs(["8x3x64x64", "mask=8x1x64x64", "8x4"])
-    assert given == {"": "8x3x64x64,8x4", "mask": "8x1x64x64"}
+    assert given == {"": "8x3x64x64,\n8x4", "mask": "8x1x64x64"}
+
+
+def test_sizes_that_are_given_one_by_one_are_inputs_of_one_axis():
+    shapes = parse_shapes(named_inputs(["77", "10", "5"])[""])
+    assert [shape.sizes for shape in shapes] == [(77,), (10,), (5,)]
+    with pytest.raises(InputFault, match="did you mean 77x10x5"):
+        parse_shapes(named_inputs(["77,10,5"])[""])
 
 
 def test_unnamed_inputs_go_to_the_inputs_in_order():
-    assert by_name({"": "1x2,3x4"}, ["a", "b", "c"]) == {"a": "1x2", "b": "3x4"}
+    assert by_name({"": "1x2,\n3x4"}, ["a", "b", "c"]) == {"a": "1x2", "b": "3x4"}
     with pytest.raises(InputFault, match="2 input shapes are given"):
         by_name({"": "1x2,3x4"}, ["a"])
 
@@ -57,3 +71,36 @@ def test_a_batch_that_contradicts_the_shape_is_refused():
 )  # fmt: skip
 def test_whether_an_input_is_said_to_be_fp32(text, stated):
     assert states_fp32(text) is stated
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("1,3,224,224", "1x3x224x224"), ("N,3,224,224", "Nx3x224x224"), ("(1, 3, 224, 224)", "1x3x224x224"),
+        ("[1,3,224,224]", "1x3x224x224"), ("8,3,32,32:fp16", "8x3x32x32:fp16"),
+        ("8,3,32,32:nhwc", "8x3x32x32:channels_last"), ("3,224,224", "3x224x224"), ("(8, 8, 8)", "8x8x8"),
+    ],
+)  # fmt: skip
+def test_commas_between_sizes_are_a_mistake(text, meant):
+    with pytest.raises(InputFault, match=f"did you mean {meant}\\?"):
+        parse_shapes(text, 4)
+
+
+@pytest.mark.parametrize("text", ["16,16", "16,16,16", "8x3x32x32,8", "8x3x32x32,8:int64", "8,8:int64", ""])
+def test_commas_between_inputs_are_none(text):
+    refuse_lists(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("nhwc", "channels_last"), ("NHWC", "channels_last"), ("channels-last", "channels_last"), ("fp17", "fp16"),
+     ("flaot16", "float16"), ("chanels_last", "channels_last")],
+)  # fmt: skip
+def test_words_that_are_nearly_known_get_a_suggestion(word, meant):
+    with pytest.raises(InputFault, match=f"unknown dtype .*did you mean '{meant}'"):
+        parse_shape(f"8x3x32x32:{word}")
+
+
+def test_a_capital_x_stands_between_sizes_too():
+    assert parse_shape("8X3X32X32").sizes == (8, 3, 32, 32)
+    assert looks_like_shapes("8X3X32X32:fp16")

@@ -14,7 +14,7 @@ import convlint
 from convlint.readers import discovery
 from convlint.readers.inputs import Input, decide, file_input
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 NAMES = ("evil:Net.yaml", "evil:Net", "evil:Net.onnx", "evil:Net.json", "evil:net.pt2")
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 8, C: 64, H: 8, W: 8, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"

@@ -94,6 +94,7 @@ def test_what_nobody_expected_is_a_defect_and_what_a_parser_mutters_is_not_heard
     assert heard == []
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_all_other_inputs_are_reported_in_order(folder: Path, jobs: int) -> None:
     names = sorted(os.listdir(folder))

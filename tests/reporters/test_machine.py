@@ -8,7 +8,7 @@ from reports import NETWORK, full_report
 
 from convlint.model.layer import Dtype
 from convlint.report import NetworkReport, Report
-from convlint.reporters.machine import binary, count, dtype_notes, host_notes, network_notes
+from convlint.reporters.machine import batch_notes, binary, count, dtype_notes, host_notes, network_notes
 
 
 def report(*networks: NetworkReport, targets: tuple[str, ...] = ("a100",)) -> Report:
@@ -60,6 +60,14 @@ def test_the_host_is_named_only_where_it_is_the_bound() -> None:
         "times: at the pace of the host, which needs about 6.04 ms; the GPU needs 550 us, and what fixes save shows on "
         "a host that keeps up"
     ]
+
+
+def test_an_image_without_a_batch_is_said_to_be_one() -> None:
+    assert batch_notes(report(NETWORK)) == []
+    alone = replace(NETWORK, batch=1, unbatched="3x224x224")
+    said = "an input of 3x224x224 states no N, and is priced as N = 1; write 64x3x224x224, say, for another"
+    assert batch_notes(report(alone)) == batch_notes(report(alone, replace(alone, gpu="t4"))) == [f"batch: {said}"]
+    assert batch_notes(report(replace(alone, path="b.yaml"), NETWORK)) == [f"batch of b.yaml: {said}"]
 
 
 def test_a_dtype_that_is_only_that_of_stored_weights_is_said_to_be_so() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import for_each
 from command_line import convlint
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -149,46 +150,40 @@ def with_everywhere(text: str) -> Report:
 
 styles = st.builds(Style, width=st.integers(20, 130), unicode=st.booleans(), color=st.booleans())
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+IN_CI = ["text", "concise", "json", "sarif", "gitlab", "junit", "rdjson", "markdown"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.contract
 @thorough
 @given(report=reports(), style=styles)
-def test_as_many_come_out_as_were_put_in(name: str, report: Report, style: Style) -> None:
-    text = reporter(name)(report, style)
-    text.encode("utf-8")
-    assert READERS[name](text) == (len(report.findings), len(report.errors))
+@example(report=with_everywhere("a\x1b[31mb\x00c\u202ed\n::error::e##[error]"), style=Style(unicode=True))
+def test_hostile_names_in_every_format(report: Report, style: Style) -> None:
+    """As many come out as were put in, no control characters, and nothing that a CI runner takes for a command.
+
+    One report for all formats: to make one up takes longer than to render it.
+    """
+    counts = (len(report.findings), len(report.errors))
+    for name in READERS:
+        text = reporter(name)(report, style)
+        text.encode("utf-8")
+        assert READERS[name](text) == counts, name
+    plain = replace(style, color=False)
+    for name in REPORTERS:
+        text = reporter(name)(report, plain)
+        bad = {char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")}
+        bad |= {char for char in text if unicodedata.category(char) == "Cf" and char not in "\u200c\u200d"}
+        assert bad == set(), name
+        assert text.isascii() or style.unicode, name
+        if name in IN_CI:
+            assert workflow_commands(text) == [], name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("piece", PIECES)
+@for_each("name, piece", [(name, piece) for name in READERS for piece in PIECES])
 def test_each_piece_everywhere(name: str, piece: str) -> None:
     report = with_everywhere(piece)
     text = reporter(name)(report, Style())
     assert READERS[name](text) == (len(report.findings), len(report.errors))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REPORTERS)
-@thorough
-@given(report=reports(), unicode=st.booleans())
-@example(report=with_everywhere("a\x1b[31mb\x00c\u202ed\n::error::e##[error]"), unicode=True)
-def test_no_format_holds_control_characters(name: str, report: Report, unicode: bool) -> None:
-    text = reporter(name)(report, Style(unicode=unicode))
-    bad = {char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")}
-    bad |= {char for char in text if unicodedata.category(char) == "Cf" and char not in "\u200c\u200d"}
-    assert bad == set()
-    assert text.isascii() or unicode
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["text", "concise", "json", "sarif", "gitlab", "junit", "rdjson", "markdown"])
-@thorough
-@given(report=reports(), width=st.integers(20, 130))
-def test_printed_in_ci_no_format_gives_the_runner_commands(name: str, report: Report, width: int) -> None:
-    assert workflow_commands(reporter(name)(report, Style(width=width))) == []
 
 
 @pytest.mark.slow

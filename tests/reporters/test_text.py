@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, total
+from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, rendered, total
 
 from convlint.model.location import Location
-from convlint.report import Report
+from convlint.report import Alternative, Report
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import wrap
 from convlint.reporters.snippet import columns
@@ -216,3 +216,11 @@ def test_the_line_of_code_that_would_have_to_change_is_named() -> None:
     assert "code    net.py:9: K comes from `w`" in reporter("text")(full_report(findings=(said,)), Style())
     in_library = replace(said, location=replace(said.location, library="timm/layers.py:3"))
     assert "K comes from" not in reporter("text")(full_report(findings=(in_library,)), Style())
+
+
+def test_alternatives_stand_below_the_fix_in_every_report_for_people() -> None:
+    other = Alternative(describe="use K=512", set={"K": 512}, time_change_us=-42.0, work_change=-0.0154)
+    report = full_report(findings=(replace(full_report().findings[1], alternatives=(other,)),))
+    assert "      or      use K=512 (42 us faster, work -2 %)\n" in rendered("text", report)
+    assert "<br>Or: use K=512 (42 us faster, work -2 %" in rendered("markdown", report)
+    assert "<dt>or</dt><dd>use K=512 (42 us faster, work -2 %)</dd>" in rendered("html", report)

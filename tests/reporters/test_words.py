@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, finding, full_report, priced
 
 from convlint.model.location import Location
-from convlint.report import Fix, InputError, Skipped, Source
+from convlint.report import Alternative, Fix, InputError, Skipped, Source
 from convlint.reporters.covered import coverage
 from convlint.reporters.words import (
     advice,
+    alternatives,
     change,
     costs_nothing,
     duration,
@@ -147,6 +148,23 @@ def test_change(time_change_us: float | None, text: str) -> None:
 def test_a_fix_that_is_taken_with_others_says_what_it_changes_alone(time_change_us: float | None, text: str) -> None:
     fix = Fix(describe="use C=64", safety="safe", set={}, time_change_us=time_change_us, alone=True)
     assert change(fix) == text
+
+
+def test_alternatives_say_what_each_changes() -> None:
+    others = (
+        Alternative(describe="K=512", set={"K": 512}, time_change_us=-42.0, work_change=-0.0154),
+        Alternative(describe="K=576", set={"K": 576}, time_change_us=1500.0, work_change=0.108),
+        Alternative(describe="N=54", set={"N": 54}, time_change_us=0.001, work_change=0.001),
+        Alternative(describe="fewer groups", set={}),
+    )
+    assert alternatives(priced()) == ""
+    assert alternatives(priced(alternatives=others)) == (
+        "K=512 (42 us faster, work -2 %) or K=576 (1.5 ms slower, work +11 %) or N=54 (no change in time) "
+        "or fewer groups"
+    )
+    assert said(priced(alternatives=others[:1]), several_targets=False).endswith(
+        "\nOr: K=512 (42 us faster, work -2 %)"
+    )
 
 
 def test_what_an_unsafe_fix_changes() -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cases import for_each
 
 from convlint.facts.unknown import UNKNOWN
 from convlint.rulebook.book import load_rulebook
@@ -19,7 +20,7 @@ def facts(**values: object) -> dict[str, Any]:
     return {"C": 62, "K": 64, "gpu": SimpleNamespace(sms=108), "dtype": "fp16", "on": True, **values}
 
 
-@pytest.mark.parametrize("rule", load_rulebook().rules, ids=lambda rule: rule.info.name)
+@for_each("rule", load_rulebook().rules)
 def test_no_rule_reaches_a_name_beyond_the_languages_own(rule: Any) -> None:
     """Names of Python's own, and those of the facts, are never looked up but in the facts."""
     nodes = [node for expr in _expressions(rule) for node in ast.walk(ast.parse(expr.text.strip(), mode="eval"))]

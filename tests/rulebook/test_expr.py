@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,8 +37,8 @@ def value(text: str, **values: Any) -> Any:
     return compiled(text).evaluate({**VALUES, **values})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_each(
+    "text, expected",
     [
         ("C + K * 2 - 1", 317),
         ("K / C", 128 / 62),
@@ -113,8 +114,8 @@ def test_types_and_names(text: str, kind: Type, names: set[str]) -> None:
     assert (compiled(text).type, compiled(text).names) == (kind, names)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_each(
+    "text, message",
     [
         ("C ** 2", "BinOp is not part of the language"),
         ("C << 2", "BinOp is not part of the language"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 from layer_facts import facts
 
 from convlint.facts.predicted import PASS_TABLES
@@ -70,7 +71,7 @@ def test_passes_have_the_same_names() -> None:
 SIZED = "N: 8, C: 64, H: 28, W: 28, K: 64, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC, bias: true, "
 
 
-@pytest.mark.parametrize("name", [name for name in VOCABULARY if "." not in name])
+@for_each("name", [name for name in VOCABULARY if "." not in name])
 def test_every_name_of_a_layer_can_be_read(name: str) -> None:
     found = facts(SIZED + "name: a")
     kinds: dict[str, type | tuple[type, ...]] = {"number": (int, float), "text": str, "truth": bool}

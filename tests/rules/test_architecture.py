@@ -47,10 +47,8 @@ def test_half_precision_is_one_finding_where_all_layers_share_it() -> None:
     half = [layer(dtype="fp16", name=name) for name in "abc"]
     (finding,) = findings("CL702", ", ".join(half), gpu="p40")
     assert finding.layers == ("a", "b", "c")
-    assert finding.fix is not None
-    assert finding.fix.set == {"dtype": "fp32"}
-    # compute-bound work is no slower in fp32, so nothing is lost that would deserve a warning
-    assert finding.severity == "info"
+    # compute-bound work is as fast in fp32: nothing is lost that would deserve a warning, and nothing gained by a fix
+    assert (finding.severity, finding.lost_us, finding.fix) == ("info", 0.0, None)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import for_each
 
 from convlint.files.located_yaml import parse, read_text
 from convlint.linting.rule_examples import Outcome, run_examples
@@ -42,9 +43,7 @@ CASES = outcomes()
 _RUN: dict[str, list[Outcome]] = {}
 
 
-@pytest.mark.parametrize(
-    ("rule", "number"), [case[:2] for case in CASES], ids=[f"{rule.info.code}:{line}" for rule, _, line in CASES]
-)
+@for_each("rule, number", [case[:2] for case in CASES])
 def test_every_example_of_every_rule(rule: Rule, number: int) -> None:
     code = rule.info.code
     if code not in _RUN:
@@ -72,7 +71,7 @@ def test_no_more_than_one_rule_is_opt_in() -> None:
     assert sum(rule.opt_in for rule in RULES) <= 1
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.info.code)
+@for_each("rule", RULES)
 def test_every_rule_documents_itself(rule: Rule) -> None:
     assert rule.info.source.document
     assert rule.info.source.section

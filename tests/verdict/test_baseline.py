@@ -18,7 +18,8 @@ from specs import BAD, GOOD, HEAD, ODD
 from convlint.cli.streams import files
 from convlint.errors import UsageError
 from convlint.report import fingerprint
-from convlint.verdict.baseline import Entry, known_by_path, known_of, parse_baseline, render
+from convlint.verdict import baseline
+from convlint.verdict.baseline import Entry, known_by_path, known_of, parse_baseline, render, rendered_for
 
 
 @pytest.fixture(autouse=True)
@@ -296,6 +297,8 @@ def test_entries_are_grouped_by_file() -> None:
 
 START = b'{"convlint_baseline": 1, "findings": ['
 ENTRY = '{"fingerprint": "a", "code": "b", "path": "c"}'
+EMPTY = b'{"convlint_baseline": 1, "findings": []}'
+WIDE = '{"convlint_baseline": 1, "findings": [], "x": "\u4e00"}'.encode()
 
 
 @pytest.mark.parametrize(
@@ -425,7 +428,7 @@ def _sparse(path: str) -> None:
         (lambda path: os.symlink("/dev/zero", path), "is no file: it is a device"),
         (lambda path: os.symlink(path, path), "cannot be read: Too many levels"),
         (lambda path: os.symlink("nothing", path), "is a link to nothing"),
-        (_sparse, "is larger than 8 MiB"),
+        (_sparse, "is larger than 64 MiB"),
     ],
 )
 def test_odd_files_are_no_baselines(make: Callable[[str], object], message: str) -> None:
@@ -437,15 +440,30 @@ def test_odd_files_are_no_baselines(make: Callable[[str], object], message: str)
 @pytest.mark.parametrize(
     ("content", "refused"),
     [
-        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20), False),
-        (b'{"convlint_baseline": 1, "findings": []}'.ljust(8 * 2**20 + 1), True),
-        # brackets are counted before anything is parsed, also those that stand in a text
-        (START + b'{"fingerprint": "' + b"{" * 199_998 + b'", "code": "b", "path": "c"}]}', False),
-        (START + b'{"fingerprint": "' + b"{" * 199_999 + b'", "code": "b", "path": "c"}]}', True),
-        (START + b'{"fingerprint": "' + b"[" * 199_999 + b'", "code": "b", "path": "c"}]}', False),
-        (START + b'{"fingerprint": "' + b"[" * 200_000 + b'", "code": "b", "path": "c"}]}', True),
+        (EMPTY.ljust(64 * 2**20), False),
+        (EMPTY.ljust(64 * 2**20 + 1), True),
+        (WIDE.ljust(8 * 2**20), False),
+        (WIDE.ljust(8 * 2**20 + 1), True),
+        # signs are counted before anything is parsed, also those that stand in a text
+        (START + b'{"fingerprint": "' + b"{" * 499_998 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"{" * 499_999 + b'", "code": "b", "path": "c"}]}', True),
+        (START + b'{"fingerprint": "' + b"[" * 499_999 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"[" * 500_000 + b'", "code": "b", "path": "c"}]}', True),
+        (START + b'{"fingerprint": "' + b"," * 4_999_997 + b'", "code": "b", "path": "c"}]}', False),
+        (START + b'{"fingerprint": "' + b"," * 4_999_998 + b'", "code": "b", "path": "c"}]}', True),
     ],
-    ids=["8 MiB", "one byte more", "200,000 objects", "one more", "200,000 lists", "one list more"],
+    ids=[
+        "64 MiB",
+        "one byte more",
+        "8 MiB beyond ASCII",
+        "one byte more beyond ASCII",
+        "500,000 objects",
+        "one more",
+        "500,000 lists",
+        "one list more",
+        "5,000,000 values",
+        "one value more",
+    ],
 )
 def test_a_baseline_has_its_limits(content: bytes, refused: bool) -> None:
     if not refused:
@@ -453,3 +471,50 @@ def test_a_baseline_has_its_limits(content: bytes, refused: bool) -> None:
         return
     with pytest.raises(UsageError, match="is larger than any baseline"):
         parse_baseline(content, "base.json")
+
+
+def _entries(count: int, name: str = "backbone.stage.block{}.conv") -> dict[str, Entry]:
+    made = [
+        Entry(fingerprint=f"{i:016x}", code="CL102", path="models/net.yaml", layer=name.format(i), gpu="a100")
+        for i in range(count)
+    ]
+    return {entry.fingerprint: entry for entry in made}
+
+
+def test_what_a_large_run_writes_is_read_again() -> None:
+    """36,000 layers with three findings each: more than 8 MiB."""
+    entries = _entries(108_000)
+    text = rendered_for("base.json", entries)
+    assert len(text) > 8 * 2**20
+    assert parse_baseline(text.encode(), "base.json") == entries
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "written"),
+    [(499_999, "{}", True), (500_000, "{}", False), (20, "x" * 2**22, False), (99, "," * 2**17, False)],
+    ids=["as many as are read", "one more", "larger", "with more commas"],
+)
+def test_nothing_is_written_that_would_not_be_read(count: int, name: str, written: bool) -> None:
+    entries = _entries(count, name)
+    if written:
+        assert len(parse_baseline(rendered_for("base.json", entries).encode(), "base.json")) == count
+        return
+    message = f"baseline base.json is not written: {count:,} findings are more than one baseline holds"
+    with pytest.raises(UsageError, match=message):
+        rendered_for("base.json", entries)
+    with pytest.raises(UsageError, match="is larger than any baseline"):
+        parse_baseline(render(entries).encode(), "base.json")
+
+
+def test_too_large_a_baseline_is_one_clear_error_and_leaves_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("base.json").write_text("as it was")
+    monkeypatch.setattr(baseline, "MOST_ENTRIES", 2)
+    ran = convlint("check", "bad.yaml", "--write-baseline", "base.json")
+    assert (ran.code, Path("base.json").read_text()) == (2, "as it was")
+    assert "base.json is not written: 2 findings are more than one baseline holds (1 findings, 64 MiB)" in ran.err
+
+
+def test_an_object_of_millions_of_keys_is_refused_before_it_is_read() -> None:
+    keys = ",".join(f'"{n}":0' for n in range(20_000))
+    with pytest.raises(UsageError, match="larger than any baseline"):
+        parse_baseline(f'{{"convlint_baseline": 2, "findings": [], "x": {{{keys}}}}}'.encode(), "b.json")

@@ -158,15 +158,15 @@ def test_every_way_to_silence_a_rule_comes_to_the_same() -> None:
     assert numbers(checked()) == ignored
 
 
-def test_what_the_baseline_holds_is_weighed_but_promises_nothing() -> None:
-    """New findings are no less grave beside old ones, and the network is no better for them."""
+def test_what_the_baseline_holds_does_not_play() -> None:
+    """What is new is priced as if nobody would ever mend the old, and no grade waits for that."""
     write("net.yaml", SPEC.format("", "", ""))
     plain = checked()
     assert convlint("check", "net.yaml", "--select", "CL401", "--write-baseline", "base.json").code == 0
     report = checked("--baseline", "base.json")
-    assert report["summary"]["grade"] == plain["summary"]["grade"]
-    new = [finding for finding in plain["findings"] if finding["code"] != "CL401"]
-    assert report["findings"] == new
+    assert report["summary"]["grade"] <= plain["summary"]["grade"]
+    new = report["findings"]
+    assert {finding["code"] for finding in new} == {each["code"] for each in plain["findings"]} - {"CL401"}
     assert report["summary"]["lost_us"] == pytest.approx(sum(finding["lost_us"] for finding in new), abs=0.01)
     assert report["summary"]["time_after_us"] > plain["summary"]["time_after_us"]
 

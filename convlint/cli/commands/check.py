@@ -34,7 +34,7 @@ from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import reporter
 from convlint.reporters.words import place, plural
-from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, render, renewed
+from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
 from convlint.verdict.select import incomplete
 
 _MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
@@ -135,13 +135,13 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         yield f"{files.write} is not written: the check is incomplete"
     elif files.write is not None:
         entries = baseline_of(verdict.found)
-        replace_file(files.write, render(entries))
+        replace_file(files.write, rendered_for(files.write, entries))
         yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
     if baseline is None or files.read is None:
         return
     older = any(entry.joined for entry in baseline.values())
     if files.prune and (verdict.stale or older):
-        replace_file(files.read, render(renewed(baseline, verdict.stale, verdict.old)))
+        replace_file(files.read, rendered_for(files.read, renewed(baseline, verdict.stale, verdict.old)))
     if not verdict.stale:
         if older:
             done = "rewrote" if files.prune else "--prune-baseline rewrites"
@@ -191,7 +191,9 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
     with speaking(planner.language, both=True):
-        result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations)
+        result = judged(
+            network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations, allow=plan.job.allow
+        )
         verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown, language=verdict.language)
     return verdict.exit_code

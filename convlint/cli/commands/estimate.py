@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import date
 
 from msgspec.structs import replace
 
 from convlint.cli.commands.estimate_csv import why_no_time
-from convlint.cli.streams.clashes import inputs, refuse_clashes
+from convlint.cli.streams.clashes import in_force, inputs, refuse_clashes
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.facts.network import shortened
-from convlint.linting.calibrating import Nearby
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
-from convlint.linting.one_input import Job
-from convlint.linting.run import check_inputs
+from convlint.linting.plan import Options, Planner
+from convlint.linting.run import check_planned
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
-from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
 
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
 _NAMES = 5  # layers named in one message
 
 
-def run(paths: Sequence[str], models: Sequence[str] | None, job: Job, shown: Presentation) -> int:
+def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, shown: Presentation) -> int:
     """Writes the estimates of all layers in `paths` and `models` and returns the exit code. Raises UsageError.
 
-    The JSON form is the document of `convlint check --output json` without findings: grades are by the built-in rules.
+    The JSON form is the document of `convlint check --output json` without findings: times and grades are the same,
+    with the rules and exceptions of the config.
     """
     sources = [*map(decide, paths), *models_here(models)]
-    refuse_idle(job.reading, sources)
-    refuse_clashes(files_of(shown.outputs), inputs(sources))
-    checked = check_inputs(sources, load_rulebook(), job, Nearby(isolated=job.isolated).of)
-    report = replace(with_unknown_times(checked), findings=(), skipped=())
+    refuse_idle(options.reading, sources)
+    planner = Planner(options, date.today())
+    planned = [(source, planner.plan(source)) for source in sources]
+    refuse_clashes(files_of(shown.outputs), [*inputs(sources), *in_force(planner)])
+    checked = check_planned(planned)
+    report = replace(with_unknown_times(checked), findings=(), skipped=(), suppressed=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
         deliver(place.file, _render(place.format, report, style), style)
@@ -53,7 +55,7 @@ def _terminal_style(color: str) -> Style:
 
 def _render(name: str, report: Report, style: Style) -> str:
     if name == "json":
-        from convlint.reporters.json_v2 import render
+        from convlint.reporters.json_v3 import render
 
         return render(report, style)
     if name == "html":

@@ -14,7 +14,15 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Mode
 from convlint.report import LayerReport, LayerTimes, Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
-from convlint.reporters.machine import basis_notes, calibration_notes, dtype_notes, host_notes, network_notes, scaled
+from convlint.reporters.machine import (
+    basis_notes,
+    batch_notes,
+    calibration_notes,
+    dtype_notes,
+    host_notes,
+    network_notes,
+    scaled,
+)
 from convlint.reporters.words import partly_read, place, plural, step
 
 _WORTH_SAYING = 1.05
@@ -128,7 +136,8 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
     if len(totals) > 1:
         lines.append("")
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    for note in (*network_notes(report), *calibrated, *host_notes(report), *dtype_notes(report), *basis_notes(report)):
+    of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
+    for note in (*network_notes(report), *of_times):
         first, *rest = wrap(_shown(note, glyphs), width - 4)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     if report.errors:

@@ -11,7 +11,7 @@ from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
-from convlint.linting.one_input import last_resort, read_input, say
+from convlint.linting.one_input import Job, last_resort, read_input, say
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
@@ -31,7 +31,7 @@ def run(path: str | None, model: str | None, options: ReadOptions, file: str | N
     errors: list[InputError] = []
     network = None
     with last_resort(errors, source.name), Reading(on_output=say) as reading:
-        network, read_errors = read_input(source, options, reading)
+        network, read_errors = read_input(source, Job(reading=options), reading)
         errors += read_errors
     for error in errors:
         write(sys.stderr, f"{place(error.path, error.line, error.column)}: error: {clean(error.message)}")

@@ -11,7 +11,7 @@ from convlint.config.models import AUTOCAST, MODEL_KEYS
 from convlint.config.source import SOURCE_KEYS
 from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
-from convlint.model.layer import MODES, Dtype
+from convlint.model.layer import ALLOWANCES, MODES, TRACES, Dtype
 from convlint.readers.spec.axes import UNKNOWN
 from convlint.readers.spec.fields import ALIASES, BOOLEANS, CANONICAL, COMPOSITES, PADS, SIZES
 from convlint.readers.spec.layer import CONVS
@@ -165,6 +165,8 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         return _one_or_many(_gpu() if key == "target" else rule)
     if kind in ("folders", "files", "patterns"):
         return _one_or_many(_text())
+    if kind == "allow":
+        return _one_or_many({"enum": list(ALLOWANCES)})
     if kind == "severities":
         return {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}}
     if kind == "file-ignores":
@@ -176,6 +178,8 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         required = list(LAYER_IGNORE_KEYS)[:-1]
         item = {"type": "object", "properties": texts, "required": required, "additionalProperties": False}
         return {"type": "array", "items": item}
+    if kind == "truth":
+        return {"type": "boolean"}
     if kind == "percent":
         return {"type": "number", "minimum": 0, "maximum": 100}
     if kind == "runtime":
@@ -202,6 +206,7 @@ def _model() -> Schema:
         "channels_last": {"type": "boolean"},
         "autocast": {"enum": list(AUTOCAST)},
         "mode": {"enum": list(MODES)},
+        "trace": {"enum": list(TRACES)},
         "runtime": _runtime(),
         "target": _one_or_many(_gpu()),
     }

@@ -42,7 +42,7 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
-from convlint.reporters.machine import calibration_notes
+from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.words import plural
 from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
@@ -96,7 +96,7 @@ def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, 
     found = Measurement(path=source.name)
     with last_resort(errors, source.name):
         with Reading(on_output=say) as reading:
-            network, read_errors = read_input(source, job.reading, reading)
+            network, read_errors = read_input(source, job, reading)
         errors += read_errors
         if network is not None and not network.layers and not errors:
             errors.append(InputError(path=network.path, message="nothing to time: no convolution in it"))
@@ -142,6 +142,8 @@ def _on(
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
+    if network.unbatched:
+        notes.append(batch_note(network.unbatched))
     if asked.calibration is not None:
         notes += _calibrated(asked.calibration, kept, bench.device, errors)
     clocks = [row.clock for row in results.rows.values() if row.clock]

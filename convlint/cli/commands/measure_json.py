@@ -10,7 +10,7 @@ from convlint.cli.commands.measure_words import Measurement
 from convlint.files.safe import clean, clean_path, number
 from convlint.measuring.comparison import Compared
 from convlint.measuring.trial import Outcome
-from convlint.reporters.json_v2 import calibration_object, error_object, settings_object
+from convlint.reporters.json_v3 import calibration_object, error_object, settings_object
 
 
 def render(found: Measurement) -> str:

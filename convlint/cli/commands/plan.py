@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,16 +16,22 @@ from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target
 from convlint.engine.networks import lacking
+from convlint.engine.results import NetworkResult
 from convlint.errors import UsageError
 from convlint.estimate.sweep.sweep import unknown_time
 from convlint.facts.network import shortened
+from convlint.fixes.applicable import applicability, wishes
+from convlint.fixes.plan import Planner as Corrections
 from convlint.gpus.calibration import CalibrationUse
-from convlint.linting.calibrating import Nearby, calibrated
+from convlint.linting.calibrating import Files, Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
-from convlint.linting.one_input import Job, as_asked, last_resort, read_input, resolve_targets, say
+from convlint.linting.one_input import Job, as_asked, judged, last_resort, read_input, resolve_targets, say
+from convlint.linting.plan import Options, Planner
+from convlint.linting.plan import Plan as Project
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
@@ -33,9 +42,10 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
-from convlint.reporters.machine import calibration_notes
-from convlint.rulebook.book import load_rulebook
+from convlint.reporters.machine import batch_note, calibration_notes
+from convlint.rulebook.book import Rulebook
 from convlint.verdict.select import incomplete
+from convlint.verdict.silence import Silencing
 
 _NAMES = 5  # layers named in one message
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
@@ -50,7 +60,8 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
     job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
-    planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, wishes)
+    project = Planner(Options(isolated=job.isolated), date.today()).plan(source)
+    planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, project, wishes)
     if file is not None and not planned.is_whole:
         planned = replace(planned, notes=(*planned.notes, f"{file} is not written: the input is incomplete"))
     for place in shown.outputs:
@@ -80,7 +91,7 @@ def _render(name: str, planned: Planned, style: Style) -> str:
     return render_text(planned, style)
 
 
-def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
+def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Planned:
     """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     found: Plan | None = None
@@ -88,7 +99,7 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
     notes: list[str] = []
     is_whole = True
     with last_resort(errors, source.name), Reading(on_output=say) as reading:
-        network, read_errors = read_input(source, job.reading, reading)
+        network, read_errors = read_input(source, job, reading)
         errors += read_errors
         is_whole = not read_errors
         if network is not None:
@@ -97,14 +108,50 @@ def _planned(source: Input, job: Job, wishes: Wishes) -> Planned:
                 errors.append(InputError(path=network.path, message="nothing to plan: no convolution in it"))
             if target is not None and network.layers:
                 network = as_asked(network, job)
-                (target,), uses = calibrated([target], network.runtime, job.calibrations)
+                _, uses = calibrated([target], network.runtime, job.calibrations)
                 notes += calibration_notes(uses, several=False)
+                notes += [batch_note(network.unbatched)] if network.unbatched else []
                 mode = network.mode or default_mode(network.runtime)
-                found = plan(network, load_rulebook(), target, mode, wishes)
+                rulebook, silencing = project.rulebook, project.job.silencing
+                allow = job.allow | project.job.allow
+                judge = partial(
+                    _judged, rulebook=rulebook, target=target, silencing=silencing, files=job.calibrations, allow=allow
+                )
+                found = plan(network, rulebook, target, mode, wishes, judge)
+                if found is None or found.without_time:  # what is wrong may be why
+                    corrected, said = _without_errors(network, judge(network))
+                    if said:
+                        notes += said
+                        found = plan(corrected, rulebook, target, mode, wishes, judge)
                 errors += _without_time(network, target, mode, found)
     return Planned(
         path=source.name, plan=found, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
     )  # fmt: skip
+
+
+def _judged(
+    network: Network, /, *, rulebook: Rulebook, target: Target, silencing: Silencing | None, files: Files, **asked: Any
+) -> NetworkResult:  # fmt: skip
+    return judged(network, rulebook, [target], silencing, files, **asked)
+
+
+def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, list[str]]:
+    """The network with dtypes that run, where errors are why layers have no time; and what these are."""
+    timeless = {entry.layer.name for entry in result.layers if None in entry.times.values()}
+    errors = [
+        finding
+        for finding in result.findings
+        if finding.severity == "error"
+        and not timeless.isdisjoint(finding.layers or (finding.layer,))
+        and finding.fix is not None
+        and finding.fix.set.keys() == {"dtype"}
+        and applicability(finding)
+    ]
+    granted = Corrections(network).plan(wishes(errors))
+    layers = [with_fix(layer, granted.sets.get(index, {})) for index, layer in enumerate(network.layers)]
+    corrected = replace(network, layers=tuple(layers), runtime=with_settings(network.runtime, granted.runtime))
+    found = {id(wish.finding): wish.finding for wish in granted.granted}.values()
+    return corrected, [f"{finding.rule.code} comes first: {finding.fix.describe}" for finding in found if finding.fix]
 
 
 def _target(network: Network, job: Job, errors: list[InputError], notes: list[str]) -> Target | None:

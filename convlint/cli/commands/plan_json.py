@@ -9,14 +9,14 @@ from convlint import __version__
 from convlint.cli.commands.plan_words import Planned
 from convlint.files.safe import clean, clean_path, number
 from convlint.planning.result import Plan, Step
-from convlint.reporters.json_v2 import calibration_object, error_object, settings_object
+from convlint.reporters.json_v3 import calibration_object, error_object, settings_object
 
 
 def render(planned: Planned) -> str:
     """The plan as one JSON object on one line; times in us, `null` for what is not known."""
     plan = planned.plan
     document = {
-        "schema_version": 2,
+        "schema_version": 3,
         "convlint": __version__,
         "complete": not planned.errors,
         "path": clean_path(planned.path),
@@ -38,7 +38,6 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "gpu": clean(plan.gpu),
         "mode": plan.mode,
         "batch": plan.batch,
-        "exact": plan.is_exact,
         "target_time_us": number(plan.target_us),
         "target_reached": plan.is_reached,
         "time_us": number(now.time_us),

@@ -82,7 +82,11 @@ def _edited(text: str, planned: Network) -> str | None:
 
 
 def _wires(network: Network) -> list[tuple[object, ...]]:
-    return [(each.kind, each.name, each.inputs, each.layer, each.C) for each in network.operations]
+    # what a convolution hands on is its layer's K
+    return [
+        (each.kind, each.name, each.inputs, each.layer, None if each.kind == "conv" else each.C)
+        for each in network.operations
+    ]
 
 
 def _changes(read: Network, planned: Network) -> Iterator[Change]:

@@ -9,15 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from convlint.cli.streams.output import style_of, write
 from convlint.config.find import Configs
-from convlint.engine.severity import (
-    MOST_WIDENING,
-    WARNING_BATCH_GAIN,
-    WARNING_CAPACITY,
-    WARNING_CAPACITY_NETWORK,
-    WARNING_LAYER,
-    WARNING_RULE,
-    WARNING_SHARE,
-)
+from convlint.engine.severity import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
 from convlint.errors import RuleError, UsageError
 from convlint.files.languages import ENGLISH, language_chosen
 from convlint.files.languages.pairs import other_of
@@ -27,7 +19,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.linting.rule_examples import examined, run_examples
 from convlint.reporters.addresses import page_of
 from convlint.reporters.ink import wrap
-from convlint.reporters.words import CHANGES
+from convlint.reporters.words import CHANGES, plural
 from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.folders import rule_files
@@ -79,7 +71,7 @@ def _test(folder: str) -> int:
             if outcome.problem is not None:
                 failed += 1
                 write(sys.stdout, clean(f"{outcome.path}:{outcome.line}: {outcome.code} {outcome.problem}"))
-    write(sys.stdout, f"{len(rules)} rules, {total} examples: {failed} failed")
+    write(sys.stdout, f"{plural(len(rules), 'rule')}, {plural(total, 'example')}: {failed} failed")
     return 1 if failed else 0
 
 
@@ -169,26 +161,14 @@ def severity_in_words(rule: Rule) -> str:
         return say("It has no price: its findings have the severity that the rule states.")
     if all(case.severity == "info" for case in rule.cases):
         return say("Info, whatever it costs, and no part of what all advice saves.")
-    if rule.loss == "wave":
-        gain = _percent(WARNING_BATCH_GAIN)
-        return say("For another batch, a warning from {gain} less time per image on; else info.", gain=gain)
-    lost = say(
-        "a warning where its share of the time lost is {share} of its layer's time or more, that of all advice on the "
-        "layer {layer}, and that of all findings of this rule {rule} of the network's",
-        share=_percent(WARNING_SHARE),
-        layer=_percent(WARNING_LAYER),
-        rule=_percent(WARNING_RULE),
-    )
-    if rule.loss == "fix":
-        return say("By price: {lost}; else info.", lost=lost)
-    wider = say(
-        "{layer} of the layer's time and {network} of the network's pay for tiles that it leaves empty, and a fix that "
-        "widens {most} at most takes no longer",
-        layer=_percent(WARNING_CAPACITY),
-        network=_percent(WARNING_CAPACITY_NETWORK),
-        most=_percent(MOST_WIDENING),
-    )
-    return say("By price: {lost}; or where {wider}; else info.", lost=lost, wider=wider)
+    if rule.loss != "fix":
+        return say("Info: what tiles and waves leave unused is evidence, and other sizes are alternatives.")
+    return say(
+        "By price: of advised findings those that lose {share} of the network's time are warnings; where these come to "
+        "less than {said} of what all advice saves, and that is {saving} or more, the largest next ones are too; else "
+        "info.",
+        share=_percent(WARNING_SHARE), said=_percent(SAID_SHARE), saving=_percent(SAVING_SHARE),
+    )  # fmt: skip
 
 
 def _percent(share: float) -> str:

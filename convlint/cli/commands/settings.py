@@ -21,11 +21,18 @@ from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide
 
 Given = str | float | list[str]  # of a setting, from the command line
-DEFAULTS = {"target": "a100", "mode": "training", "fail-on": "warning", "min-loss": "0", "lang": ENGLISH}
+DEFAULTS = {
+    "target": "a100",
+    "mode": "training",
+    "fail-on": "warning",
+    "min-loss": "0",
+    "strict": "false",
+    "lang": ENGLISH,
+}
 
 
 # what the command line adds to, rather than replaces
-_ADDED = ("ignore", "extend-select", "rules")
+_ADDED = ("ignore", "allow", "extend-select", "rules")
 
 
 def run(path: str, file: str | None, given: Mapping[str, Given], *, isolated: bool) -> int:
@@ -95,7 +102,7 @@ def _entries(value: Any) -> Iterable[tuple[str, str]]:
         for name, (raw, at) in value.items():
             yield f"{name} = {_toml(raw)}", _line(at)
     elif not isinstance(value, tuple):
-        yield f"{value:g}" if isinstance(value, float) else str(value), ""
+        yield _toml(value) if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value), ""
     elif value and isinstance(value[0], Word | str | PathPattern):
         yield ", ".join(item if isinstance(item, str) else item.text for item in value), ""
     else:

@@ -182,7 +182,7 @@ def _from_source(
         resolve_targets(job.gpus)
     refuse_idle(job.reading, [source])
     with Reading(on_output=say) as reading:
-        network, found = read_input(source, job.reading, reading)
+        network, found = read_input(source, job, reading)
     errors += found
     for error in errors:
         write(sys.stderr, f"convlint: error: {where(error.path, error.line, error.column)}: {clean(error.message)}")

@@ -31,6 +31,9 @@ _SETTINGS = {
     "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "3",
     "RAY_ENABLE_AUTO_CONNECT": "0",
 }
+# Ray's client asks a head for a server of its own, which a busy head may not have started within Ray's 30 s.
+_CLIENT_TRIES = 3
+_NOT_STARTED = "Starting Ray client server failed"
 _FAULTS = (OSError, RuntimeError, ValueError)  # that Ray has for an address, beside errors of its own
 _HOW = "`ray start --head` starts a cluster, `ray status` shows one"
 
@@ -49,7 +52,7 @@ def connect(address: str) -> None:
     if not found.startswith(_CLIENT):
         _rehearse(address, found)
     try:
-        _init(ray, found)
+        _enter(ray, found)
     except (*_FAULTS, ray.exceptions.RayError) as error:
         disconnect()
         raise UsageError(_unreached(address, str(error))) from error
@@ -170,6 +173,18 @@ def rehearse(channel: Channel) -> None:
     channel.send(said.encode("utf-8", "replace"))
     with suppress(ConnectionError):
         ray.shutdown()
+
+
+def _enter(ray: Any, address: str) -> None:
+    """Again where the head alone was too slow: each try has a server of its own."""
+    for left in reversed(range(_CLIENT_TRIES)):
+        try:
+            _init(ray, address)
+            return
+        except (*_FAULTS, ray.exceptions.RayError) as error:
+            if not left or _NOT_STARTED not in str(error):
+                raise
+            disconnect()
 
 
 def _init(ray: Any, address: str) -> None:

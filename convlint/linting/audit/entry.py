@@ -12,7 +12,7 @@ from convlint.files.located_yaml import Value
 from convlint.linting.audit.subject import Subject
 from convlint.linting.one_input import resolve_targets
 from convlint.linting.running import Running, settings_of, value_of
-from convlint.model.layer import MODES
+from convlint.model.layer import MODES, TRACES
 from convlint.model.location import Span
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import Input, Model, decide
@@ -31,13 +31,14 @@ KEYS: Mapping[str, str] = {
     "dtype": "what layers are computed in",
     "layout": "NCHW, NHWC or auto",
     "channels_last": "whether a module is put into channels_last",
+    "trace": "train or eval: the mode in which a module is followed",
     "autocast": "fp16 or bf16: what torch.autocast runs a module's convolutions in",
     "runtime": "settings of the runtime, as in a spec",
 }
 ALIASES = {"path": "model", "target": "gpu"}
 _PREFIX = "runtime."
 _NOWHERE: Span = (0, 0, 0, 0)
-_OF_MODULES = ("channels_last", "autocast")
+_OF_MODULES = ("channels_last", "trace", "autocast")
 _MOST_BATCH = 10**9
 
 
@@ -97,10 +98,11 @@ def _module(
     autocast = _one_of("autocast", _text(values, "autocast"), AUTOCAST)
     if autocast is not None:
         settings = {"mixed_precision": True, **settings}
+    trace = _one_of("trace", _text(values, "trace"), TRACES)
     at: Span = (line, 1, line, 1)
     model = Model(
         reference=word, path=path, inputs=inputs, channels_last=_flag(values.get("channels_last", False)),
-        autocast=autocast, settings=settings,
+        autocast=autocast, trains=None if trace is None else trace == "train", settings=settings,
         spans=dict.fromkeys(("name", "model", "inputs", "target", "mode", *settings), at),
     )  # fmt: skip
     return Input(kind="module", name=name, model=model)

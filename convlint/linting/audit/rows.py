@@ -17,7 +17,7 @@ from convlint.gpus.gpu import load_gpu
 from convlint.linting.audit.structure import structure_of
 from convlint.model.layer import PASSES
 from convlint.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
-from convlint.reporters.json_v2 import settings_object
+from convlint.reporters.json_v3 import settings_object
 
 Table = Literal["findings", "layers", "models", "errors"]
 _LARGEST = 2**63 - 1

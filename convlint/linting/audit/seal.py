@@ -89,6 +89,7 @@ def fingerprint(subject: Subject, plan_digest: str) -> str:
         if model is not None:
             entry = (
                 model.reference, sorted(model.inputs.items()), model.channels_last, model.autocast, model.mode,
+                model.trains,
                 model.targets, sorted((name, str(value)) for name, value in model.settings.items()),
             )  # fmt: skip
             found.update(repr(entry).encode("utf-8", "surrogateescape"))
@@ -101,8 +102,9 @@ def digest_of_plan(plan: Plan) -> str:
     reading = job.reading
     said = (
         __version__, job.gpus, job.mode, job.default_gpus, job.default_mode, reading.batch,
-        sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, _running(job.asked),
-        _running(job.usual), sorted(plan.codes), sorted(plan.severities.items()), policy.fail_on, policy.min_loss,
+        sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, reading.channels_last,
+        _running(job.asked), _running(job.usual), sorted(job.allow),
+        sorted(plan.codes), sorted(plan.severities.items()), policy.fail_on, policy.min_loss,
         [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
     )  # fmt: skip
     found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)

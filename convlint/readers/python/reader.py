@@ -22,7 +22,7 @@ from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
-    from convlint.readers.python.evaluator.choosing import Side, Untaken
+    from convlint.readers.python.evaluator.statements import Side, Untaken
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
@@ -42,9 +42,9 @@ def read_source(
     `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
     trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
     """
+    from convlint.readers.python.imports import Imports
+    from convlint.readers.python.nn.bias_uses import first_uses
     from convlint.readers.python.nn.reading import read_layers
-    from convlint.readers.python.nn.repository_bias_uses import first_uses
-    from convlint.readers.python.programs.closure import Imports
     from convlint.readers.python.programs.reading import read_programs
 
     notebooks, unread = _notebooks(given, contents or {})
@@ -94,7 +94,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
 
     What one of them could not read, another may have, so that places are counted again.
     """
-    from convlint.readers.python.evaluator.choosing import Untaken
+    from convlint.readers.python.evaluator.statements import Untaken
     from convlint.readers.python.nn.merging import merged_again
 
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))

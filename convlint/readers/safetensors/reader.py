@@ -40,7 +40,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         layers = _layers([read_header(path, Allowance())], options)
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
-    return Network(path=path, layers=layers), ()
+    return Network(path=path, layers=layers, weights_only=True), ()
 
 
 def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -77,7 +77,7 @@ def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[
             errors.append(InputError(path=shard, message=fault.message))
             if allowance.exceeded or len(errors) >= MOST_MESSAGES:
                 break
-    return Network(path=path, layers=_layers(headers, options)), tuple(errors)
+    return Network(path=path, layers=_layers(headers, options), weights_only=True), tuple(errors)
 
 
 def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer, ...]:

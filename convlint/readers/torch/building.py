@@ -11,9 +11,8 @@ from typing import Any
 
 from convlint.errors import AskedWrong, InputFault
 from convlint.readers.references import Reference
-from convlint.readers.torch.network_access import NoNetwork
 from convlint.readers.torch.places import importable
-from convlint.readers.torch.user_code import alone, described, needs_values, run
+from convlint.readers.torch.user_code import alone, described, ended_by, needs_values, run
 
 
 def load(reference: Reference) -> Any:
@@ -53,10 +52,8 @@ def import_module(name: str) -> None:
                 f"there is no module {missing!r} in {' or '.join(importable())}, and none is installed{hint}",
                 about="model",
             ) from None
-        if isinstance(error, NoNetwork):
-            raise InputFault(f"importing {name} loads something from {error.host}; {error.advice}") from error
         if not needs_values(error):
-            raise InputFault(f"importing {name} {described(error)}") from error
+            raise InputFault(f"importing {name} {ended_by(error)}") from error
         top = name.partition(".")[0]
         for loaded in set(sys.modules) - before:  # start over, with real values
             if loaded == top or loaded.startswith(f"{top}."):

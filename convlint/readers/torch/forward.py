@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
+import traceback
 from typing import Any
 
 import torch
 from torch.nn.modules.conv import _ConvNd
+from torch.utils._pytree import tree_map
 
 from convlint.errors import InputFault
 from convlint.readers import ReadOptions
 from convlint.readers.torch import building, user_code
 from convlint.readers.torch.autocast import Autocast
+from convlint.readers.torch.layers import unbatched
 from convlint.readers.torch.module_inputs import Arguments, leaves, on_meta
 from convlint.readers.torch.returned import tensors_in
-from convlint.readers.torch.trace import Trace
+from convlint.readers.torch.trace import WRONG_CHANNELS, Trace
 
 _MOST_NAMED = 4  # modules that a forward pass does not reach
 
@@ -25,6 +28,10 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
     device = torch.device("meta")
     fresh = _copy(module)  # a pass may leave something behind in the module
     trace, fault = _traced(module, args, kwargs, options, device)
+    if fault is None or fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
+        batched = _in_batches_of_one(trace, fresh, (args, kwargs), options, device)
+        if batched is not None:
+            return batched, ()
     if fault is None:
         return trace, ()
     if fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
@@ -39,7 +46,32 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
     if early is None:
         return with_values, ()
     furthest = max(((with_values, early), (exporting, exported), (trace, fault)), key=lambda each: len(each[0].calls))
-    return furthest[0], (_partly(module, *furthest, trains=options.trains),)
+    return furthest[0], (_partly(module, *furthest, trains=bool(options.trains)),)
+
+
+def _in_batches_of_one(
+    trace: Trace, module: Any, arguments: Arguments, options: ReadOptions, device: Any
+) -> Trace | None:
+    """The pass again with a batch of one, where images came without a batch; None where they did not, or it ends early.
+
+    Only of tensors with a batch it is known which axes are channels, and so which widths layers share; and a batch
+    norm refuses all others.
+    """
+    sizes = unbatched(trace.calls, [tensor.dim() for tensor in leaves(arguments)])
+    if not sizes:
+        return None
+    trace.unbatched = sizes
+    axes = sizes.count("x") + 1
+
+    def with_batch(leaf: Any) -> Any:
+        is_image = isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.dim() == axes
+        return leaf.unsqueeze(0) if is_image else leaf
+
+    args, kwargs = tree_map(with_batch, arguments)
+    with user_code.unheard():  # it has printed what it prints
+        again, fault = _traced(module, args, kwargs, options, device)
+    again.unbatched = sizes
+    return again if fault is None else None
 
 
 def _copy(module: Any) -> Any:
@@ -69,6 +101,33 @@ def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> st
     return f"{message}; the {reached} checked, {left}"
 
 
+def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
+    """What ended a forward pass, with the layer that did, and what may be missing in train mode."""
+    cause = fault.__cause__
+    layer = "" if cause is None else _layer_that_raised(module, cause)
+    hint = ""
+    if trains and cause is not None and not user_code.needs_values(cause) and WRONG_CHANNELS not in fault.message:
+        hint = (
+            "; this is the forward pass in train mode, which may need more, such as targets or a larger batch: "
+            "--input package.module:function may make its inputs, --trace eval follows it as inference does"
+        )
+    explained = InputFault(f"{fault.message}{layer}{hint}")
+    explained.__cause__ = cause
+    return explained
+
+
+def _layer_that_raised(module: Any, error: BaseException) -> str:
+    """The innermost layer of `module` in which `error` was raised, with its kind; empty where that is in none."""
+    names = {id(each): name for name, each in module.named_modules()}
+    running: Any = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self")
+        running = owner if isinstance(owner, torch.nn.Module) and names.get(id(owner)) else running
+    if running is None or any(True for _ in running.children()):
+        return ""
+    return f", in {names[id(running)]} ({type(running).__name__})"
+
+
 def _traced(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: ReadOptions, made: Any
 ) -> tuple[Trace, InputFault | None]:
@@ -81,6 +140,6 @@ def _traced(
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
     except InputFault as fault:
-        return trace, fault
+        return trace, _explained(fault, module, trains=bool(options.trains))
     trace.operations.outputs(None if outputs is None else map(id, outputs))
     return trace, None

@@ -96,6 +96,18 @@ def network_of(
     return tuple(layers), tuple(edges), messages
 
 
+def unbatched(calls: Sequence[Call], axes: Iterable[int]) -> str:
+    """The sizes of the first image that a convolution gets without a batch; empty where none does.
+
+    `axes` are how many the inputs of the network have: what has another number was made inside.
+    """
+    given = set(axes)
+    for call in calls:
+        if len(call.arrives) < len(call.weight) and len(call.arrives) in given and None not in call.arrives:
+            return "x".join(map(str, call.arrives))
+    return ""
+
+
 def layers_of_calls(calls: Sequence[Call]) -> list[int]:
     """For each call, the index of its layer: layers are numbered by their first calls."""
     numbers: dict[Any, int] = {}

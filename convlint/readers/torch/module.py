@@ -16,13 +16,18 @@ from convlint.readers.references import parse_reference
 from convlint.readers.torch.edited_sources import edited_sources
 from convlint.report import InputError
 
+NEEDS_TORCH = (
+    "reading modules needs PyTorch 2.4 or later, of which a build for the CPU is enough: "
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
+
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
     """The convolutions that the module's forward pass reaches, in call order."""
     try:
         import torch  # noqa: F401
     except ImportError:
-        return None, (InputError(path=path, message="reading modules needs PyTorch: pip install torch"),)
+        return None, (InputError(path=path, message=NEEDS_TORCH),)
     from convlint.readers.torch import user_code as torch_user_code
 
     try:
@@ -66,7 +71,14 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     )
     layers, edges, messages = network_of(trace.calls, trace.unknown, path, entry=options.reference is not None)
     operations = trace.operations.finished(trace.calls, layers)
-    network = Network(path=path, layers=layers, edges=edges, operations=operations, runtime=runtime)
+    network = Network(
+        path=path,
+        layers=layers,
+        edges=edges,
+        operations=operations,
+        runtime=runtime,
+        unbatched=trace.unbatched,
+    )
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 from typing import Any
 
 import torch
@@ -12,11 +11,10 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from convlint.errors import AskedWrong, InputFault
 from convlint.readers import ReadOptions
-from convlint.readers.input_shapes import InputShape, parse_shapes
+from convlint.readers.input_shapes import InputShape, looks_like_shapes, parse_shapes, refuse_lists
 from convlint.readers.references import parse_reference
 from convlint.readers.torch import building, user_code
 
-_SHAPES = re.compile(r"\s*[0-9N]+(\s*[x×*]\s*[0-9N]+)*\s*(:\s*[\w.]+\s*)*(,.*)?")
 _IMAGE = 2  # axes that an image has more than
 _MOST_VALUES = 1_000_000
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -35,7 +33,11 @@ def inputs_of(module: Any, options: ReadOptions) -> Arguments:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     for name, text in options.inputs.items():
-        if _SHAPES.fullmatch(text):
+        try:
+            refuse_lists(text)
+        except InputFault as fault:
+            raise AskedWrong(fault.message, about="inputs") from None
+        if looks_like_shapes(text):
             try:
                 tensors = tuple(_tensor(shape, module) for shape in parse_shapes(text, options.batch))
             except InputFault as fault:

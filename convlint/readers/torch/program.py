@@ -32,7 +32,7 @@ from convlint.readers.torch.arguments import (
     word,
 )
 from convlint.readers.torch.kinds import writes_in_place
-from convlint.readers.torch.layers import Call, network_of
+from convlint.readers.torch.layers import Call, network_of, unbatched
 from convlint.readers.torch.operations import Operations
 from convlint.readers.torch.operators import CONVOLUTIONS, VIEWS, role
 from convlint.readers.torch.program_tensors import Tensors
@@ -139,8 +139,12 @@ class _Program:
         if any(None in (layer.N, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in layers):
             messages.append(self.tensors.unresolved())
         operations.outputs(self.outputs or None)
-        wiring, runtime = operations.finished(calls, layers), Runtime(framework="pytorch")
-        return Network(path=self.path, layers=layers, edges=edges, operations=wiring, runtime=runtime), messages
+        axes = [len(shape) for name in self.tensors.inputs if (shape := self.tensors.any_shape(name)) is not None]
+        network = Network(
+            path=self.path, layers=layers, edges=edges, operations=operations.finished(calls, layers),
+            runtime=Runtime(framework="pytorch"), unbatched=unbatched(calls, axes),
+        )  # fmt: skip
+        return network, messages
 
     def _outputs(self, specs: Node | None, outputs: Node | None) -> list[str]:
         """The tensors that the program returns; new values of its buffers, which it returns beside them, are none."""

@@ -27,6 +27,7 @@ _REWRITES = frozenset(
     ("clone", "contiguous", "_reshape_copy", "reshape", "_to_copy", "to", "copy_", "flatten", "view_copy")
 )
 _SPOKEN = {"clone": "contiguous()", "contiguous": "contiguous()", "_reshape_copy": "reshape"}
+WRONG_CHANNELS = "channels, but got"  # how torch says that an input has others than the filters
 _CAST = (torch.float16, torch.bfloat16, torch.float32)  # what autocast casts; float64 is left alone
 
 
@@ -39,6 +40,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.operations = Operations()
         self._names = {id(module): name for name, module in root.named_modules()}
         self.calls: list[Call] = []
+        self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
         self.unknown: dict[str, None] = {}
         self._origins: dict[int, Origin] = {}
@@ -61,6 +63,10 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             kind = self._kinds[func] = job_of(func)
         name, job = kind
         arguments = args if not kwargs else (*args, *kwargs.values())
+        if job == "convolution":  # the meta device says less than others do, and of transposed ones nothing
+            refused = _wrong_channels(name, bound(func, args, kwargs) if kwargs else args)
+            if refused:
+                raise RuntimeError(refused)
         result = func(*args, **(kwargs or {}))
         if name == "aten::scaled_dot_product_attention":  # fused kernels write [batch, sequence, heads, width]
             result = result.transpose(1, 2).contiguous().transpose(1, 2)
@@ -185,6 +191,23 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self._note(result, origin)
         self._changes.start(result)
         return result
+
+
+def _wrong_channels(name: str, args: Any) -> str:
+    """What torch says on other devices than meta where the channels of input and filters differ; else nothing."""
+    _, _, _, transposed, _, groups = CONVOLUTIONS[name]
+    data, weight = args[0].shape, args[1].shape
+    turned = transposed if isinstance(transposed, bool) else bool(args[transposed])
+    into = args[groups] if groups < len(args) else 1
+    shape = data if len(data) == len(weight) else (1, *data)
+    wanted = weight[0] if turned else weight[1] * into
+    if len(shape) != len(weight) or shape[1] == wanted:
+        return ""
+    how = f"transposed={int(turned)}" if turned else f"groups={into}"
+    return (
+        f"Given {how}, weight of size {list(weight)}, expected input{list(shape)} to have {wanted} "
+        f"{WRONG_CHANNELS} {shape[1]} channels instead"
+    )
 
 
 def _order(tensor: Any) -> Any:

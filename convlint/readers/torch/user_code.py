@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from convlint.errors import InputFault
-from convlint.readers.torch.network_access import NoNetwork, no_network
+from convlint.readers.torch.network_access import fetch_refused, no_network, refusal_behind
 from convlint.readers.torch.places import (
     SITE,
     imported_as,
@@ -136,10 +136,8 @@ def run(what: str, call: Callable[[], Any]) -> Any:
         return alone(call)
     except InputFault:
         raise
-    except NoNetwork as error:
-        raise InputFault(f"{what} wants to load something from {error.host}; {error.advice}") from error
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: nobody else raises those in this process
-        raise InputFault(f"{what} {described(error)}") from error
+        raise InputFault(f"{what} {ended_by(error)}") from error
 
 
 def alone(call: Callable[[], Any]) -> Any:
@@ -150,6 +148,18 @@ def alone(call: Callable[[], Any]) -> Any:
     finally:
         if os.getpid() != me:
             os._exit(0)
+
+
+def ended_by(error: BaseException) -> str:
+    """What the code raises, and where; where it got no network and ends for that, what it wanted there."""
+    refusal = refusal_behind(error)
+    if refusal is None:
+        fetch = fetch_refused()
+        before = "" if fetch is None else f"; before, it wanted to load something from {fetch.host}: {fetch.advice}"
+        return described(error) + before
+    if refusal.fetches:
+        return f"wants to load something from {refusal.host}; {refusal.advice}"
+    return f"wants to reach {refusal.host}, which models cannot here, and {described(error)}"
 
 
 def described(error: BaseException) -> str:

@@ -37,4 +37,5 @@ def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
 def capped(messages: Sequence[str]) -> list[str]:
     """The first messages of many, and how many there are besides."""
     more = len(messages) - MOST_MESSAGES
-    return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], f"{more:,} more errors are not shown"]
+    left = "1 more error is not shown" if more == 1 else f"{more:,} more errors are not shown"
+    return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], left]

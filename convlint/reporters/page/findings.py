@@ -14,6 +14,7 @@ from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_ti
 from convlint.reporters.words import (
     DOCUMENT_URLS,
     advice,
+    alternatives,
     behind,
     edit,
     gravest_first,
@@ -41,6 +42,7 @@ class Item(Struct, frozen=True, kw_only=True):
     lost: str
     lost_us: float
     fix: str
+    alternatives: str
     edit: str  # the fix without what it does to the time
     no_edit: str
     why: str
@@ -123,6 +125,7 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, re
         lost_us=finding.lost_us or 0.0,
         fix=advice(finding.fix) if finding.fix is not None else "",
         edit=edit(finding.fix) if finding.fix is not None else "",
+        alternatives=alternatives(finding),
         no_edit=clean(finding.fix.no_edit) if finding.fix is not None else "",
         why=clean(rule.rationale),
         source=origin(rule),

@@ -258,7 +258,7 @@ def test_the_last_line_says_what_was_covered(arguments: list[str], start: str) -
 
 def test_the_last_line_counts_skipped_layers(folder: Path) -> None:
     (folder / "flat.yaml").write_text(CLEAN.replace("H: 56, W: 56, ", ""))
-    assert check("flat.yaml").out.rstrip("\n").endswith("; 1 layer skipped")
+    assert check("flat.yaml").out.rstrip("\n").endswith("; 1 layer skipped; 1 input incomplete")
     (skipped,) = {tuple(skip["needs"]) for skip in report("clean.yaml")["skipped"] if skip["layer"] is not None} or {()}
     assert all(need.startswith("runtime.") or need in ("bias", "norm_follows") for need in skipped)
     assert "layer skipped" not in check("clean.yaml").out
@@ -295,7 +295,7 @@ def test_flags_have_no_line() -> None:
 
 TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
        "calibrations", "layers", "findings", "skipped", "suppressed", "errors"]  # fmt: skip
-TOTAL = ["grade", "time_us", "lost_us", "time_after_us"]
+TOTAL = ["grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us"]
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
 LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW",
          "groups", "dtype", "layout", "estimates"]  # fmt: skip
@@ -303,8 +303,9 @@ ESTIMATE = ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "pa
 PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
         "wave_efficiency", "workspace_bytes", "time_us", "tflops", "bound_by"]  # fmt: skip
 FINDING = ["code", "name", "severity", "message", "layer", "layers", "path", "line", "column", "end_line",
-           "end_column", "library", "model", "gpu", "advised", "lost_us", "lost_alone_us", "lost_capacity_us",
-           "lost_percent", "pays_with", "fix", "source", "fingerprint", "fingerprints"]  # fmt: skip
+           "end_column", "library", "model", "gpu", "advised", "lost_us", "lost_step_us", "lost_alone_us",
+           "lost_capacity_us", "lost_percent", "pays_with", "alternatives", "basis", "fix", "source",
+           "fingerprint", "fingerprints"]  # fmt: skip
 
 
 def test_the_json_contract_key_by_key(folder: Path) -> None:
@@ -315,7 +316,7 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
     assert list(found) == TOP
     assert list(found["summary"]) == SUMMARY
     assert [list(total) for total in found["totals"]] == [["gpu", "mode", *TOTAL]]
-    assert (found["schema_version"], found["convlint"], found["complete"]) == (2, __version__, False)
+    assert (found["schema_version"], found["convlint"], found["complete"]) == (3, __version__, False)
     for layer in found["layers"]:
         assert list(layer) == LAYER
         for estimate in layer["estimates"]:
@@ -329,14 +330,8 @@ def test_the_json_contract_key_by_key(folder: Path) -> None:
         assert list(finding["source"]) == ["document", "section"]
         if finding["fix"] is not None:
             assert list(finding["fix"]) == [
-                "describe",
-                "safety",
-                "set",
-                "by_layer",
-                "time_change_us",
-                "code_edits",
-                "no_edit",
-            ]
+                "describe", "safety", "set", "by_layer", "time_change_us", "applicable", "code_edits", "no_edit",
+            ]  # fmt: skip
     assert [list(skip) for skip in found["skipped"]] == [["code", "layer", "path", "needs"]] * len(found["skipped"])
     assert found["skipped"]
     (error,) = found["errors"]
@@ -468,3 +463,44 @@ def test_a_spec_cannot_ask_for_any_number_of_checks(folder: Path) -> None:
     ran = convlint("check", "many.yaml", "--isolated", "-o", "concise")
     assert ran.code == 3
     assert "asks for 500 layers on 50 GPUs; --gpu names those that matter" in ran.out
+
+
+# --- one of a thing
+
+TINY = "  - { name: a, C: 64, H: 4, W: 4, K: 24, kernel_size: 3, padding: 1, first: false }\n"
+
+
+@pytest.mark.parametrize("command", ["check", "estimate", "plan"])
+@pytest.mark.parametrize("gpu", ["a100", "k80"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_one_of_a_thing_is_no_plural(layers: int, gpu: str, command: str, folder: Path) -> None:
+    spec = HEAD.replace("N: 256", "N: 1") + "".join(TINY.replace("name: a", f"name: l{n}") for n in range(layers))
+    (folder / "tiny.yaml").write_text(spec)
+    formats = ("text", "concise", "markdown", "html") if command == "check" else ("text", "markdown")
+    for name in formats:
+        out = convlint(command, "tiny.yaml", "--gpu", gpu, "-o", name).out
+        words = re.sub(r"<(script|style)\b.*?</\1>", "", out, flags=re.DOTALL)
+        assert (
+            re.findall(
+                r"(?<![\w.,=x×])1 (?:layer|finding|rule|tile|image|model|error|warning|info|pass|file|step)s\b", words
+            )
+            == []
+        )
+
+
+def test_one_rule_is_tried_alone(folder: Path) -> None:
+    (folder / "rules").mkdir(exist_ok=True)
+    (folder / "rules" / "one.yaml").write_text(RULE)
+    assert convlint("rule", "--test", "rules").out.startswith("1 rule, ")
+
+
+def test_what_is_no_part_of_the_total_has_no_price_in_the_table(folder: Path) -> None:
+    """A finding that says "time -26 %" beside a row that says "0 us" would be one of two things."""
+    (folder / "wide.yaml").write_text(
+        HEAD + "  - { name: a, C: 256, H: 56, W: 56, K: 72, kernel_size: 3, padding: 1, first: false }\n"
+    )
+    out = convlint("check", "wide.yaml").out
+    assert "0 us" not in out.split("summary")[1]
+    (offered,) = re.findall(r"fix +(.*?)\n      why", out, flags=re.DOTALL)
+    for size in re.findall(r"[CK]=\d+", offered):
+        assert offered.count(size) == 1

@@ -100,7 +100,7 @@ def test_colours_only_dress_the_same_words(convlint):
 def test_shares_and_totals_add_up(convlint):
     code, out, _ = convlint(NET, "--output", "json")
     document = json.loads(out)
-    assert (code, document["schema_version"], document["complete"]) == (0, 2, True)
+    assert (code, document["schema_version"], document["complete"]) == (0, 3, True)
     assert document["findings"] == document["skipped"] == document["errors"] == []
     times = [layer["estimates"][0]["time_us"] for layer in document["layers"]]
     assert document["summary"]["time_us"] == pytest.approx(sum(times), rel=1e-5)
@@ -115,20 +115,31 @@ def test_shares_and_totals_add_up(convlint):
     assert longest.startswith(max(document["layers"], key=lambda layer: layer["estimates"][0]["time_us"])["name"])
 
 
-def test_grades_are_by_the_built_in_rules(convlint, tmp_path):
-    """A config that ignores rules changes the verdict of `check`, and no estimate."""
+def test_times_and_grades_are_those_of_the_check(convlint, capsys, tmp_path):
+    """A rule that the config ignores, or a comment silences, is advice of neither."""
     odd = NET.replace("K: 128, kernel_size: 3, padding: 1 }", "K: 126, kernel_size: 3, padding: 1 }")
     odd = odd.replace(
         "K: 128, kernel_size: 3, padding: 1, groups: 128", "K: 126, kernel_size: 3, padding: 1, groups: 126"
     )
-    documents = [json.loads(convlint(odd, "-o", "json")[1])]
-    (tmp_path / "convlint.toml").write_text("ignore = ['ALL']\n", encoding="utf-8")
-    documents.append(json.loads(convlint(odd, "-o", "json")[1]))
-    assert documents[0] == documents[1]
-    summary, (times,) = documents[0]["summary"], documents[0]["layers"][1]["estimates"]
+    odd += "  - { name: last, K: 64, kernel_size: 1 }\n"  # else the task would fix the channels before it
+
+    def summaries(spec=odd):
+        found = json.loads(convlint(spec, "-o", "json")[1])
+        assert found["findings"] == []
+        _run(["check", "net.yaml", "-o", "json"])
+        checked = json.loads(capsys.readouterr().out)
+        keys = ("grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us")
+        assert {key: found["summary"][key] for key in keys} == {key: checked["summary"][key] for key in keys}
+        assert found["layers"] == checked["layers"]
+        return found
+
+    found = summaries()
+    summary, (times,) = found["summary"], found["layers"][0]["estimates"]
     assert times["ideal_us"] <= times["time_after_us"] < times["time_us"]
     assert summary["lost_us"] == pytest.approx(summary["time_us"] - summary["time_after_us"], abs=0.01)
-    assert summary["lost_us"] > 0
+    commented = summaries(odd.replace("padding: 3 }", "padding: 3 }  # convlint: ignore[CL103] -- so it is"))
+    (tmp_path / "convlint.toml").write_text("ignore = ['CL1', 'CL2']\n", encoding="utf-8")
+    assert summary["lost_us"] > commented["summary"]["lost_us"] > summaries()["summary"]["lost_us"] == 0
 
 
 def test_the_share_of_the_peak(convlint):

@@ -67,7 +67,7 @@ def test_the_steps_lead_from_one_time_to_the_other(plan: Any) -> None:
     ran = plan(NET, "-o", "json")
     found = document(ran)
     assert (ran.code, ran.err) == (0, "")
-    assert (found["schema_version"], found["gpu"], found["mode"], found["batch"]) == (2, "a100", "training", 64)
+    assert (found["schema_version"], found["gpu"], found["mode"], found["batch"]) == (3, "a100", "training", 64)
     times = [found["time_us"]]
     for step in found["steps"]:
         assert step["time_before_us"] == times[-1]

@@ -118,7 +118,9 @@ select = "CL1"
 ignore = ["CL102", "few-input-channels"]
 extend-select = ["ALL"]
 fail-on = "info"
+allow = ["narrower", "batch"]
 min-loss = 0.5
+strict = true
 rules = ["rules"]
 calibration = ["gpu.toml"]
 lang = "zh"
@@ -169,7 +171,8 @@ def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     "text",
-    ["selct = []", "min-loss = 101", "fail-on = 'warn'", "mode = 3", "[severity]\nCL102 = 'bad'", "select = [3]",
+    ["selct = []", "allow = ['wider']", "min-loss = 101", "fail-on = 'warn'", "mode = 3",
+     "[severity]\nCL102 = 'bad'", "select = [3]",
      "per-file-ignores = 3", "[[per-layer-ignores]]\nlayers = 'x'",
      "[[per-layer-ignores]]\nlayers = 'x'\nrules = 'a'\nreason = 'b'\nuntil = 'c'", "[[models]]\nname = 'a'",
      "[[models]]\nname = 'a'\nmodel = 'b:c'\nautocast = 'fp32'", "dtype = 3",

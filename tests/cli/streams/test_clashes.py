@@ -10,7 +10,7 @@ import pytest
 from command_line import convlint
 from output_files import content, prepared
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
 @pytest.fixture(autouse=True)

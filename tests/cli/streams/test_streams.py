@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 LAYER = "N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16"
 SPEC = f"version: 1\nlayers:\n  - {{ name: a, {LAYER} }}\n"
@@ -54,7 +54,7 @@ COMMANDS = [
     ("sweep net.yaml -N 1,2", 0),
     ("export net.yaml", 0),
     ("export missing.yaml", 3),
-    ("layer -C 3", 0),
+    ("layer -C 3", 3),
     ("rule", 0),
     ("gpus", 0),
     ("config net.yaml", 0),

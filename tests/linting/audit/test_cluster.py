@@ -237,7 +237,8 @@ def test_by_ray_client_until_the_cluster_is_lost() -> None:
     Path("few").mkdir()
     for name in ("0000.yaml", "0001.onnx"):
         Path("few", name).write_bytes(Path("zoo", name).read_bytes())
-    env = {**ENV, "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "3"}
+    # It also waits that long for a cluster that is lost.
+    env = {**ENV, "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "3", "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "3"}
     with RayCluster(client=True) as cluster:
         here, there = (audit("few", "-o", "text", *how) for how in ((), ("--cluster", cluster.client)))
         assert there == here

@@ -97,3 +97,23 @@ def test_another_ray_or_python_is_told_from_no_cluster() -> None:
     told = "the cluster at head:1 has another Ray or Python: Version mismatch: The cluster was started with: Ray: 2.9.0"
     assert connecting._unreached("head:1", said) == f"{told} Python: 3.10.1"
     assert "pip install 'ray[client]'" in connecting._unreached("ray://head:1", "requires pip package `ray[client]`.")
+
+
+@pytest.mark.parametrize(("slow", "tries"), [(0, 1), (2, 3), (9, 3)])
+def test_a_head_that_is_slow_to_start_a_clients_server_is_asked_again(
+    slow: int, tries: int, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def init(_: object, address: str) -> None:
+        asked.append(address)
+        if len(asked) <= slow:
+            raise RuntimeError("Initialization failure from server: RuntimeError: Starting Ray client server failed.")
+
+    monkeypatch.setattr(connecting, "_init", init)
+    if slow < tries:
+        connect(f"ray://{silent}")
+    else:
+        with pytest.raises(UsageError, match="Starting Ray client server failed"):
+            connect(f"ray://{silent}")
+    assert asked == [f"ray://{silent}"] * tries

@@ -59,6 +59,7 @@ def child(name: str, heard: list[str] | None = None) -> Iterator[Child]:
         made.close()
 
 
+@pytest.mark.contract
 def test_answers_in_order() -> None:
     for one in child("echo"):
         assert [one.ask(text) for text in (b"abc", b"x" * 300_000)] == [b"cba", b"x" * 300_000]
@@ -71,6 +72,7 @@ def test_what_it_prints_stands_apart_and_its_standard_input_is_empty(heard: list
     assert {"printed", "shell"} <= set("".join(heard).replace("written", "").split())
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("how", "name", "status"), [("exit", None, 7), ("SIGABRT", "SIGABRT", -6), ("SIGKILL", "SIGKILL", -9)]
 )
@@ -110,6 +112,7 @@ def test_an_answer_that_is_none_is_a_death(name: str) -> None:
             one.ask(b"")
 
 
+@pytest.mark.contract
 def test_the_current_folder_is_no_place_to_import_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "json.py").write_text("raise SystemExit('imported from the current folder')\n")

@@ -80,6 +80,7 @@ def reading(folder: Path, heard: list[str]) -> Iterator[Reading]:
     os.chdir(before)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize("name", BEHAVIOUR)
 def test_what_a_module_does_is_its_own_affair(name: str, reading: Reading, heard: list[str]) -> None:
     options = ReadOptions(inputs=SHAPE, module_timeout_s=3 if "3 s" in (BEHAVIOUR[name][1] or "") else 60)
@@ -102,6 +103,7 @@ def test_what_a_module_does_is_its_own_affair(name: str, reading: Reading, heard
     assert network is not None
 
 
+@pytest.mark.contract
 def test_what_was_printed_was_heard(reading: Reading, heard: list[str]) -> None:
     reading.read(Input(kind="module", name="prints:Net"), ReadOptions(inputs=SHAPE))
     for _ in range(100):

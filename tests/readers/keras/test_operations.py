@@ -25,13 +25,14 @@ from convlint.readers.keras.reader import read
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.contract,
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Using padding", "ignore::UserWarning"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def _fresh_names() -> None:
-    keras.utils.clear_session()
+    keras.utils.clear_session(free_memory=False)  # which would collect the garbage of all tests, 1 s each time
 
 
 def read_back(folder: Path, inputs: Any, outputs: Any, batch: int = 2) -> Network:

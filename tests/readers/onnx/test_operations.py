@@ -17,7 +17,7 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.onnx.reader import read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
 class Graph:

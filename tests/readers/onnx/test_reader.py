@@ -33,7 +33,7 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.onnx.reader import read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
 def one(path: str, **options: Any) -> Network:

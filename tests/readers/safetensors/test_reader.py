@@ -25,7 +25,7 @@ from convlint.readers import ReadOptions, find_format
 from convlint.readers.refusals import read as read_pickle
 from convlint.readers.safetensors.reader import read
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
 def one(path: str | Path, **options: Any) -> Network:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from cases import for_each
 from read_specs import STEM, errors, spec
 
 
-@pytest.mark.parametrize(
-    ("layer", "column", "message"),
+@for_each(
+    "layer, column, message",
     [
         ("C: 0", 8, "C: must be at least 1, not 0"),
         ("C: -3", 8, "C: must be a whole number of at least 1, not -3"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from cases import for_each
 from small_graphs import free, groups, live, stored
 from torch import Tensor, nn
 
@@ -118,7 +119,7 @@ class All(nn.Module):
         return [each(x) for each in self.every.values()]
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_kinds_of_operators(name: str) -> None:
     network = live(Fed(name), (2, 3, C, C))
     computed = [each for each in network.operations if each.kind not in ("conv", "input")]

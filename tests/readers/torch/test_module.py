@@ -7,15 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import named_groups
 import pytest
 import torch
 import torch_nets
+from cases import sampled
 from checkout import ROOT
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.torch.module import read
+from convlint.readers.torch.trace import Trace
 
 pytestmark = pytest.mark.slow
 
@@ -49,12 +52,12 @@ def line_of(mark: str) -> int:
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 @pytest.mark.parametrize(
     ("name", "shape", "count"),
-    [
+    sampled([
         ("UNet", (2, 3, 32, 32), 13), ("ResNeXt", (2, 3, 32, 32), 10), ("Video", (2, 3, 8, 16, 16), 3),
         ("Sound", (2, 2, 100), 2), ("Generator", (2, 100), 2), ("resnet", (2, 3, 64, 64), 53),
         ("convnext", (2, 3, 64, 64), 22), ("mobilenet", (2, 3, 64, 64), 52), ("segformer", (2, 3, 64, 64), 20),
         ("detr", (1, 3, 64, 64), 54),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_every_convolution_as_forward_hooks_see_it(name: str, shape: tuple[int, ...], count: int) -> None:
     expected = torch_nets.hooked(getattr(torch_nets, name)(), torch.zeros(shape))
@@ -81,6 +84,7 @@ def test_transformers_layers_point_at_the_call_of_the_library_and_name_its_line(
         assert text[place.column - 1 : place.end_column - 1] == "ResNetModel(ResNetConfig())"
 
 
+@pytest.mark.contract
 def test_places_names_and_calls() -> None:
     layers = one("torch_nets:Traps", "2x3x8x8").layers
     assert [(layer.name, layer.node, layer.calls, layer.H) for layer in layers] == [
@@ -95,6 +99,7 @@ def test_places_names_and_calls() -> None:
     assert layers[3].groups == 2
 
 
+@pytest.mark.contract
 def test_edges_follow_the_data() -> None:
     network = one("torch_nets:UNet", "2x3x32x32")
     names = [layer.name for layer in network.layers]
@@ -110,6 +115,7 @@ def test_edges_follow_the_data() -> None:
     assert [(edge.consumer, edge.producers) for edge in slices.edges] == [(1, (0,))]
 
 
+@pytest.mark.contract
 def test_layout_and_dtype() -> None:
     plain = one("torch_nets:UNet", "2x3x32x32").layers
     assert {(layer.layout, layer.dtype) for layer in plain} == {("NCHW", "fp32")}
@@ -119,6 +125,7 @@ def test_layout_and_dtype() -> None:
     assert [(layer.layout, layer.N) for layer in made] == [("NHWC", 2)]
 
 
+@pytest.mark.contract
 def test_forms_of_input() -> None:
     for inputs in (
         {"": "4x3x8x8,1:int64"}, {"": "4x3x8x8:fp32", "scale": "1"}, {"": "Nx3x8x8, 1:torch.int64"},
@@ -140,6 +147,7 @@ def test_compiled_modules_are_looked_into() -> None:
     assert one("torch_nets:UNet", "2x3x32x32").runtime.compile is None
 
 
+@pytest.mark.contract
 def test_values_that_are_not_known() -> None:
     assert [layer.C for layer in one("torch_nets:Drops", "2x3x16x16").layers] == [3, 3, 3]
     text = message("torch_nets:Depends")
@@ -148,6 +156,7 @@ def test_values_that_are_not_known() -> None:
     assert "torch_nets.py:" in text
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
@@ -162,6 +171,7 @@ def test_references_that_lead_nowhere(reference: str, words: str) -> None:
     assert words in message(reference)
 
 
+@pytest.mark.contract
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -211,6 +221,7 @@ def test_the_registry_knows_files_only() -> None:
     assert find_format("folder/no.suffix") is None
 
 
+@pytest.mark.contract
 def test_torch_is_as_it_was() -> None:
     before = torch.nn.modules.conv._ConvNd.__init__
     one("torch_nets:UNet", "2x3x32x32")
@@ -220,6 +231,7 @@ def test_torch_is_as_it_was() -> None:
     assert isinstance(one("torch_nets:UNet", "2x3x32x32").layers[0], ConvLayer)
 
 
+@pytest.mark.contract
 def test_inputs_in_half_precision_cast_the_module(tmp_path, monkeypatch):
     """What mixed precision does to the convolutions of a module whose weights are kept in fp32."""
     (tmp_path / "halved.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
@@ -231,6 +243,7 @@ def test_inputs_in_half_precision_cast_the_module(tmp_path, monkeypatch):
     assert [layer.dtype for layer in network.layers] == ["fp32"]
 
 
+@pytest.mark.contract
 def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
     (tmp_path / "lasting.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
     monkeypatch.chdir(tmp_path)
@@ -240,6 +253,7 @@ def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
     assert "4 or 5 sizes" in errors[0].message
 
 
+@pytest.mark.contract
 def test_a_module_does_not_see_our_command_line(tmp_path, monkeypatch):
     (tmp_path / "parser.py").write_text(
         "import argparse\nfrom torch import nn\nargparse.ArgumentParser().parse_args()\n"
@@ -267,3 +281,130 @@ def test_maps_of_one_pixel_have_no_layout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     network, _ = read("squeeze:Net", ReadOptions(inputs={"": "2x8x16x16:fp16:channels_last"}))
     assert {layer.name: layer.layout for layer in network.layers} == {"a": "NHWC", "squeeze": "auto", "b": "NHWC"}
+
+
+MODES = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.drop = nn.Conv2d(3, 64, 3), nn.Dropout(0.1)
+        self.body = nn.Sequential(nn.Conv2d(64, 64, 3), nn.BatchNorm2d(64), nn.ReLU())
+        self.aux = nn.Conv2d(64, 10, 1)
+
+    def forward(self, x):
+        x = self.body(self.drop(self.stem(x)))
+        return (x, self.aux(x)) if self.training else x
+
+
+class Turned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(16, 8, 2, stride=2)
+
+    def forward(self, x):
+        return self.up(x)
+
+
+class Detector(Net):
+    def forward(self, x, targets=None):
+        assert not self.training or targets is not None, "targets should not be none when in training mode"
+        return super().forward(x)
+
+
+class Pooled(Net):
+    def forward(self, x):
+        return self.body[1](self.stem(x).mean((2, 3), keepdim=True))
+"""
+
+
+@pytest.fixture
+def modes(tmp_path, monkeypatch):
+    (tmp_path / "modal.py").write_text(MODES)
+    monkeypatch.chdir(tmp_path)
+    yield
+    sys.modules.pop("modal", None)
+
+
+@pytest.mark.usefixtures("modes")
+def test_a_module_is_followed_in_the_mode_that_is_asked_for():
+    assert [layer.name for layer in one("modal:Net", "8x3x32x32").layers] == ["stem", "body.0"]
+    trained = one("modal:Net", "8x3x32x32", trains=True)
+    assert [layer.name for layer in trained.layers] == ["stem", "body.0", "aux"]
+    kinds = [operation.kind for operation in trained.operations]
+    assert (kinds.count("batchnorm"), kinds.count("conv")) == (1, 3)  # dropout and running statistics hide no width
+
+
+@pytest.mark.usefixtures("modes")
+@pytest.mark.parametrize(
+    ("name", "said"), [("Detector", "targets should not be none"), ("Pooled", "more than 1 value")]
+)
+def test_what_train_mode_needs_beside_is_said(name, said):
+    found = message(f"modal:{name}", "1x3x8x8", trains=True)
+    assert said in found
+    assert found.endswith("--trace eval follows it as inference does")
+    assert "--input package.module:function" in found
+    assert [layer.name for layer in one(f"modal:{name}", "1x3x8x8").layers][:1] == ["stem"]
+
+
+@pytest.mark.usefixtures("modes")
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("Net", "8x4x32x32", "Given groups=1, weight of size [64, 3, 3, 3], expected input[8, 4, 32, 32] to have 3 "
+         "channels, but got 4 channels instead at modal.py:14, in stem (Conv2d)"),
+        ("Net", "4x32x32", "expected input[1, 4, 32, 32] to have 3 channels, but got 4 channels instead"),
+        ("Turned", "8x3x32x32", "Given transposed=1, weight of size [16, 8, 2, 2], expected input[8, 3, 32, 32] to "
+         "have 16 channels, but got 3 channels instead at modal.py:24, in up (ConvTranspose2d)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_of_channels_is_said_as_torch_says_it_with_the_layer(name, shape, said):
+    for trains in (False, True):
+        found = message(f"modal:{name}", shape, trains=trains)
+        assert said in found
+        assert "--trace" not in found
+
+
+def test_what_torch_says_of_channels_elsewhere_is_what_is_said_here():
+    for layer, shape in ((torch.nn.Conv2d(6, 4, 3, groups=2), (1, 4, 9, 9)), (torch.nn.Conv1d(6, 4, 3), (4, 9)),
+                         (torch.nn.ConvTranspose2d(6, 4, 3), (1, 4, 9, 9))):  # fmt: skip
+        with pytest.raises(RuntimeError) as caught:
+            layer(torch.zeros(shape))
+        root = torch.nn.Sequential(layer).to("meta")
+        with pytest.raises(RuntimeError) as ours, torch.inference_mode(), Trace(root):
+            root(torch.zeros(shape, device="meta"))
+        assert str(ours.value) == str(caught.value)
+
+
+@pytest.mark.usefixtures("modes")
+def test_an_image_without_a_batch_is_known_as_such():
+    assert one("modal:Net", "1x3x32x32").unbatched == ""
+    alone = one("modal:Turned", "16x9x9")
+    assert (alone.unbatched, alone.layers[0].N) == ("16x9x9", 1)
+
+
+@pytest.mark.contract
+@pytest.mark.usefixtures("modes")
+def test_an_image_without_a_batch_has_the_widths_of_one_in_a_batch_of_one():
+    """Widths that layers share are one number in both, and a batch norm does not refuse it."""
+    alone, batched = one("modal:Net", "3x32x32"), one("modal:Net", "1x3x32x32")
+    assert alone.unbatched == "3x32x32"
+    assert alone.edges == batched.edges != ()
+    assert named_groups.members(alone, "stem") == named_groups.members(batched, "stem") != (set(), {})
+
+
+def test_a_convolution_without_a_batch_inside_says_nothing_of_the_input(tmp_path, monkeypatch):
+    (tmp_path / "inside.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv1d(8, 8, 1)\n"
+        "    def forward(self, x):\n"
+        "        return self.b(self.a(x)[0].flatten(1))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert one("inside:Net", "8x3x32x32").unbatched == ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from cases import for_each
 
 from convlint.readers.torch.kinds import VIEWED
 from convlint.readers.torch.operators import VIEWS
@@ -18,7 +19,7 @@ def overloads(name: str) -> list[Any]:
     return [getattr(packet, each) for packet in found if packet is not None for each in packet.overloads()]
 
 
-@pytest.mark.parametrize("name", sorted(TAGGED))
+@for_each("name", sorted(TAGGED))
 def test_torch_tags_what_is_said_to_be_tagged(name: str) -> None:
     assert any(torch.Tag.pointwise in each.tags for each in overloads(name))
 

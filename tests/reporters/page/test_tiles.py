@@ -8,6 +8,7 @@ from math import prod
 from xml.etree import ElementTree
 
 import pytest
+from cases import for_each
 from convolutions import FIRST, RUNTIME, conv, fig4
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec.structs import replace
@@ -98,7 +99,7 @@ def test_a_pass_without_tiles_has_no_drawing(gpu: str) -> None:
     assert all(one.grid is None and drawing(one, "fprop") is None for one in direct)
 
 
-@pytest.mark.parametrize(("name", "gpu", "which"), TILED)
+@for_each("name, gpu, which", TILED)
 def test_the_words_have_the_numbers_of_the_estimate(name: str, gpu: str, which: Pass) -> None:
     estimate, picture = drawn(name, gpu, which)
     grid, sms = estimate.grid, load_gpu(gpu).sms
@@ -124,7 +125,7 @@ def test_the_words_have_the_numbers_of_the_estimate(name: str, gpu: str, which: 
         assert float(said[1].split()[0]) == pytest.approx(100 * wasted, abs=0.51)
 
 
-@pytest.mark.parametrize(("name", "gpu", "which"), TILED)
+@for_each("name, gpu, which", TILED)
 def test_areas_are_to_scale(name: str, gpu: str, which: Pass) -> None:
     estimate, picture = drawn(name, gpu, which)
     grid = estimate.grid
@@ -146,7 +147,7 @@ def test_areas_are_to_scale(name: str, gpu: str, which: Pass) -> None:
         assert wasted / area([whole]) >= (1 - estimate.tile_efficiency) * (1 - 1e-6)
 
 
-@pytest.mark.parametrize(("name", "gpu", "which"), TILED)
+@for_each("name, gpu, which", TILED)
 def test_the_last_wave_is_to_scale(name: str, gpu: str, which: Pass) -> None:
     estimate, picture = drawn(name, gpu, which)
     wave = wave_of(estimate)
@@ -169,7 +170,7 @@ def test_the_last_wave_is_to_scale(name: str, gpu: str, which: Pass) -> None:
     assert area(every) / (across * high) == pytest.approx(whole / each)
 
 
-@pytest.mark.parametrize(("name", "gpu", "which"), TILED)
+@for_each("name, gpu, which", TILED)
 def test_it_is_small_well_formed_and_without_styles(name: str, gpu: str, which: Pass) -> None:
     _, picture = drawn(name, gpu, which)
     text = TEMPLATE.render(drawing=picture)
@@ -280,8 +281,7 @@ def test_a_finding_is_drawn_for_the_pass_that_it_names() -> None:
         assert pass_shown(finding(rule, f"{which}: only 56 % of its tiles is useful work"), layer) == which
 
 
-@pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("name", [name for name in LAYERS if name != "depthwise"])
+@for_each("name, gpu", [(name, gpu) for name in LAYERS if name != "depthwise" for gpu in GPUS])
 @pytest.mark.parametrize(("loss", "field"), [("tile", "lost_to_tiles_us"), ("wave", "lost_to_waves_us")])
 def test_else_for_the_pass_that_loses_most(name: str, gpu: str, loss: str, field: str) -> None:
     layer = passes(name, gpu)

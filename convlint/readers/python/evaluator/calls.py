@@ -1,114 +1,786 @@
-"""Calls of functions of the source: arguments bound to parameters, the body run in a scope of its own."""
+"""What can be called, read and set on each kind of value: functions, classes, objects, and what a library knows."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator.compiler import Code
+from convlint.readers.python.evaluator import builtin_methods, builtins_table, names_of
+from convlint.readers.python.evaluator.bases import order_of
+from convlint.readers.python.evaluator.library import Call
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
-from convlint.readers.python.evaluator.paths import GOES_ON, RAISES, RETURNS
-from convlint.readers.python.evaluator.scope import Scope
-from convlint.readers.python.evaluator.values import NONE, Function, Items, Table, Unknown, Value, unknown
+from convlint.readers.python.evaluator.paths import GOES_ON, RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
+from convlint.readers.python.evaluator.statements import Code
+from convlint.readers.python.evaluator.values import (
+    NONE,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Items,
+    List,
+    Module,
+    Name,
+    OneOf,
+    Partial,
+    Table,
+    Tensor,
+    Unknown,
+    Value,
+    undecided,
+    unknown,
+)
+from convlint.readers.python.source_file import SourceFile
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
+_LIBRARY_FRAMES = 14  # of Python, that a library's own functions may stand between two calls
+# Functions of others that look at their arguments and change none of them
+_CHANGES_NAMES = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "popitem"})
+_LASTING = (Instance, Function, Class, Module)
+_HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
+_ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
+_TUPLES = frozenset({"typing.NamedTuple"})
+_PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
+_NAMES = ("__name__", "__qualname__")
 
-def run(
-    machine: Machine, function: Function, args: list[Value], keywords: dict[str, Value], exact: bool,
-) -> Value:  # fmt: skip
-    """What the function gives."""
-    code = machine.code(function)
-    height = machine.height + code.height
-    active = machine.active.get(function.node, 0)
-    if height > DEEPEST or (active >= RECURSION and _is_open(args, keywords, exact)):
-        machine.journals.spoil()
+
+class Calls:
+    """Calls and attributes."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._codes: dict[ast.AST, Code] = {}
+        self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules made
+        self._trying = False  # each of several lists: within that, one of several is unknown
+
+    # Calls
+
+    def call(
+        self, value: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile,
+        exact: bool = True,
+    ) -> Value:  # fmt: skip
+        """What `value(*args, **keywords)` gives."""
+        machine = self.machine
+        match value:
+            case Name():
+                return self._named(value.name, args, keywords, node, file, exact)
+            case Function():
+                if not self._trying:
+                    for each in (*args, *keywords.values()):
+                        if each.__class__ is OneOf:
+                            return self._with_each(value, each, each.values, args, keywords, node, file, exact)
+                return self._in_source(value, args, keywords, node, file, exact)
+            case Class():
+                return self._in_source(value, args, keywords, node, file, exact)
+            case Partial():
+                merged = {**value.keywords, **keywords} if value.keywords else keywords
+                return self.call(value.function, [*value.args, *args], merged, node, file, exact)
+            case Instance():
+                call = machine.library_call(node, file, args, keywords, exact)
+                found = machine.library.call_instance(machine, value, call)
+                if found is not None:
+                    return found
+                method = self.method_of(value, "__call__")
+                if method is not None:
+                    return self.call(method, args, keywords, node, file, exact)
+        self.into_unknown(args, keywords)
+        return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
+
+    def _with_each(
+        self, value: Function, several: OneOf, left: list[tuple[str, Value]], args: list[Value],
+        keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
+    ) -> Value:  # fmt: skip
+        """The function run with each of several lists, from the same state; what all of them give."""
+        found: list[Value] = []
+
+        def with_first(_: Scope) -> int:
+            given = [left[0][1] if each is several else each for each in args]
+            named = {name: left[0][1] if each is several else each for name, each in keywords.items()}
+            self._trying = True
+            try:
+                found.append(self._in_source(value, given, named, node, file, exact))
+            finally:
+                self._trying = False
+            return GOES_ON
+
+        def with_others(_: Scope) -> int:
+            if len(left) > 1:
+                found.append(self._with_each(value, several, left[1:], args, keywords, node, file, exact))
+            return GOES_ON
+
+        fork(Scope(self.machine, file, None, None), with_first, with_others, left[0][0])
+        return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
+
+    def into_unknown(self, args: list[Value], keywords: dict[str, Value]) -> None:
+        """Code that nobody knows gets these: it may change all of them."""
+        self.machine.give_away(args, keywords)
+        self._may_change(args, keywords)
+        for value in (*args, *keywords.values()):
+            thing = value.of if isinstance(value, Table) else value
+            if isinstance(thing, Instance) and isinstance(thing.cls, Class):
+                self.open_attributes(thing)
+
+    def open_attributes(self, thing: Instance | Class) -> None:
+        """Any of its attributes may have been set to anything; the modules and methods among them are taken to stay."""
+        cell = self.machine.heap.edit(thing)
+        names: dict[str, Value] = {}
+        if isinstance(thing, Instance):
+            cell.complete = False
+            order = thing.cls.order if isinstance(thing.cls, Class) else None
+            for base in order or ():
+                names.update(base.namespace if isinstance(base, Class) else {})
+        cell.items = {
+            name: value if isinstance(value, _LASTING) else unknown("call")
+            for name, value in (*sorted(names.items()), *cell.items.items())
+            if name in cell.items or not (isinstance(value, _LASTING) or name.startswith("__"))
+        }
+
+    def _in_source(
+        self, value: Function | Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile,
+        exact: bool,
+    ) -> Value:  # fmt: skip
+        machine = self.machine
+        machine.push(file, node)
+        held = machine.height
+        machine.height += _LIBRARY_FRAMES
+        try:
+            if machine.height > DEEPEST:
+                machine.memory.spoil()
+                return unknown("limit")
+
+            def run() -> Value:
+                if isinstance(value, Class):
+                    return self._create(value, args, keywords, node, file, exact)
+                return self.run(value, args, keywords, exact)
+
+            if isinstance(value, Function) and value.bound is not None and not isinstance(value.bound, Class):
+                return run()
+            return machine.memory.evaluate(value, args, keywords, exact, run)
+        finally:
+            machine.height = held
+            machine.stack.pop()
+
+    def _named(
+        self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
+    ) -> Value:  # fmt: skip
+        machine = self.machine
+        if name.startswith("convlint.method."):
+            return self.call_method(args[0], name.split(".")[-1], args[1:], keywords, node, file, exact)
+        call = Call(node, file, args, keywords, exact)
+        known = builtins_table.FUNCTIONS.get(name)
+        if known is not None:
+            found = known(machine, call)
+            if found is not None:
+                return found
+        is_builtin = name.startswith("builtins.")
+        if not is_builtin:
+            given = machine.library.call(machine, name, call)
+            if given is not None:
+                return given
+            if builtins_table.is_config(name):
+                return unknown("config")
         machine.give_away(args, keywords)
-        return unknown("limit")
-    scope = Scope(machine, function.file, function.scope, function)
-    bind(scope.variables, code, function, args, keywords, exact)
-    return enter(machine, scope, code, height)
+        if known is None and not is_builtin and name.split(".")[0] not in _HARMLESS:
+            self._may_change(args, keywords)
+        return undecided(*args, *keywords.values())
 
+    def _may_change(self, args: list[Value], keywords: dict[str, Value]) -> None:
+        """Lists and dicts that something unknown gets may come back changed."""
+        for value in (*args, *keywords.values()):
+            self.machine.heap.soften(value, "call")
+            if isinstance(value, Function) and value.scope.parent is not None:
+                self._may_run(value)
 
-def enter(machine: Machine, scope: Scope, code: Code, height: int) -> Value:
-    """Run the body; its parameters are bound."""
-    function = scope.function
-    node: ast.AST = function.node if function is not None else ast.Pass()
-    held, machine.height = machine.height, height
-    mark = scope.under = len(machine.conditions)
-    machine.active[node] = machine.active.get(node, 0) + 1
-    if code.generator:
-        scope.yields = []
-    for trial in machine.journals.trials:
-        trial.tallest = max(trial.tallest, height)
-    try:
-        machine.step()
-        how = code.run(scope)
-        if how == GOES_ON:
-            scope.value = NONE
-        if scope.leaving is not None:
-            how = RETURNS if scope.leaving.settle(scope, alive=how != RAISES) else RAISES
-    finally:
-        machine.height = held
-        del machine.conditions[mark:]
-        machine.active[node] -= 1
-    if scope.yields is not None:
-        return Items("iterator", scope.yields, complete=machine.whole_yields(scope))
-    return scope.value if how != RAISES else unknown("call")
+    def _may_run(self, function: Function) -> None:
+        """A function that is defined within another may be called, and change what is bound around it."""
+        scope, heap = function.scope, self.machine.heap
+        body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
+        names = names_of.Names(body)
+        own = names.bound | {arg.arg for arg in names_of.parameters(function.node)}
+        for name in sorted(names.declared & scope.variables.keys()):
+            heap.put(scope, name, unknown("call"))
+        for name in sorted((names_of.changed(body)[0] - own) & scope.variables.keys()):
+            heap.soften(scope.variables[name], "call")
 
+    def call_method(
+        self, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call,
+        file: SourceFile, exact: bool = True,
+    ) -> Value:  # fmt: skip
+        """What `receiver.name(*args, **keywords)` gives."""
+        machine = self.machine
+        match receiver:
+            case Items() | Table() | Const():
+                call = machine.library_call(node, file, args, keywords, exact)
+                found = builtin_methods.method(machine, receiver, name, call)
+                if found is None:
+                    machine.give_away(args, keywords)
+                return found or undecided(*args, *keywords.values())
+            case Tensor():
+                return self._asked(receiver, name, args, keywords, node, file, exact)
+            case Module() if name in _CHANGES_NAMES and isinstance(
+                machine.modules.member(receiver.path, name), Unknown
+            ):
+                machine.modules.put(receiver.path, unknown("call"), unknown("call"))  # globals().update(...)
+                return unknown("call")
+            case Instance():
+                held = self._of_instance(receiver, name)
+                if held is not None:
+                    return self.call(held, args, keywords, node, file, exact)
+                return self._asked(receiver, name, args, keywords, node, file, exact)
+        return self.call(self.attribute(receiver, name), args, keywords, node, file, exact)
 
-def bind(
-    variables: dict[str, Value], code: Code, function: Function, args: list[Value], keywords: dict[str, Value],
-    exact: bool,
-) -> None:  # fmt: skip
-    """Give each parameter its argument, its default, or the unknown."""
-    if function.bound is not None:
-        args = [function.bound, *args]
-    positional = code.positional
-    for name, value in zip(positional, args, strict=False):
-        variables[name] = value
-    more: dict[str, Value] = {}
-    for name, value in keywords.items():
-        if name in code.names:
-            variables[name] = value
+    def _asked(
+        self, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call,
+        file: SourceFile, exact: bool,
+    ) -> Value:  # fmt: skip
+        machine = self.machine
+        if isinstance(receiver, Instance) and name == "__setattr__" and len(args) == 2:
+            return builtins_table.set_named(machine, receiver, args[0], args[1], plainly=True)
+        call = machine.library_call(node, file, args, keywords, exact)
+        found = machine.library.method(machine, receiver, name, call)
+        if found is None:
+            machine.give_away(args, keywords)
+            self._may_change(args, keywords)
+        return found or unknown("call")
+
+    # Functions of the source
+
+    def code(self, function: Function) -> Code:
+        """The function made ready to run."""
+        found = self._codes.get(function.node)
+        if found is None:
+            found = self._codes[function.node] = Code(function.node, function.file)
+        return found
+
+    def run(self, function: Function, args: list[Value], keywords: dict[str, Value], exact: bool) -> Value:
+        """What the function gives."""
+        machine = self.machine
+        if machine.leaves_out(function, (*args, *keywords.values())):
+            self.into_unknown([function.bound, *args] if function.bound is not None else args, keywords)
+            return unknown("call")
+        code = self.code(function)
+        height = machine.height + code.height
+        active = machine.active.get(function.node, 0)
+        if height > DEEPEST or (active >= RECURSION and _is_open(args, keywords, exact)):
+            if height > DEEPEST:
+                machine.memory.spoil()
+            else:
+                machine.memory.limited.add(function.node)
+            self.into_unknown([function.bound, *args] if function.bound is not None else args, keywords)
+            return unknown("limit")
+        scope = Scope(machine, function.file, function.scope, function)
+        self._bind(scope.first.items, code, function, args, keywords, exact)
+        return self.enter(scope, code, height)
+
+    def enter(self, scope: Scope, code: Code, height: int) -> Value:
+        """Run the body; its parameters are bound."""
+        machine, function = self.machine, scope.function
+        node: ast.AST = function.node if function is not None else ast.Pass()
+        held, machine.height = machine.height, height
+        mark, modes, doubts = len(machine.conditions), len(machine.modes), len(machine.doubts)
+        machine.active[node] = machine.active.get(node, 0) + 1
+        machine.memory.tallest = max(machine.memory.tallest, height)
+        given = List(machine.heap, "iterator", []) if code.generator else None
+        if given is not None:
+            scope.first.items[YIELDED] = given
+        try:
+            machine.step()
+            how = code.run(scope)
+            if scope.leaving:
+                if how == GOES_ON:
+                    machine.heap.put(scope, RETURNED, NONE)
+                how = RETURNS if gather(machine.heap, scope.leaving, alive=how != RAISES) else RAISES
+        finally:
+            machine.height = held
+            del machine.conditions[mark:], machine.doubts[doubts:]
+            del machine.modes[modes:]
+            machine.active[node] -= 1
+        if given is not None:
+            return given
+        return scope.variables[RETURNED] if how == RETURNS else NONE if how == GOES_ON else unknown("call")
+
+    def _bind(
+        self, variables: dict[str, Value], code: Code, function: Function, args: list[Value],
+        keywords: dict[str, Value], exact: bool,
+    ) -> None:  # fmt: skip
+        """Give each parameter its argument, its default, or the unknown."""
+        if function.bound is not None:
+            args = [function.bound, *args]
+        positional = code.positional
+        variables.update(zip(positional, args, strict=False))
+        more: dict[str, Value] = {}
+        for name, value in keywords.items():
+            (variables if name in code.names else more)[name] = value
+        if len(variables) < len(positional) + len(code.keyword_only):
+            self._fill(variables, code, function, exact)
+        if code.vararg:
+            variables[code.vararg] = Items("tuple", args[len(positional) :], complete=exact, why="caller")
+        if code.kwarg:
+            variables[code.kwarg] = Table(self.machine.heap, more, complete=exact, why="caller")
+
+    def _fill(self, variables: dict[str, Value], code: Code, function: Function, exact: bool) -> None:
+        without = len(code.positional) - len(function.defaults)
+        for at, name in enumerate(code.positional):
+            if name not in variables:
+                known = exact and at >= without
+                variables[name] = function.defaults[at - without] if known else unknown("call" if exact else "caller")
+        for name in code.keyword_only:
+            if name not in variables:
+                value = function.kw_defaults.get(name) if exact else None
+                variables[name] = value if value is not None else unknown("call" if exact else "caller")
+
+    def with_unknown(self, function: Function, defaults: bool, frames: list[Scope]) -> Value:
+        """Call it with parameters that nobody knows, or at their defaults; `frames` gets its variables."""
+        machine, code = self.machine, self.code(function)
+        scope = Scope(machine, function.file, function.scope, function)
+        frames.append(scope)
+        variables = scope.first.items
+        if function.bound is not None and code.positional:
+            variables[code.positional[0]] = function.bound
+        open_ = unknown("parameter")
+        without = len(code.positional) - len(function.defaults)
+        for at, name in enumerate(code.positional):
+            if name not in variables:
+                variables[name] = function.defaults[at - without] if defaults and at >= without else open_
+        for name in code.keyword_only:
+            variables[name] = function.kw_defaults.get(name, open_) if defaults else open_
+        if code.vararg:
+            variables[code.vararg] = Items("tuple", [], complete=defaults, why="parameter")
+        if code.kwarg:
+            variables[code.kwarg] = Table(machine.heap, {}, complete=defaults, why="parameter")
+        return self.enter(scope, code, code.height)
+
+    # Attributes
+
+    def _of_instance(self, instance: Instance, name: str) -> Value | None:
+        """An attribute that was set, or that the class in the source has."""
+        cell, cls = instance.cell, instance.cls
+        found: Value | None = cell.items.get(name)
+        if not isinstance(cls, Class):
+            return found
+        if name in cls.described or self.find(cls, "__getattribute__")[0] is not None:
+            return unknown("call")
+        if found is not None and name not in cell.may:
+            return found
+        held, certain = self.find(cls, name)
+        if held is not None:
+            inherited = self.bind(held, instance, cls)
+            return inherited if found is None else self.machine.heap.joined(found, inherited)
+        if found is not None:
+            return found if self.find(cls, "__getattr__")[0] is None else unknown("call")
+        return self._computed(instance, cls, name) if certain else unknown("call")
+
+    def _computed(self, instance: Instance, cls: Class, name: str) -> Value | None:
+        """What `__getattr__` of the source gives; of what a framework knows, nobody asks it."""
+        if name.startswith("__"):
+            return None
+        method, _ = self.find(cls, "__getattr__")
+        if method is None or self.machine.library.attribute(self.machine, instance, name) is not None:
+            return None
+        if not isinstance(method, Function):
+            return unknown("call")
+        call = self.machine.no_call(method.node)
+        return self.machine.call(method.to(instance), [Const(name)], {}, call, method.file)
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """What `value.name` is."""
+        machine = self.machine
+        match value:
+            case Instance():
+                return self._attribute(value, name)
+            case Unknown():
+                return unknown(value.why)
+            case Name():
+                return Name(f"{value.name}.{name}")
+            case Module():
+                return value if name == "__dict__" else machine.modules.member(value.path, name)
+            case Class():
+                return self._class_attribute(value, name)
+            case Tensor():
+                given = machine.library.attribute(machine, value, name)
+                return given if given is not None else Partial(Name(f"convlint.method.{name}"), [value], {})
+            case Function():
+                return Const(value.name) if name in _NAMES else unknown("call")
+            case Partial():
+                if name == "func":
+                    return value.function
+                return Table(machine.heap, value.keywords) if name == "keywords" else unknown("call")
+            case Const() if name in ("real", "numerator") and isinstance(value.value, int):
+                return value
+        return Partial(Name(f"convlint.method.{name}"), [value], {})
+
+    def _attribute(self, value: Instance, name: str) -> Value:
+        machine = self.machine
+        if name == "__class__":
+            return value.cls
+        if name == "__dict__":
+            return Table(machine.heap, {}, of=value)
+        found = self._of_instance(value, name)
+        if found is None:
+            found = machine.library.attribute(machine, value, name)
+        if found is not None:
+            return found
+        if isinstance(value.cls, Class) and machine.library.subclass_of(value.cls) is None:
+            return unknown("call")
+        return Partial(Name(f"convlint.method.{name}"), [value], {})
+
+    def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
+        """`receiver.name = value`."""
+        machine = self.machine
+        if isinstance(receiver, Instance):
+            if isinstance(receiver.cls, Class):
+                if name in receiver.cls.described:
+                    machine.lost(value)
+                    return
+                setter = self.find(receiver.cls, f"{name}.setter")[0]
+                own = self.find(receiver.cls, "__setattr__")[0]
+                for method, args in ((own, [Const(name), value]), (setter, [value])):
+                    if isinstance(method, Function):
+                        machine.call(method.to(receiver), args, {}, machine.no_call(method.node), method.file)
+                        return
+            self.set_plainly(receiver, name, value)
+        elif isinstance(receiver, Class):
+            machine.heap.put(receiver, name, value)
+        elif isinstance(receiver, Module):
+            machine.modules.put(receiver.path, Const(name), value)
         else:
-            more[name] = value
-    if len(variables) < len(positional) + len(code.keyword_only):
-        _fill(variables, code, function, exact)
-    if code.vararg:
-        variables[code.vararg] = Items("tuple", args[len(positional) :], complete=exact, why="caller")
-    if code.kwarg:
-        variables[code.kwarg] = Table.of(more, complete=exact, why="caller")
+            machine.lost(value)
+            if isinstance(receiver, Tensor):
+                machine.library.set_attribute(machine, receiver, name, value)
+            if isinstance(receiver, Unknown):
+                machine.heap.changed_by_another_name()
 
+    def set_plainly(self, receiver: Instance, name: str, value: Value) -> None:
+        """`object.__setattr__(receiver, name, value)`."""
+        if name == "__dict__":
+            self.open_attributes(receiver)
+            return
+        self.machine.heap.put(receiver, name, value)
+        self.machine.library.set_attribute(self.machine, receiver, name, value)
 
-def _fill(variables: dict[str, Value], code: Code, function: Function, exact: bool) -> None:
-    without = len(code.positional) - len(function.defaults)
-    for at, name in enumerate(code.positional):
-        if name not in variables:
-            known = exact and at >= without
-            variables[name] = function.defaults[at - without] if known else unknown("call" if exact else "caller")
-    for name in code.keyword_only:
-        if name not in variables:
-            value = function.kw_defaults.get(name) if exact else None
-            variables[name] = value if value is not None else unknown("call" if exact else "caller")
+    # Classes
 
+    def finish_class(self, cls: Class, *, is_record: bool) -> None:
+        """The body has run: find the order of bases, fields and members."""
+        cls.order = order_of(cls)
+        parents = [base for base in cls.order if isinstance(base, Class) and base is not cls]
+        if cls.meta is None:
+            cls.meta = next((base.meta for base in parents if base.meta is not None), None)
+        own_names = {name for name, value in cls.namespace.items() if self._describes(value)}
+        bases = [base.described - cls.namespace.keys() for base in parents]
+        cls.described = frozenset(own_names).union(*bases)
+        changed = names_of.set_on_class(cls.node)
+        if names_of.changes_anything(self._makers(cls)):
+            changed |= {name for name, value in cls.namespace.items() if not isinstance(value, Function)}
+        for name in changed:
+            if self.find(cls, name)[0] is not None:
+                cls.namespace[name] = unknown("caller")
+        inherited = next((base.fields for base in parents if base.fields is not None), None)
+        named = any(isinstance(base, Name) and base.name in _TUPLES for base in cls.order)
+        if is_record or named or inherited is not None:
+            own = [
+                each.target.id
+                for each in cls.node.body
+                if isinstance(each, ast.AnnAssign)
+                and isinstance(each.target, ast.Name)
+                and "ClassVar" not in ast.dump(each.annotation)[:200]
+            ]
+            before = inherited or []
+            cls.fields = [*before, *(name for name in own if name not in before)] if is_record or named else before
+        if self.is_enum(cls):
+            for name, value in list(cls.namespace.items()):
+                if not name.startswith("_") and not isinstance(value, Function):
+                    member = Instance(self.machine.heap, cls)
+                    member.first.items = {"name": Const(name), "value": value}
+                    cls.namespace[name] = member
 
-def bind_unknown(variables: dict[str, Value], code: Code, function: Function, defaults: bool) -> None:
-    """Give each parameter what nobody knows, or its default where there is one and `defaults`."""
-    if function.bound is not None and code.positional:
-        variables[code.positional[0]] = function.bound
-    open_ = unknown("parameter")
-    without = len(code.positional) - len(function.defaults)
-    for at, name in enumerate(code.positional):
-        if name not in variables:
-            variables[name] = function.defaults[at - without] if defaults and at >= without else open_
-    for name in code.keyword_only:
-        variables[name] = function.kw_defaults.get(name, open_) if defaults else open_
-    if code.vararg:
-        variables[code.vararg] = Items("tuple", [], complete=defaults, why="parameter")
-    if code.kwarg:
-        variables[code.kwarg] = Table({}, complete=defaults, why="parameter")
+    def _makers(self, cls: Class) -> list[ast.AST]:
+        """What else makes the class: methods of its metaclass, or a function in its place, and of what it holds."""
+        meta = cls.meta
+        found: list[Value | None] = [meta] if isinstance(meta, Function) else []
+        if isinstance(meta, Class):
+            found += [self.find(meta, name)[0] for name in ("__new__", "__init__", "__prepare__")]
+        found += [self.find(value.cls, "__set_name__")[0] for value in cls.namespace.values()
+                  if isinstance(value, Instance) and isinstance(value.cls, Class)]  # fmt: skip
+        return [each.node for each in found if isinstance(each, Function)]
+
+    def _describes(self, value: Value) -> bool:
+        if not isinstance(value, Instance):
+            return False
+        if isinstance(value.cls, Name):
+            return value.cls.name == "builtins.property"
+        return any(self.find(value.cls, name)[0] is not None for name in ("__get__", "__set__"))
+
+    def is_enum(self, cls: Class) -> bool:
+        """Whether it is an enumeration."""
+        return any(isinstance(base, Name) and base.name in _ENUMS for base in cls.order or ())
+
+    def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
+        """The attribute of the class, behind `after` in its order if given; whether no unknown base may have one."""
+        heap = self.machine.heap
+        if after is not None or heap.in_module or heap.class_changed or cls.born > 0:
+            return self._find(cls, name, after)
+        found = self._attributes.get((cls, name))
+        if found is None:
+            found = self._attributes[cls, name] = self._find(cls, name, None)
+        return found
+
+    def forget_attributes(self) -> None:
+        """Classes may have changed."""
+        self._attributes = {}
+
+    def _find(self, cls: Class, name: str, after: Class | None) -> tuple[Value | None, bool]:
+        order = cls.order or [cls]
+        start = 0
+        if after is not None:
+            start = next((at + 1 for at, base in enumerate(order) if base is after), 0)
+        certain = True
+        open_: Value | None = None  # that some paths alone bind, so that a base's is meant on the others
+        for base in order[start:]:
+            if isinstance(base, Class):
+                cell = base.cell
+                found = cell.items.get(name)
+                if found is None:
+                    continue
+                if open_ is not None:
+                    return unknown("branch"), certain  # one of both
+                if name not in cell.may:
+                    return (found if certain else None), certain
+                open_ = found
+            elif isinstance(base, Unknown):
+                certain = False
+        return (open_ if certain else None), certain
+
+    def framework_base(self, cls: Class, after: Class | None = None) -> str:
+        """The first base that is not of the source, behind `after`; nothing where there is none but object."""
+        order = cls.order or [cls]
+        start = next((at + 1 for at, base in enumerate(order) if base is after), 0) if after is not None else 0
+        names = [base.name for base in order[start:] if isinstance(base, Name) and base.name not in _PLAIN]
+        return names[0] if names else ""
+
+    def method_of(self, instance: Instance, name: str) -> Value | None:
+        """The method as the source defines it, bound; None where it does not."""
+        if not isinstance(instance.cls, Class):
+            return None
+        found, _ = self.find(instance.cls, name)
+        return self.bind(found, instance, instance.cls) if found is not None else None
+
+    def bind(self, value: Value, instance: Instance | None, cls: Class) -> Value:
+        """A class's attribute as it is read from an instance, or from the class itself."""
+        if not isinstance(value, Function) or value.bound is not None or value.kind == "static":
+            return value
+        if value.kind == "class":
+            return value.to(cls)
+        if instance is None or value.owner is None:
+            return value
+        if value.kind == "property":
+            call = self.machine.no_call(value.node)
+            return self.machine.call(value.to(instance), [], {}, call, value.file)
+        return value.to(instance)
+
+    def _class_attribute(self, cls: Class, name: str) -> Value:
+        found, certain = self.find(cls, name)
+        if name in cls.described or self._answered_by_meta(cls, name):
+            return unknown("call")
+        if found is not None:
+            return self.bind(found, None, cls)
+        if name in _NAMES:
+            return Const(cls.name)
+        if name == "__init__" and certain:
+            return Partial(Name("convlint.init"), [cls], {})
+        if name == "__dict__":
+            return Table(self.machine.heap, cls.namespace, complete=False)
+        if name == "__members__" and self.is_enum(cls):
+            members = {key: value for key, value in cls.namespace.items() if isinstance(value, Instance)}
+            return Table(self.machine.heap, members)
+        return unknown("call")
+
+    def _answered_by_meta(self, cls: Class, name: str) -> bool:
+        """Whether a metaclass of the source says what the attribute is, whatever the class has."""
+        if not isinstance(cls.meta, Class) or name.startswith("__"):
+            return False
+        own = self.find(cls.meta, name)[0]
+        return self.find(cls.meta, "__getattribute__")[0] is not None \
+            or (isinstance(own, Function) and own.kind == "property")  # fmt: skip
+
+    def inherited(self, start: Value, of: Value, name: str) -> Value:
+        """`super().name`."""
+        cls = of.cls if isinstance(of, Instance) else of
+        if not isinstance(start, Class) or not isinstance(cls, Class):
+            return unknown("call")
+        found, _ = self.find(cls, name, start)
+        if found is not None:
+            return self.bind(found, of if isinstance(of, Instance) else None, cls)
+        return Partial(Name(f"convlint.method.{name}"), [of], {})
+
+    def call_inherited(
+        self, start: Value, of: Value, name: str, args: list[Value], keywords: dict[str, Value], exact: bool,
+        node: ast.Call, file: SourceFile,
+    ) -> Value:  # fmt: skip
+        """`super().name(...)`."""
+        machine = self.machine
+        cls = of.cls if isinstance(of, Instance) else of
+        if not isinstance(start, Class) or not isinstance(cls, Class):
+            machine.give_away(args, keywords)
+            return unknown("call")
+        if isinstance(of, Class) and isinstance(of.meta, Class) and start in (of.meta.order or ()):
+            above, _ = self.find(of.meta, name, start)
+            if isinstance(above, Function):
+                return machine.call(above.to(of), args, keywords, node, file, exact)
+            return self.made(of, args, keywords, node, file, exact) if name == "__call__" else unknown("call")
+        found, certain = self.find(cls, name, start)
+        if found is not None:
+            target = self.bind(found, of if isinstance(of, Instance) else None, cls)
+            return machine.call(target, args, keywords, node, file, exact)
+        if name == "__new__":
+            return Instance(machine.heap, args[0]) if args and isinstance(args[0], Class) else unknown("call")
+        if not isinstance(of, Instance):
+            return unknown("call")
+        if name == "__init__":
+            self.initialize(of, start, args, keywords, node, file, exact, certain=certain)
+            return NONE
+        return self._asked(of, name, args, keywords, node, file, exact)
+
+    def initialize(
+        self, instance: Instance, after: Class | None, args: list[Value], keywords: dict[str, Value], node: ast.Call,
+        file: SourceFile, exact: bool, *, certain: bool,
+    ) -> None:  # fmt: skip
+        """`__init__` of what is not in the source."""
+        machine = self.machine
+        if not isinstance(instance.cls, Class):
+            return
+        if not certain:
+            machine.heap.edit(instance).complete = False
+        base = self.framework_base(instance.cls, after)
+        if not base:
+            return
+        call = machine.library_call(node, file, args, keywords, exact)
+        if not machine.library.initialize(machine, instance, base, call):
+            machine.give_away(args, keywords)
+            machine.heap.edit(instance).complete = False
+
+    def _create(
+        self, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
+    ) -> Value:  # fmt: skip
+        """`cls(...)`, which a metaclass of the source may do in a way of its own."""
+        if self.is_enum(cls):
+            return self._member(cls, args)
+        if isinstance(cls.meta, Unknown):
+            self.machine.give_away(args, keywords)
+            return unknown(cls.meta.why)
+        method = self.find(cls.meta, "__call__")[0] if isinstance(cls.meta, Class) else None
+        if isinstance(method, Function):
+            return self.run(method.to(cls), args, keywords, exact)
+        return self.made(cls, args, keywords, node, file, exact)
+
+    def made(
+        self, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
+    ) -> Value:  # fmt: skip
+        """`type.__call__(cls, ...)`: a new object, and its `__init__` run."""
+        new = self.find(cls, "__new__")[0]
+        instance: Value = Instance(self.machine.heap, cls)
+        if isinstance(new, Function):
+            instance = self.run(new, [cls, *args], keywords, exact)
+        if not isinstance(instance, Instance) or not isinstance(instance.cls, Class) \
+                or cls not in (instance.cls.order or (instance.cls,)):  # fmt: skip
+            return instance
+        init, certain = self.find(instance.cls, "__init__")
+        if isinstance(init, Function):
+            self.run(init.to(instance), args, keywords, exact)
+        elif init is not None or not certain:
+            self.machine.heap.edit(instance).complete = False
+            self.machine.give_away(args, keywords)
+        elif cls.fields is not None:
+            self._fill_fields(instance, cls, args, keywords, node, exact)
+        else:
+            self.initialize(instance, None, args, keywords, node, file, exact, certain=certain)
+        return instance
+
+    def without_caller(self, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
+        """A function or class that nobody is seen to call; `frames` gets the variables of what was entered for it."""
+        if isinstance(root, Function):
+            return self.with_unknown(root, defaults, frames)
+        called = self.find(root.meta, "__call__")[0] if isinstance(root.meta, Class) else None
+        if isinstance(called, Function):
+            return self.with_unknown(called.to(root), defaults, frames)
+        new = self.find(root, "__new__")[0]
+        instance: Value = Instance(self.machine.heap, root)
+        if isinstance(new, Function):
+            instance = self.with_unknown(new.to(root), defaults, frames)
+        if not isinstance(instance, Instance) or instance.cls is not root:
+            return instance
+        init, certain = self.find(root, "__init__")
+        node = self.machine.no_call(root.node)
+        if self.is_enum(root):
+            return unknown("call")
+        if isinstance(init, Function):
+            self.with_unknown(init.to(instance), defaults, frames)
+        elif root.fields is not None:
+            return self._create(root, [], {}, node, root.file, defaults)
+        else:
+            self.initialize(instance, None, [], {}, node, root.file, defaults, certain=certain)
+        return instance
+
+    def _member(self, cls: Class, args: list[Value]) -> Value:
+        for value in cls.namespace.values():
+            if isinstance(value, Instance) and args and isinstance(args[0], Const):
+                held = value.attributes.get("value")
+                if isinstance(held, Const) and held.value == args[0].value:
+                    return value
+        return args[0] if args and isinstance(args[0], Instance) else unknown("call")
+
+    def fields_of(self, instance: Instance) -> list[Value] | None:
+        """What a loop over a named tuple goes through."""
+        cls = instance.cls
+        if not isinstance(cls, Class) or cls.fields is None:
+            return None
+        if not any(isinstance(base, Name) and base.name in _TUPLES for base in cls.order or ()):
+            return None
+        return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
+
+    def members(self, cls: Class) -> list[Value] | None:
+        """What a loop over an enumeration goes through."""
+        return [each for each in cls.namespace.values() if isinstance(each, Instance)] if self.is_enum(cls) else None
+
+    def named_tuple(self, name: str, fields: list[str], defaults: list[Value], file: SourceFile) -> Class:
+        """collections.namedtuple(name, fields)."""
+        node = ast.ClassDef(name=name, bases=[], keywords=[], body=[], decorator_list=[], lineno=1, col_offset=0)
+        cls = Class(self.machine.heap, node, file, name, [Name("typing.NamedTuple")])
+        cls.fields = fields
+        cls.order = [cls, *cls.bases]
+        cls.namespace.update(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))
+        return cls
+
+    def _fill_fields(
+        self, instance: Instance, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call,
+        exact: bool,
+    ) -> None:  # fmt: skip
+        """The __init__ of a dataclass or named tuple."""
+        machine = self.machine
+        for at, name in enumerate(cls.fields or ()):
+            if at < len(args):
+                value: Value = args[at]
+            elif name in keywords:
+                value = keywords[name]
+            elif not exact:
+                value = unknown("caller")
+            else:
+                value = self._field_default(self.find(cls, name)[0], node, cls.file)
+            machine.heap.put(instance, name, value)
+        after = self.method_of(instance, "__post_init__")
+        if after is not None:
+            machine.call(after, [], {}, node, cls.file)
+
+    def _field_default(self, default: Value | None, node: ast.Call, file: SourceFile) -> Value:
+        function = default.function if isinstance(default, Partial) else None
+        if isinstance(default, Partial) and isinstance(function, Name) and function.name == "convlint.field":
+            if "default" in default.keywords:
+                return default.keywords["default"]
+            make = default.keywords.get("default_factory")
+            return self.machine.call(make, [], {}, node, file) if make is not None else unknown("call")
+        return default if default is not None else unknown("call")
 
 
 def _is_open(args: list[Value], keywords: dict[str, Value], exact: bool) -> bool:

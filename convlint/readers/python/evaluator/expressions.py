@@ -1,33 +1,103 @@
-"""Names, literals, attributes, items, calls: the expressions that most of a program is made of."""
+"""Expressions made into closures: each node once, so that running it again costs no look at the tree."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from convlint.readers.python.evaluator.call_expressions import after_super_call
-from convlint.readers.python.evaluator.compiler import Compiler, Eval
-from convlint.readers.python.evaluator.config_names import names_config
-from convlint.readers.python.evaluator.scope import Scope
-from convlint.readers.python.evaluator.stated import literal
+from convlint.readers.python.evaluator import arithmetic, names_of
+from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
+from convlint.readers.python.evaluator.operations import binary, compare, cut, get, put_key
+from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, Changes, Scope, fork, once
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
     Deferred,
+    Entries,
     Function,
     Instance,
     Items,
+    List,
+    Module,
+    Name,
     Tensor,
     Unknown,
     Value,
+    literal,
+    stated_by,
+    undecided,
     unknown,
 )
+from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import every
 
-# An attribute or item of something unknown with one of these names is unknown because a config is
+Eval = Callable[[Scope], Value]
+Store = Callable[[Scope, Value], None]
+_LONGEST_CONDITION = 80  # characters of a test that a report shows
+_KEEPS_NAME = frozenset({"int", "round", "max", "min", "float", "abs", "tuple", "list", "sum", "set", "bool"})
+# Methods of tensors, texts, dicts and loggers, which change none of their arguments
+_CHANGES_NONE = frozenset({
+    "split", "chunk", "view", "reshape", "permute", "transpose", "expand", "repeat", "flatten", "unflatten", "sum",
+    "mean", "index_select", "gather", "tile", "new_zeros", "new_ones", "new_full", "get", "format", "join", "index",
+    "count", "startswith", "endswith", "debug", "info", "warning", "error", "log", "isdisjoint", "issubset",
+})  # fmt: skip
+# Functions and methods that tell of something, and change nothing
+_QUESTIONS = frozenset({
+    "isinstance", "issubclass", "callable", "hasattr", "startswith", "endswith", "lower", "upper", "is_scripting",
+    "is_tracing", "is_floating_point", "is_available", "is_compiling", "dim", "numel",
+})  # fmt: skip
+# Names that people give to configs: an attribute or item of something unknown with one of these is unknown because a
+# config is
+_CONFIGS = frozenset({
+    "args", "arg", "cfg", "cfgs", "conf", "config", "configs", "configuration", "flags", "FLAGS", "hparams", "hp",
+    "hyp", "model_cfg", "opt", "options", "opts", "params", "yaml", "yaml_cfg",
+})  # fmt: skip
 
 
-def constant(compiler: Compiler, node: ast.Constant, name: str) -> Eval:
-    """A literal."""
+class Compiler:
+    """Makes closures of one body of a file; `own` are the names that are this body's variables, if it is a function."""
+
+    def __init__(self, file: SourceFile, own: frozenset[str] | None = None) -> None:
+        self.file, self.own = file, own
+        self.depth = self.deepest = 0
+
+    def expression(self, node: ast.expr, name: str = "") -> Eval:
+        """What computes the expression; literals in it are bound to `name`."""
+        make = _EXPRESSIONS.get(node.__class__)
+        if make is None or self.depth >= DEEPEST_CODE:
+            why = unknown("call" if make is None else "limit")
+            return lambda _: why
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        found = make(self, node, name)
+        self.depth -= 1
+        return found
+
+    def store(self, node: ast.expr) -> Store:
+        """What binds a value to a target of an assignment."""
+        if self.depth >= DEEPEST_CODE:
+            return lambda _, __: None
+        self.depth += 1
+        found = _store(self, node)
+        self.depth -= 1
+        return found
+
+    def text(self, node: ast.expr) -> str:
+        """What the source says at the node, on one line, cut where it is long."""
+        lines = self.file.content_lines[node.lineno - 1 : node.end_lineno]
+        if not lines:
+            return ""
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text = " ".join(b" ".join(lines).decode("utf-8", "replace").split())
+        return text if len(text) <= _LONGEST_CONDITION else text[: _LONGEST_CONDITION - 3] + "..."
+
+
+# Names, attributes, items
+
+
+def _constant(compiler: Compiler, node: ast.Constant, name: str) -> Eval:
     value: Value
     if isinstance(node.value, (int, float, str, bytes, type(None))):
         value = literal(compiler.file, node, node.value, name)
@@ -36,48 +106,48 @@ def constant(compiler: Compiler, node: ast.Constant, name: str) -> Eval:
     return lambda _: value
 
 
-def negative(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval | None:
-    """`-1`: one literal, as people read it."""
-    operand = node.operand
-    if isinstance(operand, ast.Constant) and type(operand.value) in (int, float) and isinstance(node.op, ast.USub):
-        number: Any = operand.value
-        value = literal(compiler.file, node, -number, name)
-        return lambda _: value
-    return None
-
-
-def name(compiler: Compiler, node: ast.Name, _: str) -> Eval:
-    """A variable."""
+def _name(compiler: Compiler, node: ast.Name, _: str) -> Eval:
     text = node.id
-    if compiler.own is not None and text not in compiler.own:
-
-        def outer(scope: Scope) -> Value:
-            return scope.machine.modules.lookup(scope.parent or scope, text)
-
-        return outer
+    if compiler.own is None:
+        return lambda scope: scope.machine.modules.lookup(scope, text)
 
     def local(scope: Scope) -> Value:
-        found = scope.variables.get(text)
+        heap = scope.heap
+        cell = scope.first if scope.born > heap.layer.start else heap.read(scope)
+        found: Value | None = cell.items.get(text)
         if found is None or found.__class__ is Deferred:
             return scope.machine.modules.lookup(scope, text)
         return found
 
-    return local
+    def outside(scope: Scope) -> Value:
+        at = scope.parent or scope
+        if at.parent is None:  # of the module, nearly always
+            cell = at.heap.read(at)
+            found: Value | None = cell.items.get(text)
+            if found is not None and found.__class__ is not Deferred and not cell.may:
+                return found
+        return scope.machine.modules.lookup(at, text)
+
+    return local if text in compiler.own else outside
 
 
-def attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
-    """`value.name`."""
+def _names_config(node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in _CONFIGS
+    return isinstance(node, ast.Attribute) and node.attr in _CONFIGS
+
+
+def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
     text = node.attr
-    after_super = after_super_call(compiler, node.value)
+    after_super = _after_super_call(compiler, node.value)
     if after_super is not None:
 
         def inherited(scope: Scope) -> Value:
             start, of = after_super(scope)
-            return scope.machine.classes.inherited(start, of, text)
+            return scope.machine.calls.inherited(start, of, text)
 
         return inherited
-    value = compiler.expression(node.value)
-    of_config = names_config(node.value)
+    value, of_config = compiler.expression(node.value), _names_config(node.value)
 
     def run(scope: Scope) -> Value:
         receiver = value(scope)
@@ -88,41 +158,149 @@ def attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
     return run
 
 
-def subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
-    """`value[index]`."""
-    value, of_config = compiler.expression(node.value, name), names_config(node.value)
-    if isinstance(node.slice, ast.Slice):
-        ends = [compiler.expression(end) if end is not None else None
-                for end in (node.slice.lower, node.slice.upper, node.slice.step)]  # fmt: skip
+def _ends(compiler: Compiler, node: ast.Slice) -> list[Eval | None]:
+    return [compiler.expression(end) if end is not None else None for end in (node.lower, node.upper, node.step)]
 
-        def cut(scope: Scope) -> Value:
+
+def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
+    ends = _ends(compiler, node)
+    return lambda scope: Items("slice", [end(scope) if end is not None else NONE for end in ends])
+
+
+def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
+    value, of_config = compiler.expression(node.value, name), _names_config(node.value)
+    if isinstance(node.slice, ast.Slice):
+        ends = _ends(compiler, node.slice)
+
+        def cut_out(scope: Scope) -> Value:
             receiver = value(scope)
             low, high, step = (end(scope) if end is not None else None for end in ends)
             if isinstance(receiver, (Instance, Tensor)):
                 index = Items("slice", [low or NONE, high or NONE, step or NONE])
-                return scope.machine.items.get(receiver, index, node, scope.file)
-            return scope.machine.items.cut(receiver, low, high, step)
+                return get(scope.machine, receiver, index, node, scope.file)
+            return cut(scope.machine, receiver, low, high, step)
 
-        return cut
+        return cut_out
     index = compiler.expression(node.slice)
 
     def run(scope: Scope) -> Value:
         receiver, key = value(scope), index(scope)
         if of_config and isinstance(receiver, Unknown):
             return unknown("config")
-        return scope.machine.items.get(receiver, key, node, scope.file)
+        return get(scope.machine, receiver, key, node, scope.file)
 
     return run
 
 
-def slice_(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
-    """`low:high:step` among other indices."""
-    ends = [compiler.expression(end) if end is not None else None for end in (node.lower, node.upper, node.step)]
-    return lambda scope: Items("slice", [end(scope) if end is not None else NONE for end in ends])
+# Calls
 
 
-def lambda_(compiler: Compiler, node: ast.Lambda, _: str) -> Eval:
-    """A function without a name."""
+def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
+    func = node.func
+    if isinstance(func, ast.Name) and not node.args and not node.keywords and func.id in ("globals", "locals"):
+        return lambda scope: Module(scope.file.path) if func.id == "globals" else unknown("call")
+    kept = name if isinstance(func, ast.Name) and func.id in _KEEPS_NAME else ""
+    given = _arguments(compiler, node, kept)
+    if isinstance(func, ast.Attribute):
+        attr = func.attr
+        after_super = _after_super_call(compiler, func.value)
+        if after_super is not None:
+
+            def call_inherited(scope: Scope) -> Value:
+                start, of = after_super(scope)
+                return scope.machine.calls.call_inherited(start, of, attr, *given(scope), node, scope.file)
+
+            return call_inherited
+        receiver = compiler.expression(func.value, name if attr in ("copy", "items", "values") else "")
+        of_config = _names_config(func.value)
+
+        def call_method(scope: Scope) -> Value:
+            machine, value = scope.machine, receiver(scope)
+            args, keywords, exact = given(scope)
+            if value.__class__ is Unknown:
+                if attr in _CHANGES_NONE:
+                    machine.give_away(args, keywords)
+                else:
+                    machine.calls.into_unknown(args, keywords)
+                if attr in names_of.CHANGERS:
+                    machine.heap.changed_by_another_name()
+                return unknown("config") if of_config else value
+            return machine.call_method(value, attr, args, keywords, node, scope.file, exact)
+
+        return call_method
+    function = compiler.expression(func)
+
+    def run(scope: Scope) -> Value:
+        value = function(scope)
+        args, keywords, exact = given(scope)
+        return scope.machine.call(value, args, keywords, node, scope.file, exact)
+
+    return run
+
+
+def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope], tuple[Any, Any, bool]]:
+    """What evaluates the arguments of a call: positional ones, keywords, and whether these are all."""
+    plain = [compiler.expression(arg, name) for arg in node.args if not isinstance(arg, ast.Starred)]
+    named = [(keyword.arg, compiler.expression(keyword.value, keyword.arg)) for keyword in node.keywords if keyword.arg]
+    if len(plain) == len(node.args) and len(named) == len(node.keywords):
+        if not named:
+            return lambda scope: ([arg(scope) for arg in plain], {}, True)
+        return lambda scope: ([arg(scope) for arg in plain], {key: value(scope) for key, value in named}, True)
+    args = [(compiler.expression(arg.value if isinstance(arg, ast.Starred) else arg), isinstance(arg, ast.Starred))
+            for arg in node.args]  # fmt: skip
+    keywords = [(keyword.arg, compiler.expression(keyword.value, keyword.arg or "")) for keyword in node.keywords]
+
+    def spread(scope: Scope) -> tuple[list[Value], dict[str, Value], bool]:
+        machine, exact = scope.machine, True
+        values: list[Value] = []
+        for arg, starred in args:
+            value = arg(scope)
+            items = machine.iterate(value) if starred else [value]
+            if items is None:
+                exact = False
+                break
+            values += items
+        pairs: dict[str, Value] = {}
+        for key, make in keywords:
+            value = make(scope)
+            if key is not None:
+                pairs[key] = value
+                continue
+            table = machine.as_entries(value)
+            exact = exact and table is not None and table.complete and not table.may
+            if table is not None:
+                pairs.update((text, held) for text, held in table.items.items()
+                             if isinstance(text, str) and text not in table.may)  # fmt: skip
+        return values, pairs, exact
+
+    return spread
+
+
+def _after_super_call(compiler: Compiler, node: ast.expr) -> Callable[[Scope], tuple[Value, Value]] | None:
+    """What finds the class that `super()` starts behind, and the object, if this is such a call."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"):
+        return None
+    given = [compiler.expression(arg) for arg in node.args]
+
+    def find(scope: Scope) -> tuple[Value, Value]:
+        if len(given) == 2:
+            return given[0](scope), given[1](scope)
+        at: Scope | None = scope
+        while at is not None:
+            function = at.function
+            if isinstance(function, Function) and function.owner is not None:
+                first = next(iter(at.variables.values()), None)
+                return function.owner, function.bound or first or unknown("call")
+            at = at.parent
+        return unknown("call"), unknown("call")
+
+    return find
+
+
+# Functions, displays, comprehensions
+
+
+def _lambda(compiler: Compiler, node: ast.Lambda, _: str) -> Eval:
     defaults = function_defaults(compiler, node.args)
 
     def run(scope: Scope) -> Value:
@@ -133,7 +311,9 @@ def lambda_(compiler: Compiler, node: ast.Lambda, _: str) -> Eval:
     return run
 
 
-def function_defaults(compiler: Compiler, arguments: ast.arguments):  # type: ignore[no-untyped-def]
+def function_defaults(
+    compiler: Compiler, arguments: ast.arguments
+) -> Callable[[Scope], tuple[list[Value], dict[str, Value]]]:
     """What evaluates the defaults of parameters; a literal there is bound to the parameter's name."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
@@ -151,27 +331,385 @@ def _default(compiler: Compiler, node: ast.expr, name: str) -> Eval:
     return compiler.expression(node, name)
 
 
-def display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str) -> Eval:
-    """`[a, *b]`, `(a, b)`, `{a, b}`."""
+def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str) -> Eval:
     kind = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}[node.__class__]
     parts = [(compiler.expression(item.value if isinstance(item, ast.Starred) else item, name),
               isinstance(item, ast.Starred)) for item in node.elts]  # fmt: skip
-    if not any(starred for _, starred in parts):
-        makes = [make for make, _ in parts]
-        return lambda scope: Items(kind, [make(scope) for make in makes])
+    plain = None if any(starred for _, starred in parts) else [make for make, _ in parts]
+    if plain is not None and kind == "tuple":
+        return lambda scope: Items(kind, [make(scope) for make in plain])
+    if plain is not None and kind == "list":
+        return lambda scope: List(scope.heap, kind, [make(scope) for make in plain])
 
     def run(scope: Scope) -> Value:
-        found, complete = [], True
+        found: list[Value] = []
+        complete = True
         for make, starred in parts:
             value = make(scope)
             items = scope.machine.iterate(value) if starred else [value]
             complete = complete and items is not None
             found += items or []
-        return Items(kind, found, complete=complete)
+        if kind == "set":
+            return scope.machine.as_set(found, complete=complete)
+        return Items(kind, found, complete=complete) if kind == "tuple" \
+            else List(scope.heap, kind, found, complete=complete)  # fmt: skip
 
     return run
 
 
-def text_of(value: Value) -> str | None:
-    """The text that it is, if it is one."""
-    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
+    """`{key: value, **more}`; a literal among the values is bound to its key."""
+    parts: list[tuple[Eval | None, Eval]] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        text = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else name
+        parts.append((compiler.expression(key) if key is not None else None, compiler.expression(value, text)))
+
+    def run(scope: Scope) -> Value:
+        found = Entries({})
+        for make_key, make in parts:
+            value = make(scope)
+            if make_key is None:
+                scope.machine.update(found, value)
+            else:
+                put_key(found, make_key(scope), value)
+        return scope.machine.table(found)
+
+    return run
+
+
+def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
+    """`[a for b in c if d]` and the like: its names are its own."""
+    first = compiler.expression(node.generators[0].iter, name)
+    own = frozenset(names_of.bound([part.target for part in node.generators]))
+    inner = Compiler(compiler.file, own)
+    inner.depth = compiler.depth + 2
+    make_key = inner.expression(node.key) if isinstance(node, ast.DictComp) else None
+    make = inner.expression(node.value if isinstance(node, ast.DictComp) else node.elt, name)
+    rounds = [(inner.store(part.target), inner.expression(part.iter),
+               [(inner.expression(test), compiler.text(test)) for test in part.ifs])
+              for part in node.generators]  # fmt: skip
+    compiler.deepest = max(compiler.deepest, inner.deepest + 4)
+    kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "iterator"}.get(node.__class__, "dict")
+
+    def run(outer: Scope) -> Value:
+        machine = outer.machine
+        scope = Scope(machine, outer.file, outer, None)
+        found, keyed = Items(kind, [], why="call"), Entries({}, why="call")
+
+        def visit(level: int, values: Value) -> None:
+            items = machine.iterate(values, ordered=kind != "set")
+            if items is not None:
+                each_of(level, items)
+                return
+            found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
+            once(scope, Changes([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
+
+        def each_of(level: int, items: list[Value]) -> int:
+            store, _, tests = rounds[level]
+            for item in items:
+                machine.step()
+                store(scope, item)
+                open_ = ""
+                for test, text in tests:
+                    truth = machine.truth(test(scope))
+                    if truth is False:
+                        break
+                    open_ = open_ or (text if truth is None else "")
+                else:
+                    if open_:
+                        found.complete = False
+                        fork(scope, lambda _: inside(level), lambda _: GOES_ON, open_)
+                    else:
+                        inside(level)
+            return GOES_ON
+
+        def inside(level: int) -> int:
+            if level + 1 < len(rounds):
+                visit(level + 1, rounds[level + 1][1](scope))
+            elif len(found.items) + len(keyed.items) >= LONGEST:
+                found.complete = False
+            elif make_key is None:
+                found.items.append(make(scope))
+            else:
+                put_key(keyed, make_key(scope), make(scope))
+            return GOES_ON
+
+        visit(0, first(outer))
+        if make_key is not None:
+            keyed.complete, keyed.why = keyed.complete and found.complete, found.why
+            return machine.table(keyed)
+        if kind == "set" and found.complete:
+            return machine.as_set(found.items)
+        return List(machine.heap, kind, found.items, complete=found.complete, why=found.why)
+
+    return run
+
+
+# Operators
+
+
+def _binary(compiler: Compiler, node: ast.BinOp, name: str) -> Eval:
+    left, right = compiler.expression(node.left, name), compiler.expression(node.right, name)
+    kind = node.op.__class__
+    return lambda scope: binary(scope.machine, kind, left(scope), right(scope), node)
+
+
+def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
+    written, kind = node.operand, node.op.__class__
+    if isinstance(written, ast.Constant) and type(written.value) in (int, float) and kind is ast.USub:
+        negative = literal(compiler.file, node, -written.value, name)  # type: ignore[operator, arg-type]  # one literal
+        return lambda _: negative
+    operand = compiler.expression(node.operand, name)
+
+    def run(scope: Scope) -> Value:
+        value = operand(scope)
+        if kind is ast.Not:
+            truth = scope.machine.truth(value)
+            return Const(not truth) if truth is not None else undecided(value)
+        if isinstance(value, Const):
+            try:
+                return Const(arithmetic.unary(kind, value.value), value.stated)
+            except arithmetic.NoResult:
+                return unknown("call")
+        return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
+
+    return run
+
+
+def _acts(node: ast.expr) -> bool:
+    """Whether an expression may do more than give a value."""
+    return any(
+        isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Call) and _called_name(each) not in _QUESTIONS)
+        for each in every(node)
+    )
+
+
+def _called_name(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
+def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
+    """`a and b`, `a or b`, cut short where that is known; what may not be run is a path of its own."""
+    makes, until = [compiler.expression(value, name) for value in node.values], isinstance(node.op, ast.Or)
+    texts = [compiler.text(value) for value in node.values]
+    acts = [any(map(_acts, node.values[at:])) for at in range(len(makes))]
+
+    def rest(scope: Scope, at: int) -> Value:
+        value = makes[at](scope)
+        truth = scope.machine.truth(value) if at + 1 < len(makes) else until
+        if truth is until:
+            return value
+        if truth is not None:
+            return rest(scope, at + 1)
+        found: list[Value] = []
+
+        def others(inner: Scope) -> int:
+            found.append(rest(inner, at + 1))
+            return GOES_ON
+
+        if acts[at + 1]:
+            fork(scope, others, lambda _: GOES_ON, f"not ({texts[at]})" if until else texts[at])
+        else:
+            others(scope)
+        other = found[0]
+        return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
+
+    return lambda scope: rest(scope, 0)
+
+
+def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
+    first = compiler.expression(node.left)
+    rest = [
+        (kind.__class__, compiler.expression(value)) for kind, value in zip(node.ops, node.comparators, strict=True)
+    ]
+
+    def run(scope: Scope) -> Value:
+        left, open_ = first(scope), None
+        for kind, make in rest:
+            right = make(scope)
+            truth = compare(scope.machine, kind, left, right)
+            if truth is False:
+                return Const(False)
+            if truth is None:
+                open_ = undecided(left, right)
+            left = right
+        return Const(True) if open_ is None else open_
+
+    return run
+
+
+def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
+    """`a if test else b`: one of both, or both joined."""
+    test = compiler.expression(node.test)
+    sides = compiler.expression(node.body, name), compiler.expression(node.orelse, name)
+    text = compiler.text(node.test)
+    mode = text if names_of.asks_mode(node.test) else ""
+
+    def run(scope: Scope) -> Value:
+        truth = scope.machine.truth(test(scope))
+        if truth is not None and mode:
+            modes = scope.machine.modes
+            modes.append(mode)
+            value = sides[not truth](scope)
+            modes.pop()
+            return value
+        if truth is not None:
+            return sides[not truth](scope)
+        found: list[Value] = []
+
+        def side(which: int, scope: Scope) -> int:
+            found.append(sides[which](scope))
+            return GOES_ON
+
+        fork(scope, lambda at: side(0, at), lambda at: side(1, at), text, f"not ({text})")
+        return scope.heap.joined(found[0], found[1])
+
+    return run
+
+
+def _walrus(compiler: Compiler, node: ast.NamedExpr, _: str) -> Eval:
+    make, store = compiler.expression(node.value, node.target.id), compiler.store(node.target)
+
+    def run(scope: Scope) -> Value:
+        value = make(scope)
+        store(scope, value)
+        return value
+
+    return run
+
+
+def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
+    parts = [compiler.expression(part) for part in node.values]
+
+    def run(scope: Scope) -> Value:
+        values = [part(scope) for part in parts]
+        if not all(isinstance(value, Const) for value in values):
+            return undecided(*values)
+        text = "".join(str(value.value) for value in values if isinstance(value, Const))
+        try:
+            return Const(arithmetic.checked(text), stated_by(*values))
+        except arithmetic.NoResult:
+            return unknown("limit")
+
+    return run
+
+
+def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
+    make = compiler.expression(node.value)
+    spec = compiler.expression(node.format_spec) if node.format_spec is not None else None
+    convert = {ord("r"): repr, ord("a"): ascii}.get(node.conversion)
+
+    def run(scope: Scope) -> Value:
+        value = make(scope)
+        shape = spec(scope) if spec is not None else Const("")
+        if not isinstance(value, Const) or not isinstance(shape, Const):
+            return undecided(value, shape)
+        text = str(shape.value)
+        held = convert(value.value) if convert else value.value
+        if not arithmetic.is_small_format(text):
+            return unknown("limit")
+        try:
+            return Const(arithmetic.computed(format, held, text), value.stated)
+        except arithmetic.NoResult:
+            return unknown("call")
+
+    return run
+
+
+def _awaited(compiler: Compiler, node: ast.Await | ast.Starred, name: str) -> Eval:
+    return compiler.expression(node.value, name)
+
+
+def _yielded(compiler: Compiler, node: ast.Yield | ast.YieldFrom, _: str) -> Eval:
+    make = compiler.expression(node.value) if node.value is not None else lambda _: NONE
+    several = isinstance(node, ast.YieldFrom)
+
+    def run(scope: Scope) -> Value:
+        value = make(scope)
+        at: Scope | None = scope
+        while at is not None and YIELDED not in at.variables:
+            at = at.parent
+        given = at.variables[YIELDED] if at is not None else None
+        if isinstance(given, List):
+            scope.machine.extend(given, value if several else Items("tuple", [value]))
+        return unknown("call")
+
+    return run
+
+
+# Targets of assignments
+
+
+def _store(compiler: Compiler, node: ast.expr) -> Store:
+    if isinstance(node, ast.Name):
+        return _store_name(compiler, node.id)
+    if isinstance(node, ast.Attribute):
+        return _store_attribute(compiler, node)
+    if isinstance(node, ast.Subscript):
+        receiver, at, index = compiler.expression(node.value), node, compiler.expression(node.slice)
+        return lambda scope, value: scope.machine.put(receiver(scope), index(scope), value, at, scope.file)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return _store_several(compiler, node)
+    if isinstance(node, ast.Starred):
+        return compiler.store(node.value)
+    return lambda _, __: None
+
+
+def _store_attribute(compiler: Compiler, node: ast.Attribute) -> Store:
+    receiver, attr = compiler.expression(node.value), node.attr
+
+    def put(scope: Scope, value: Value) -> None:
+        of = receiver(scope)
+        scope.machine.set_attribute(of, attr, value)
+        if isinstance(of, Name):
+            scope.machine.set_outside(of, Const(attr), value, node, scope.file)
+
+    return put
+
+
+def _store_name(compiler: Compiler, text: str) -> Store:
+    if compiler.own is None or text in compiler.own:
+        return lambda scope, value: scope.heap.put(scope, text, value)
+
+    def put_outside(scope: Scope, value: Value) -> None:
+        at = scope.parent
+        while at is not None and at.parent is not None and text not in at.variables:
+            at = at.parent
+        if at is not None:
+            scope.heap.put(at, text, value)
+
+    return put_outside
+
+
+def _store_several(compiler: Compiler, node: ast.Tuple | ast.List) -> Store:
+    targets = [compiler.store(target) for target in node.elts]
+    star = next((at for at, target in enumerate(node.elts) if isinstance(target, ast.Starred)), None)
+
+    def unpack(scope: Scope, value: Value) -> None:
+        items = scope.machine.iterate(value)
+        if items is None and isinstance(value, Items):
+            value = unknown(value.why)
+        if items is None or (len(items) != len(targets) if star is None else len(items) < len(targets) - 1):
+            open_ = scope.machine.part_of(value)
+            for put in targets:
+                put(scope, open_)
+            return
+        if star is not None:
+            after = len(targets) - star - 1
+            end = len(items) - after
+            items = [*items[:star], List(scope.heap, "list", items[star:end]), *items[end:]]
+        for put, item in zip(targets, items, strict=True):
+            put(scope, item)
+
+    return unpack
+
+
+_EXPRESSIONS: Mapping[type[ast.AST], Callable[[Compiler, Any, str], Eval]] = {
+    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Call: _call,
+    ast.Lambda: _lambda, ast.List: _display, ast.Tuple: _display, ast.Set: _display, ast.Slice: _slice,
+    ast.Dict: _table, ast.ListComp: _comprehension, ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension,
+    ast.DictComp: _comprehension, ast.BinOp: _binary, ast.UnaryOp: _unary, ast.BoolOp: _boolean,
+    ast.Compare: _compare, ast.IfExp: _choice, ast.NamedExpr: _walrus, ast.JoinedStr: _joined_text,
+    ast.FormattedValue: _formatted, ast.Await: _awaited, ast.Starred: _awaited, ast.Yield: _yielded,
+    ast.YieldFrom: _yielded,
+}  # fmt: skip

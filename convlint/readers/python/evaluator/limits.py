@@ -9,7 +9,7 @@ STEPS_OF_NOTHING: Final = 6_000  # of a root from which nothing was recorded: ne
 STEPS_OF_ANY_ROOT: Final = 20  # that it costs its file at least: so many functions take time even where they are empty
 STEPS_OF_MODULE: Final = 50_000  # of a module's body
 STEPS_OF_FILE: Final = 100_000  # that are really taken, of all roots of a file
-STEPS_OF_FILE_OF_MANY: Final = 30_000  # of a repository in which many files construct convolutions
+STEPS_OF_FILE_OF_MANY: Final = 33_000  # of a repository in which many files construct convolutions
 STEPS_SHARED: Final = 3_000_000  # that all those have together, within the two bounds above
 STEPS_OF_RUN: Final = 20_000_000  # of one process
 ROUNDS: Final = 200  # of a loop that is unrolled
@@ -21,6 +21,10 @@ DEEPEST_CODE: Final = 60  # nested expressions and statements
 RECURSION: Final = 2  # calls of one function within itself where an argument is unknown
 MOST_RECORDED: Final = 20_000  # that a library records for one root
 DEEPEST_VALUE: Final = 12  # of lists in lists among arguments, and of objects in objects of a result
+
+
+class Exhausted(Exception):
+    """No steps are left."""
 
 
 def steps_of_file(files: int) -> int:

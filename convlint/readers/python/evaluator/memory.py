@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from convlint.readers.python.evaluator.copying import Copying, NotEqual
-from convlint.readers.python.evaluator.journal import Trial
 from convlint.readers.python.evaluator.limits import DEEPEST, DEEPEST_VALUE, MOST_RECORDED
+from convlint.readers.python.evaluator.state import Copying, NotCopied
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
     Function,
     Items,
+    List,
     Module,
     Name,
     Partial,
     Table,
+    Tensor,
     Unknown,
     Value,
 )
@@ -26,20 +28,23 @@ from convlint.readers.python.evaluator.values import (
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-MOST = 50_000  # calls that are remembered
-MOST_OBJECTS = 400_000  # in the results of all of them
-FEW_STEPS = 3  # a call that takes no more is quicker evaluated again
+DOOMED = "raises"  # among the doubts of what was recorded on a path that raises
+_MOST = 50_000  # calls that are remembered
+_MOST_OBJECTS = 400_000  # in the results of all of them
+_LARGEST = 1000  # objects in one result
+_FEW_STEPS = 3  # a call that takes no more is quicker evaluated again
 
 
 class Recorded(Struct, frozen=True):
-    """What a library recorded: under which undecided tests, and by which calls."""
+    """What a library recorded: under which undecided tests and how many other doubts, and by which calls."""
 
     thing: Any
     conditions: tuple[str, ...]
     stack: tuple[Any, ...]
+    doubts: tuple[object, ...] = ()
 
 
-class Remembered(Struct, frozen=True):
+class _Remembered(Struct, frozen=True):
     """A call's result, what was recorded in it, and what it took."""
 
     value: Value
@@ -48,26 +53,43 @@ class Remembered(Struct, frozen=True):
     records: tuple[Recorded, ...]
     steps: int
     height: int
-
-
-class Store:
-    """Calls that were evaluated, and how many more objects their results may have."""
-
-    __slots__ = ("calls", "room")
-
-    def __init__(self) -> None:
-        self.calls: dict[Hashable, Remembered] = {}
-        self.room = MOST_OBJECTS
+    inactive: frozenset[ast.AST]  # functions that must not be running already, as they were cut short where they recur
 
 
 class Memory:
-    """What was evaluated so far in a run."""
+    """What was evaluated so far in a run: calls that change nothing that is older than they are."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.hits = 0
-        self._store = Store()
-        self._changed, self._world = Store(), 0  # what holds as long as what modules made is as changed as it is now
+        self.tallest = 0  # frames of Python at the most, since a call began
+        self.unique = False  # a call that was the last to begin gives what is no other's
+        self.limited: set[ast.AST] = set()  # functions that were cut short where they recur, since a call began
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: what a file's roots take is then the same whichever files were read before it."""
+        self._calls: dict[Hashable, _Remembered] = {}
+        self._changed: dict[Hashable, _Remembered] = {}  # what holds while so many objects of modules are changed
+        self._changes = 0
+        self._room = _MOST_OBJECTS
+
+    def _now(self) -> dict[Hashable, _Remembered]:
+        """What was evaluated while modules held what they hold now."""
+        changes = len(self.machine.heap.changed)
+        if not changes:
+            return self._calls
+        if changes != self._changes:
+            self._changed, self._changes = {}, changes
+        return self._changed
+
+    def begin(self) -> None:
+        """Another root begins, for which modules hold again what they made."""
+        self._changed, self._changes = {}, 0
+
+    def spoil(self) -> None:
+        """Nothing that is being evaluated now may be remembered: it depends on more than its arguments."""
+        self.machine.heap.oldest = 0
 
     def evaluate(
         self, what: Function | Class, args: list[Value], keywords: dict[str, Value], exact: bool,
@@ -75,7 +97,7 @@ class Memory:
     ) -> Value:  # fmt: skip
         """What the call gives: from memory where it has an equal there."""
         machine = self.machine
-        if not machine.root:  # the body of a module: what it makes is there for good
+        if machine.heap.in_module:  # what the body of a module makes is there for good
             return run()
         given: dict[int, Value] = {}
         try:
@@ -86,75 +108,79 @@ class Memory:
                 tuple([_frozen(value, given, 0) for value in args]),
                 tuple([(name, _frozen(value, given, 0)) for name, value in keywords.items()]) if keywords else (),
             )
-        except NotEqual:
+        except NotCopied:
             return run()
-        store = self._of_now()
-        found = store.calls.get(key)
-        if found is not None and found.steps <= machine.steps and machine.height + found.height <= DEEPEST:
+        found = self._now().get(key)
+        if (
+            found is not None
+            and found.steps <= machine.steps
+            and machine.height + found.height <= DEEPEST
+            and not (found.inactive and any(map(machine.active.get, found.inactive)))
+        ):
             self.hits += 1
             try:
                 return self._again(found, given)
-            except NotEqual:
+            except NotCopied:
                 return run()
-        return self._first(store, key, given, run)
+        return self._first(key, given, run)
 
-    def _of_now(self) -> Store:
-        world = self.machine.journals.world
-        if not world:
-            return self._store
-        if world != self._world:
-            self._changed, self._world = Store(), world
-        return self._changed
-
-    def _first(self, store: Store, key: Hashable, given: dict[int, Value], run: Callable[[], Value]) -> Value:
-        machine = self.machine
+    def _first(self, key: Hashable, given: dict[int, Value], run: Callable[[], Value]) -> Value:
+        machine, heap = self.machine, self.machine.heap
         steps, marks = machine.steps, (len(machine.recorded), len(machine.conditions), len(machine.stack))
-        trial = Trial()
-        trials = machine.journals.trials
-        trials.append(trial)
+        doubts = len(machine.doubts)
+        outer, heap.oldest = heap.oldest, float("inf")
+        taller, self.tallest, self.unique = self.tallest, 0, False
+        limited, self.limited = self.limited, set()
+        start = heap.time
+        tensors = [(value, value.data.state()) for value in given.values() if isinstance(value, Tensor)]
         try:
             value = run()
         finally:
-            trials.pop()
-        if trials:
-            trials[-1].tallest = max(trials[-1].tallest, trial.tallest)
-        taken = steps - machine.steps
-        if not trial.pure or taken <= FEW_STEPS or len(store.calls) >= MOST or store.room <= 0:
+            inactive = frozenset(self.limited)
+            pure = heap.oldest > start and not self.unique and not any(map(machine.active.get, inactive))
+            heap.oldest, height = min(outer, heap.oldest), max(self.tallest - machine.height, 0)
+            self.tallest, self.unique = max(taller, self.tallest), False
+            self.limited = limited | inactive
+        taken, calls = steps - machine.steps, self._now()
+        if not pure or taken <= _FEW_STEPS or len(calls) >= _MOST or self._room <= 0:
             return value
         if len(machine.recorded) >= MOST_RECORDED:
             return value  # more may have been recorded than was kept
+        if any(tensor.data.state() != state for tensor, state in tensors):
+            return value  # something reads them
         try:
-            copying = Copying(trial.start, {})
+            copying = Copying(heap, start, {id(each): each for each, _ in tensors}, _LARGEST, DEEPEST_VALUE)
             kept = copying.copy(value)
-        except NotEqual:
+        except NotCopied:
             return value
-        store.room -= len(copying.done)
+        self._room -= len(copying.done)
         records: dict[tuple[int, tuple[str, ...]], Recorded] = {}
         for each in machine.recorded[marks[0] :]:
             conditions = each.conditions[marks[1] :]
-            records.setdefault((id(each.thing), conditions), Recorded(each.thing, conditions, each.stack[marks[2] :]))
-        height = max(trial.tallest - machine.height, 0)
-        store.calls[key] = Remembered(kept, tuple(given.values()), trial.start, tuple(records.values()), taken, height)
+            kept_record = Recorded(each.thing, conditions, each.stack[marks[2] :], each.doubts[doubts:])
+            records.setdefault((id(each.thing), conditions), kept_record)
+        calls[key] = _Remembered(kept, tuple(given.values()), start, tuple(records.values()), taken, height, inactive)
         return value
 
-    def _again(self, found: Remembered, given: dict[int, Value]) -> Value:
+    def _again(self, found: _Remembered, given: dict[int, Value]) -> Value:
         machine = self.machine
         places = {id(old): new for old, new in zip(found.given, given.values(), strict=True)}
-        value = Copying(found.start, places).copy(found.value)
+        value = Copying(machine.heap, found.start, places, _LARGEST, DEEPEST_VALUE).copy(found.value)
         machine.steps -= found.steps
         machine.remembered += found.steps
-        for trial in machine.journals.trials:
-            trial.tallest = max(trial.tallest, machine.height + found.height)
+        self.tallest = max(self.tallest, machine.height + found.height)
+        self.limited |= found.inactive
         if found.records:
             conditions, stack = tuple(machine.conditions), tuple(machine.stack)
             room = MOST_RECORDED - len(machine.recorded)
-            machine.recorded += [Recorded(each.thing, conditions + each.conditions, stack + each.stack)
-                                 for each in found.records[: max(room, 0)]]  # fmt: skip
+            doubts = tuple(machine.doubts)
+            machine.recorded += [Recorded(each.thing, conditions + each.conditions, stack + each.stack,
+                                          doubts + each.doubts) for each in found.records[: max(room, 0)]]  # fmt: skip
         return value
 
 
 def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
-    """What two values have in common exactly where they cannot be told apart. Raises NotEqual."""
+    """What two values have in common exactly where they cannot be told apart. Raises NotCopied."""
     kind = value.__class__
     if kind is Const:
         held = value.value  # type: ignore[union-attr]
@@ -162,41 +188,49 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
     if kind is Unknown:
         return value
     if depth > DEEPEST_VALUE:
-        raise NotEqual
+        raise NotCopied
     match value:
         case Name():
             return "name", value.name
         case Module():
             return "module", value.path
         case Class():
-            if value.born:
-                raise NotEqual  # it may change, and its methods may see what does
+            if value.born > 0:
+                raise NotCopied  # it may change, and its methods may see what does
             return value
         case Function():
             if value.scope.parent is not None or not (value.bound is None or isinstance(value.bound, Class)):
-                raise NotEqual
+                raise NotCopied
             if value.bound is not None:
                 _frozen(value.bound, given, depth + 1)
             defaults = (*value.defaults, *value.kw_defaults.values())  # these very objects
             return value.node, value.scope, value.bound, value.owner, value.kind, defaults
-        case Items() | Table() if not value.born:
+        case List() | Table() if value.born < 0:
             return value  # others see it too: no equal one can stand for it
-        case Items() | Table() if id(value) in given:
+        case List() | Table() if id(value) in given:
             return "again", list(given).index(id(value))
-        case Items():
+        case List():
             given[id(value)] = value
-            inner = tuple([_frozen(item, given, depth + 1) for item in value.items])
-            return value.kind, value.complete, value.why, inner
+            held_items = tuple([_frozen(item, given, depth + 1) for item in value.items])
+            if value.cell.also:
+                raise NotCopied
+            return value.kind, value.complete, value.why, held_items
         case Table():
-            if value.default is not None:
-                raise NotEqual
+            cell = value.cell
+            if cell.default is not None or value.of is not None or cell.also:
+                raise NotCopied
             given[id(value)] = value
-            return (
-                "table",
-                value.complete,
-                value.why,
-                tuple([(key.__class__, key, _frozen(item, given, depth + 1)) for key, item in value.items.items()]),
-            )
+            inner = [(key.__class__, key, _frozen(item, given, depth + 1)) for key, item in cell.items.items()]
+            return "table", cell.complete, cell.may, cell.why, tuple(inner)
+        case Tensor() if id(value) in given:
+            return "again", list(given).index(id(value))
+        case Tensor():
+            given[id(value)] = value
+            traits, sizes = value.data.known()
+            return "tensor", traits, tuple([_frozen(size, given, depth + 1) for size in sizes])
+        case Items():
+            return (value.kind, value.complete, value.why,
+                    tuple([_frozen(item, given, depth + 1) for item in value.items]))  # fmt: skip
         case Partial():
             return (
                 "partial",
@@ -204,4 +238,4 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
                 tuple([_frozen(item, given, depth + 1) for item in value.args]),
                 tuple([(key, _frozen(item, given, depth + 1)) for key, item in value.keywords.items()]),
             )
-    raise NotEqual
+    raise NotCopied

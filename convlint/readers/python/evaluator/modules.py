@@ -8,14 +8,16 @@ import re
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import names_of
-from convlint.readers.python.evaluator.scope import Scope
+from convlint.readers.python.evaluator.limits import DEEPEST, STEPS_OF_MODULE, Exhausted
+from convlint.readers.python.evaluator.paths import Scope
+from convlint.readers.python.evaluator.statements import BodyCompiler
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
     Deferred,
     Function,
     Instance,
-    Items,
+    List,
     Module,
     Name,
     Table,
@@ -23,13 +25,20 @@ from convlint.readers.python.evaluator.values import (
     unknown,
 )
 from convlint.readers.python.project import FRAMEWORKS
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, is_guard
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
+    from convlint.readers.python.evaluator.memory import Recorded
 
 _FIXED = (Function, Class, Module, Name, Deferred)
 _CHANGES = rb"\s*(?:\[|\+=|\.(?:%s)\()|\.\w+\s*=[^=]" % b"|".join(name.encode() for name in names_of.CHANGERS)
+_CHANGED = re.compile(rb"\b(\w+)(?=%s)" % _CHANGES)
+# `Class.name = value`, `Class.name[key] = value`, `Class.name.update(...)`
+_SETS = re.compile(
+    rb"\b([A-Z]\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
+    % b"|".join(sorted(name.encode() for name in names_of.CHANGERS))
+)
 LONGEST_CHAIN = 20  # of modules that import a name from one another
 
 
@@ -37,9 +46,14 @@ class Modules:
     """The modules that were run, by path."""
 
     def __init__(self, machine: Machine, builtin_names: frozenset[str]) -> None:
-        self.machine, self.builtin_names = machine, builtin_names
+        self.machine = machine
+        self._builtins = {name: Name(f"builtins.{name}") for name in builtin_names}
         self.scopes: dict[str, Scope | None] = {}
+        self.recorded: dict[str, list[Recorded]] = {}  # what the library recorded in their bodies
+        self.unfinished: set[str] = set()  # those whose bodies were not run to their ends
+        self._running: list[str] = [""]  # modules whose bodies run
         self._chain: list[tuple[str, str]] = []
+        self._set_by: dict[str, dict[str, set[str]]] | None = None  # paths by names of classes and their attributes
 
     def scope(self, path: str) -> Scope | None:
         """The variables of the module, run if it was not; of one that runs now, those so far."""
@@ -48,36 +62,124 @@ class Modules:
             if file is None:
                 self.scopes[path] = None
                 return None
-            scope = self.scopes[path] = Scope(self.machine, file, None, None)
-            scope.variables["__name__"] = Const(os.path.basename(path).removesuffix(".py"))
-            whole = self.machine.run_body(scope)
-            self._finish(scope, file, whole=whole)
+            self._running.append(path)
+            self.scopes[path] = self._run(path, file)
+            self._running.pop()
         return self.scopes[path]
+
+    def _run(self, path: str, file: SourceFile) -> Scope:
+        """Run a module's body as if nothing else ran."""
+        machine = self.machine
+        heap = machine.heap
+        kept = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
+                heap.class_changed)  # fmt: skip
+        state = (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
+                 machine.again, machine.doubts)  # fmt: skip
+        heap.layer, heap.in_module, heap.watched, heap.base.kept = heap.base, True, None, 0
+        heap.changed, heap.class_changed = set(), False
+        machine.conditions, machine.stack = [], []
+        machine.steps = start = min(STEPS_OF_MODULE, machine.left_of_run)
+        machine.floor, machine.recorded, machine.root, machine.again, machine.doubts = 0, [], "", 0, []
+        height, machine.height = machine.height, machine.height + 12
+        scope = self.scopes[path] = Scope(machine, file, None, None)
+        scope.first.items["__name__"] = Const(os.path.basename(path).removesuffix(".py"))
+        whole = machine.height <= DEEPEST
+        try:
+            compiler = BodyCompiler(file)
+            run = compiler.block(file.tree.body)
+            machine.height += 2 * compiler.deepest
+            if machine.height <= DEEPEST:
+                run(scope)
+            else:
+                whole = False
+        except (Exhausted, RecursionError):
+            whole = False
+        heap.base.kept = 0
+        for each in heap.layer.down(heap.base):
+            each.kept = 0
+        heap.settle(heap.base)
+        heap.layer = heap.base
+        self._finish(scope, file, whole=whole)
+        self.recorded[path] = machine.recorded
+        if not whole:
+            self.unfinished.add(path)
+        machine.left_of_run -= start - max(machine.steps, 0)
+        machine.height = height
+        (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
+         heap.class_changed) = kept  # fmt: skip
+        machine.calls.forget_attributes()
+        (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
+         machine.again, machine.doubts) = state  # fmt: skip
+        return scope
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:
         """What functions may change is unknown to functions: what it holds depends on who was called before."""
         held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
         functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
-        changed = names_of.changed_by_functions(functions)
-        for name, value in scope.variables.items():
-            if name not in changed and whole:
+        imported = {name for name, value in scope.variables.items() if isinstance(value, (Name, Module))}
+        changed = names_of.changed_by_functions(functions, imported)
+        bound = names_of.bound_by_functions(functions) if not imported.isdisjoint(changed) else changed
+        for name, value in list(scope.variables.items()):
+            if name not in changed and "*" not in changed and whole:
                 continue
-            if isinstance(value, (Items, Table, Instance)):
-                value.complete = False
-                if isinstance(value, Table):
-                    value.items, value.why = {}, "caller"
-                elif isinstance(value, Items):
-                    value.why = "caller"
+            if isinstance(value, Name) and bound.isdisjoint((name, "*")):
+                continue  # an attribute or item of it is set: it still is what has that name
+            if isinstance(value, (List, Table)):
+                value.heap.soften(value, "caller")
+            elif isinstance(value, Instance):
+                value.heap.edit(value).complete = False
             elif not isinstance(value, _FIXED) or name in changed:
                 scope.variables[name] = unknown("caller" if whole else "limit")
+        self._open_classes(scope, file)
+
+    def _open_classes(self, scope: Scope, file: SourceFile) -> None:
+        """Attributes of classes that functions, scripts or other files set hold what whoever ran before has set."""
+        for name, value in scope.variables.items():
+            if not isinstance(value, Class) or value.file is not file:
+                continue
+            by_attribute = self._setters().get(name)
+            if by_attribute is None:
+                continue
+            own: set[tuple[str, str]] | None = None
+            for attr, paths in by_attribute.items():
+                held = value.namespace.get(attr)
+                if held is None or isinstance(held, (*_FIXED, Instance)):
+                    continue
+                if file.path in paths and own is None:
+                    own = _set_later(file)
+                if not self._sets_from_elsewhere(name, paths, file.path) and (name, attr) not in (own or ()):
+                    continue
+                if isinstance(held, (List, Table)):
+                    held.heap.soften(held, "caller")
+                else:
+                    value.namespace[attr] = unknown("caller")
+
+    def _setters(self) -> dict[str, dict[str, set[str]]]:
+        """The files of the repository that set an attribute of a class, by the name of both."""
+        if self._set_by is None:
+            self._set_by = {}
+            project = self.machine.project
+            for path in project.where(_SETS.search):
+                for name, attr in set(_SETS.findall(project.content(path) or b"")):
+                    self._set_by.setdefault(name.decode(), {}).setdefault(attr.decode(), set()).add(path)
+        return self._set_by
+
+    def _sets_from_elsewhere(self, name: str, paths: set[str], own: str) -> bool:
+        """Whether one of the files is another one, that has no class of its own by that name."""
+        defines = re.compile(rb"^\s*class\s+%s\b" % name.encode(), re.MULTILINE)
+        return any(path != own and not defines.search(self.machine.project.content(path) or b"") for path in paths)
 
     def lookup(self, scope: Scope, name: str) -> Value:
         """What the name means in that scope."""
         at: Scope = scope
         while at.parent is not None:
-            found = at.variables.get(name)
+            cell = at.cell
+            found = cell.items.get(name)
             if found is not None:
-                return self._settled(at, name, found)
+                settled = self._settled(at, name, found)
+                if at.of_class and name in cell.may:
+                    return at.heap.joined(settled, self.lookup(at.parent, name))
+                return settled
             at = at.parent
         return self.variable(at, name) or self._builtin(name)
 
@@ -99,15 +201,16 @@ class Modules:
             self._chain.pop()
 
     def _builtin(self, name: str) -> Value:
-        if name in self.builtin_names:
-            return Name(f"builtins.{name}")
-        return unknown("call")
+        return self._builtins.get(name) or unknown("call")
 
     def variable(self, scope: Scope, name: str) -> Value | None:
         """The variable of a module, those that come by `from m import *` too."""
-        found = scope.variables.get(name)
+        cell = scope.cell
+        found = cell.items.get(name)
         if found is not None:
-            return self._settled(scope, name, found)
+            settled = self._settled(scope, name, found)
+            may_be_other = name in cell.may and name in self._builtins
+            return scope.heap.joined(settled, self._builtin(name)) if may_be_other else settled
         for path in reversed(scope.stars):
             key = path, name
             if key in self._chain or len(self._chain) >= LONGEST_CHAIN or name.startswith("__"):
@@ -139,6 +242,20 @@ class Modules:
             if below is not None:
                 return Module(below)
         return unknown("call")
+
+    def put(self, path: str, name: Value, value: Value) -> None:
+        """`module.name = value`, `globals()[name] = value`: what one module sets in another, it may set at any time."""
+        scope = self.scope(path)
+        if scope is None:
+            return
+        if not self.machine.root and path != self._running[-1]:
+            value = unknown("caller")
+        if isinstance(name, Const) and isinstance(name.value, str):
+            scope.heap.put(scope, name.value, value)
+            return
+        for each, held in list(scope.variables.items()):
+            if not isinstance(held, _FIXED):
+                scope.heap.put(scope, each, unknown("call"))
 
     def imported(self, name: str, file: SourceFile, *, whole: bool) -> Value:
         """What `import a.b` binds: `a`, or with a name of its own (`whole`) all of `a.b`."""
@@ -182,11 +299,16 @@ class Modules:
         return True
 
 
+def _set_later(file: SourceFile) -> set[tuple[str, str]]:
+    """Attributes of the module's names that its functions set, or what it does as a script."""
+    found = names_of.attributes_changed((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]))
+    return found.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
+
+
 def _may_change(file: SourceFile, names: set[str]) -> bool:
     """Whether a look at the text finds a function that may change one of these: a look at the tree takes its time."""
-    if b"global " in file.content:
+    if b"global " in file.content or b"globals()" in file.content or b"setattr(" in file.content:
         return True
     if not names:
         return False
-    words = b"|".join(re.escape(name.encode()) for name in names)
-    return re.search(rb"\b(?:%s)(?:%s)" % (words, _CHANGES), file.content) is not None
+    return not {name.encode() for name in names}.isdisjoint(_CHANGED.findall(file.content))

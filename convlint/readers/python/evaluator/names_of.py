@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 from convlint.readers.python.walking import LEAVES, below
 
@@ -80,20 +81,90 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
                 attributes.add((node.value.id, node.attr))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             objects.add(node.target.id)
+        elif (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "setattr"
+            and len(node.args) == 3
+            and isinstance(node.args[0], ast.Name)
+        ):
+            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else ""
+            attributes.add((node.args[0].id, str(name)))
     return objects, attributes
 
 
-def changed_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
-    """Names of the module that a function of it binds anew or changes: what they hold depends on who called what."""
+def asks_mode(test: ast.expr) -> bool:
+    """Whether a test asks for the mode of a network, which is training until somebody says otherwise."""
+    return any(isinstance(each, ast.Attribute) and each.attr == "training" for each in within([test]))
+
+
+def changes_anything(functions: Iterable[ast.AST]) -> bool:
+    """Whether a function sets an item or attribute of anything, or changes a list or dict."""
+    return any(any(changed(node.body)) for node in functions if isinstance(node, ast.FunctionDef))
+
+
+def set_on_class(node: ast.ClassDef) -> set[str]:
+    """The attributes of a class that its own methods set: what they hold depends on who was called before."""
+    found: set[str] = set()
+    for method in node.body:
+        if not isinstance(method, ast.FunctionDef) or method.name in ("__init_subclass__", "__new__", "__call__"):
+            continue
+        for each in within(method.body):
+            if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load) and _is_class(each.value, method):
+                found.add(each.attr)
+    return found
+
+
+def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:
+    """Whether it is the class of the object that a method belongs to: `cls`, `type(self)`, `self.__class__`."""
+    if isinstance(node, ast.Name):
+        return any(getattr(each, "id", "") == "classmethod" for each in method.decorator_list) and (
+            bool(method.args.args) and method.args.args[0].arg == node.id
+        )
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
+
+
+def changed_by_functions(
+    functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef], imported: AbstractSet[str] = frozenset()
+) -> set[str]:
+    """Names of the module that a function of it binds anew or changes: what they hold depends on who called what.
+
+    A call such as `layers.add(...)` changes none of the `imported` modules.
+    """
     found: set[str] = set()
     for node in functions:
         names = Names(node.body)
         own = names.bound | {arg.arg for arg in parameters(node)}
-        everywhere = names.declared
+        everywhere = names.declared | set(_set_in_globals(node.body))
         objects, attributes = changed(node.body)
-        found |= (objects | {name for name, _ in attributes}) - (own - everywhere)
+        found |= ((objects - imported) | {name for name, _ in attributes}) - (own - everywhere)
         found |= everywhere
     return found
+
+
+def bound_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
+    """Names of the module that a function of it binds anew; `*` where one of them is not written there."""
+    return {name for node in functions for name in (*Names(node.body).declared, *_set_in_globals(node.body))}
+
+
+def attributes_changed(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[tuple[str, str]]:
+    """Attributes of the module's names that functions of it set or change, as (name, attribute)."""
+    found: set[tuple[str, str]] = set()
+    for node in functions:
+        names = Names(node.body)
+        own = (names.bound | {arg.arg for arg in parameters(node)}) - names.declared
+        found |= {each for each in changed(node.body)[1] if each[0] not in own}
+    return found
+
+
+def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names of `globals()["name"] = value`; `*` where one of them is not written there."""
+    for node in within(nodes):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            value, key = node.value, node.slice
+            if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "globals":
+                yield str(key.value) if isinstance(key, ast.Constant) else "*"
 
 
 def parameters(node: Body) -> list[ast.arg]:

@@ -1,163 +1,296 @@
-"""Paths through a body that nobody can choose between: each is run from the same state, and they are joined."""
+"""Scopes, and the paths through a body: where nobody can choose between two, both run, and meet again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from convlint.readers.python.evaluator import joining
-from convlint.readers.python.evaluator.journal import Changing, Content, Journal, content, restore
-from convlint.readers.python.evaluator.scope import Scope
+from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.state import Heap, Layer
+from convlint.readers.python.evaluator.values import Entries, Instance, Items, List, Object, Table, Value, same, unknown
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+    from convlint.readers.python.evaluator.values import Function
+    from convlint.readers.python.source_file import SourceFile
 
 # How a statement ends
 GOES_ON, BREAKS, CONTINUES, RETURNS, RAISES = range(5)
+RETURNED, YIELDED = "<return>", "<yield>"  # what a function gives, among its variables: so that paths join it as those
+MOST_AGAIN = 2  # loops within one another of which the body is run again for what its first round changed
+
+
+class Scope(Object):
+    """The variables of a body that runs, or ran and is still seen by functions within it.
+
+    `parent` is the scope around it as names are looked up, never a class's; `module` the outermost one. `leaving` are
+    the states of paths that have left the function, of `loops` those that have left a round or the loop.
+    """
+
+    __slots__ = (
+        "born", "file", "first", "function", "heap", "leaving", "loops", "machine", "module", "of_class", "parent",
+        "stars",
+    )  # fmt: skip
+
+    def __init__(self, machine: Machine, file: SourceFile, parent: Scope | None, function: Function | None) -> None:
+        self._begin(machine.heap, Entries({}))
+        self.machine, self.file, self.parent, self.function = machine, file, parent, function
+        self.module: Scope = self if parent is None else parent.module
+        self.stars: list[str] = []  # modules that `from m import *` names, of a module's scope
+        self.of_class = False
+        self.leaving: list[Layer] = []
+        self.loops: list[Loop] = []
+
+    @property
+    def variables(self) -> dict[str, Value]:
+        """What its names are bound to."""
+        return self.heap.read(self).items  # type: ignore[no-any-return]
+
+
 Run = Callable[[Scope], int]
-Held = dict[int, tuple[Changing, Content]]
-
-
-class State:
-    """What a path leaves behind: variables, what it changed of older objects, and the value that it returns."""
-
-    __slots__ = ("held", "value", "variables")
-
-    def __init__(self, scope: Scope, held: Held) -> None:
-        self.variables, self.held, self.value = scope.variables, held, scope.value
-
-
-class Meeting:
-    """Where paths arrive that left a loop or function on a condition; `journal` has what changed since the first."""
-
-    __slots__ = ("journal", "states")
-
-    def __init__(self) -> None:
-        self.states: list[State] = []
-        self.journal: Journal | None = None
-
-    def arrive(self, scope: Scope, state: State) -> None:
-        """A path ends here; the others go on first."""
-        if self.journal is None:
-            self.journal = scope.machine.journals.begin()
-        self.states.append(state)
-
-    def settle(self, scope: Scope, *, alive: bool) -> bool:
-        """Join all that arrived with the path that runs now, if that is `alive`; whether any is."""
-        if self.journal is None:
-            return alive
-        journals, journal, lost = scope.machine.journals, self.journal, scope.machine.lost
-        states, self.states, self.journal = self.states, [], None
-        journals.end(journal)
-        changed: Held = dict(journal.saved)
-        for state in states:
-            for key, pair in state.held.items():
-                if key not in changed:
-                    changed[key] = pair[0], content(pair[0])
-        current = {key: (thing, content(thing)) for key, (thing, _) in changed.items()}
-        for state in states:
-            if not alive:
-                alive = True
-                scope.variables, scope.value = state.variables, state.value
-                current = {key: state.held.get(key) or journal.saved.get(key) or pair for key, pair in current.items()}
-                continue
-            scope.variables = joining.variables(scope.variables, state.variables, lost)
-            scope.value = joining.joined(scope.value, state.value, lost)
-            for key, (thing, held) in current.items():
-                other = state.held.get(key) or journal.saved.get(key)
-                if other is not None:
-                    current[key] = thing, joining.contents(thing, held, other[1], lost)
-        for thing, held in current.values():
-            journals.touch(thing)
-            restore(thing, held)
-        return alive
 
 
 class Loop:
-    """A loop that runs: where its undecided continue and break statements lead."""
+    """A loop that runs: the states of paths that have left its round, or all of it."""
 
     __slots__ = ("again", "out")
 
     def __init__(self) -> None:
-        self.again, self.out = Meeting(), Meeting()
+        self.again: list[Layer] = []
+        self.out: list[Layer] = []
 
 
 def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int:
     """Run both sides from the same state and join what they leave; how the whole of it ends."""
-    machine = scope.machine
-    journals = machine.journals
-    before, value = scope.variables, scope.value
-    scope.variables = dict(before)
-    journal = journals.begin()
-    how_first = _under(scope, first, if_first)
-    state = State(scope, journal.now())
-    journals.undo(journal)
-    scope.variables, scope.value = before, value
-    other = journals.begin()
-    how_second = _under(scope, second, if_second)
+    heap, conditions = scope.heap, scope.machine.conditions
+    base = heap.begin()
+    recorded = len(scope.machine.recorded)
+    how_first = under(scope, first, if_first)
+    between = len(scope.machine.recorded)
+    one, heap.layer = heap.layer, heap.layer_on(base)
+    how_second = under(scope, second, if_second)
     if how_first == how_second:
-        _join(scope, state, journal, other)
-        journals.end(other)
+        heap.meet(one, base)
         return how_first
     if how_first == RAISES:
-        journals.end(other)
+        scope.machine.doomed(recorded, between)
+        heap.settle(base)
         return how_second
     if how_second == RAISES or how_first == GOES_ON:
-        leaving = State(scope, other.now())
-        journals.undo(other)
-        if how_second != RAISES:
-            _send(scope, how_second, leaving)
-        _take(scope, state)
-        if how_second != RAISES and if_first:
-            machine.conditions.append(if_first)  # of all that follows
+        if how_second == RAISES:
+            scope.machine.doomed(between, len(scope.machine.recorded))
+        else:
+            _send(scope, how_second)
+            if if_first:
+                conditions.append(if_first)  # of all that follows
+        heap.layer = one
+        heap.settle(base)
         return how_first
-    journals.end(other)
-    _send(scope, how_first, state)
+    two, heap.layer = heap.layer, one
+    _send(scope, how_first)
+    heap.layer = two
     if if_second:
-        machine.conditions.append(if_second)
+        conditions.append(if_second)
     return how_second
 
 
-def _under(scope: Scope, run: Run, condition: str) -> int:
+def under(scope: Scope, run: Run, condition: str) -> int:
+    """Run it under a condition that nobody knows; how it ends."""
     conditions = scope.machine.conditions
     mark = len(conditions)
     if condition:
         conditions.append(condition)
     how = run(scope)
+    if condition and how == GOES_ON and len(conditions) > mark + 1:
+        scope.machine.doubts.append(run)  # some paths of this side have left, and only the others see what follows
     del conditions[mark:]
     return how
 
 
-def _join(scope: Scope, state: State, journal: Journal, other: Journal) -> None:
-    machine = scope.machine
-    here = scope.variables
-    scope.variables = joining.variables(state.variables, here, machine.lost)
-    scope.value = joining.joined(state.value, scope.value, machine.lost)
-    for thing, held in state.held.values():
-        if thing is scope:
-            continue
-        machine.journals.touch(thing)
-        restore(thing, joining.contents(thing, held, content(thing), machine.lost))
-    for key, (thing, held) in other.saved.items():
-        if key not in journal.saved and thing is not scope:
-            restore(thing, joining.contents(thing, held, content(thing), machine.lost))
+def doubtful(run: Run) -> Run:
+    """The same, with what is recorded meanwhile marked: nobody knows whether a run of the program comes by."""
+
+    def in_doubt(scope: Scope) -> int:
+        doubts = scope.machine.doubts
+        mark = len(doubts)
+        doubts.append(run)
+        how = run(scope)
+        del doubts[mark:]
+        return how
+
+    return in_doubt
 
 
-def _take(scope: Scope, state: State) -> None:
-    scope.variables, scope.value = state.variables, state.value
-    for thing, held in state.held.values():
-        scope.machine.journals.touch(thing)
-        restore(thing, held)
-
-
-def _send(scope: Scope, how: int, state: State) -> None:
+def _send(scope: Scope, how: int) -> None:
+    """The path that runs now leaves its loop or function, and waits for the others there."""
     if how == RETURNS:
-        if scope.leaving is None:
-            scope.leaving = Meeting()
-        scope.leaving.arrive(scope, state)
+        scope.leaving.append(scope.heap.keep())
     elif scope.loops:
-        (scope.loops[-1].out if how == BREAKS else scope.loops[-1].again).arrive(scope, state)
+        (scope.loops[-1].out if how == BREAKS else scope.loops[-1].again).append(scope.heap.keep())
 
 
-def leave(scope: Scope, how: int, meeting: Meeting) -> None:
-    """The path that runs now leaves its loop or function; those that wait at `meeting` go on."""
-    held: Held = dict(meeting.journal.saved) if meeting.journal is not None else {}
-    for state in meeting.states:
-        held.update(state.held)
-    _send(scope, how, State(scope, {key: (thing, content(thing)) for key, (thing, _) in held.items()}))
+def gather(heap: Heap, waiting: list[Layer], *, alive: bool) -> bool:
+    """All paths that wait meet the one that runs now, if that is `alive`; whether any is."""
+    while waiting:
+        state = heap.release(waiting.pop())
+        if alive:
+            heap.meet(state)
+        else:
+            heap.go_on(state)
+        alive = True
+    return alive
+
+
+def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run) -> int:
+    """The body for each item, and `orelse` on the path that no break has left; how the loop ends."""
+    machine, loop, how = scope.machine, Loop(), GOES_ON
+    scope.loops.append(loop)
+    conditions = machine.conditions
+    mark = len(conditions)
+    for item in items:
+        machine.step()
+        put(scope, item)
+        how = body(scope)
+        if loop.again:
+            how = GOES_ON if gather(scope.heap, loop.again, alive=_stays(scope, how)) else how
+        del conditions[mark:]
+        if how == CONTINUES:
+            how = GOES_ON
+        if how:
+            break
+    scope.loops.pop()
+    alive = how == BREAKS
+    if how == GOES_ON:
+        how = orelse(scope)
+        alive = how == GOES_ON
+    if not loop.out:
+        return GOES_ON if alive else how
+    if not alive and how != RAISES:
+        _send(scope, how)
+    gather(scope.heap, loop.out, alive=alive)
+    return GOES_ON
+
+
+def _stays(scope: Scope, how: int) -> bool:
+    """Whether the path of this round goes on in the next; where others do, one that leaves is sent on its way."""
+    if how in (RETURNS, BREAKS):
+        _send(scope, how)
+    return how in (GOES_ON, CONTINUES)
+
+
+class Changes:
+    """What a loop changes by name, looked for where it does not run round by round."""
+
+    def __init__(self, nodes: Sequence[ast.AST]) -> None:
+        self._nodes = nodes
+
+    @cached_property
+    def _found(self) -> tuple[set[str], set[str], set[tuple[str, str]]]:
+        return (names_of.bound(self._nodes), *names_of.changed(self._nodes))
+
+    def blur(self, scope: Scope, why: str) -> None:
+        """Nobody knows from now on what its variables and lists hold: so the body need not be run to find out."""
+        heap, variables = scope.heap, scope.variables
+        names, objects, attributes = self._found
+        for name in objects & variables.keys():
+            # `a |= other` changes what `a` is, which may have other names; what tables hold is found by running it
+            if name in names or isinstance(variables[name], List):
+                heap.soften(variables[name], why)
+        for name in names & variables.keys():
+            heap.put(scope, name, unknown(why))
+        for name, attr in attributes:
+            thing = variables.get(name)
+            if isinstance(thing, Instance) and attr in thing.attributes:
+                _blur(heap, thing, attr, why)
+
+
+def once(scope: Scope, changes: Changes, why: str, body: Run) -> int:
+    """Run the body once for any number of rounds: what it changes is unknown before it, and so is whether it runs."""
+    machine, heap = scope.machine, scope.heap
+    changes.blur(scope, why)
+    if machine.again >= MOST_AGAIN:
+        return _maybe(scope, body)
+    waiting = [scope.leaving, *(each for loop in scope.loops for each in (loop.again, loop.out))]
+    marks, recorded = [len(each) for each in waiting], len(machine.recorded)
+    before = heap.begin()
+    machine.again += 1
+    how = _maybe(scope, body)
+    machine.again -= 1
+    more = _unforeseen(heap, before, why)
+    if more:
+        for states, mark in zip(waiting, marks, strict=True):
+            while len(states) > mark:
+                heap.release(states.pop())
+        heap.layer = heap.layer_on(before)
+        del machine.recorded[recorded:]
+        for change in more:
+            change()
+        how = _maybe(scope, body)
+    heap.settle(before)
+    return how
+
+
+def _maybe(scope: Scope, body: Run) -> int:
+    def one_round(at: Scope) -> int:
+        loop = Loop()
+        at.loops.append(loop)
+        how = body(at)
+        alive = how in (GOES_ON, BREAKS, CONTINUES)
+        if loop.again or loop.out:
+            at.loops.pop()
+            if how == RETURNS:
+                _send(at, how)
+            gather(at.heap, [*loop.again, *loop.out], alive=alive)
+            return GOES_ON
+        at.loops.pop()
+        return GOES_ON if alive else how
+
+    return fork(scope, one_round, lambda _: GOES_ON)
+
+
+def _unforeseen(heap: Heap, before: Layer, why: str) -> list[Callable[[], None]]:
+    """What makes unknown that which one round has changed of what was there before, such as an attribute."""
+    found: list[Callable[[], None]] = []
+    for thing, old, new in heap.changed_since(before):
+        if isinstance(old, Items):
+            if old.complete and (not new.complete or len(old.items) != len(new.items) or not _equal(old, new)):
+                found.append(lambda thing=thing: heap.soften(thing, why))  # type: ignore[misc]
+            continue
+        changed = [key for key, value in old.items.items() if not same(value, new.items.get(key, unknown("branch")))]
+        found += [lambda thing=thing, key=key: _blur(heap, thing, key, why) for key in changed]  # type: ignore[misc]
+        if not isinstance(thing, Scope) and not new.ordered:
+            added = [key for key in new.items if key not in old.items and not isinstance(new.items[key], Instance)]
+            found += [lambda thing=thing, key=key: _may_have(heap, thing, key, why) for key in added]  # type: ignore[misc]
+        if (
+            isinstance(thing, (Table, Instance))
+            and old.complete
+            and (not new.complete or (isinstance(thing, Table) and len(old.items) != len(new.items)))
+        ):
+            found.append(lambda thing=thing: _open(heap, thing, why))  # type: ignore[misc]
+    return found
+
+
+def _equal(old: Items, new: Items) -> bool:
+    return all(same(one, other) for one, other in zip(old.items, new.items, strict=True))
+
+
+def _blur(heap: Heap, thing: Any, key: Any, why: str) -> None:
+    held = heap.read(thing).items.get(key)
+    if held is None:
+        return  # what else it holds is unknown by now
+    if isinstance(held, List) or (isinstance(held, Table) and held.of is None):
+        heap.soften(held, why)
+    else:
+        heap.put(thing, key, unknown(why))
+
+
+def _may_have(heap: Heap, thing: Any, key: Any, why: str) -> None:
+    cell = heap.edit(thing, key)
+    cell.items[key], cell.may = unknown(why), cell.may | {key}
+
+
+def _open(heap: Heap, thing: Any, why: str) -> None:
+    cell = heap.edit(thing.held if isinstance(thing, Table) else thing)
+    cell.complete, cell.why = False, why

@@ -1,73 +1,136 @@
-"""Assignments and the statements that choose what runs next."""
+"""Statements made into closures, each of which says how it ends: assignments, branches, loops, definitions, imports."""
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from convlint.readers.python.evaluator.compiler import Compiler, Store, nothing
-from convlint.readers.python.evaluator.paths import BREAKS, CONTINUES, GOES_ON, RAISES, RETURNS, Run
-from convlint.readers.python.evaluator.scope import Scope
-from convlint.readers.python.evaluator.values import NONE, Items, Value, unknown
+from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.expressions import Compiler, Eval, Store, function_defaults
+from convlint.readers.python.evaluator.limits import DEEPEST_CODE, ROUNDS
+from convlint.readers.python.evaluator.managers import either, swallowing
+from convlint.readers.python.evaluator.operations import binary, delete, equal
+from convlint.readers.python.evaluator.paths import (
+    BREAKS,
+    CONTINUES,
+    GOES_ON,
+    RAISES,
+    RETURNED,
+    RETURNS,
+    Changes,
+    Run,
+    Scope,
+    doubtful,
+    fork,
+    once,
+    under,
+    unrolled,
+)
+from convlint.readers.python.evaluator.values import (
+    NONE,
+    Class,
+    Const,
+    Function,
+    Items,
+    List,
+    Name,
+    Partial,
+    Table,
+    Unknown,
+    Value,
+    unknown,
+)
+from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import every
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+
+Handler = tuple[Run, Store | None, str]  # its body, what binds the error, how the source names it
+Side = tuple[str, int, int]  # path, first and last line
+_KINDS = {
+    "builtins.staticmethod": "static", "builtins.classmethod": "class", "builtins.property": "property",
+    "functools.cached_property": "property", "torch.jit.unused": "", "abc.abstractproperty": "property",
+}  # fmt: skip
+_EXITS = frozenset({"sys.exit", "os._exit", "exit", "quit"})
+_RECORDS = frozenset({"dataclasses.dataclass", "attr.s", "attrs.define", "attr.dataclass", "attr.attrs"})
 
 
-def store(compiler: Compiler, node: ast.expr) -> Store:
-    """What binds a value to a target."""
-    if isinstance(node, ast.Name):
-        return _name(compiler, node.id)
-    if isinstance(node, ast.Attribute):
-        receiver, attr = compiler.expression(node.value), node.attr
-        return lambda scope, value: scope.machine.set_attribute(receiver(scope), attr, value)
-    if isinstance(node, ast.Subscript):
-        receiver, at = compiler.expression(node.value), node
-        index = compiler.expression(node.slice)
-        return lambda scope, value: scope.machine.items.put(receiver(scope), index(scope), value, at, scope.file)
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return _several(compiler, node)
-    if isinstance(node, ast.Starred):
-        return compiler.store(node.value)
-    return lambda _, __: None
+class BodyCompiler(Compiler):
+    """Makes closures of statements too."""
+
+    def statement(self, node: ast.stmt) -> Run | None:
+        """What runs the statement; None where it does nothing."""
+        make = _STATEMENTS.get(node.__class__)
+        if make is None or self.depth >= DEEPEST_CODE:
+            return None
+        self.depth += 2
+        self.deepest = max(self.deepest, self.depth)
+        found = make(self, node)
+        self.depth -= 2
+        return found
+
+    def block(self, nodes: Sequence[ast.stmt]) -> Run:
+        """What runs statements one after the other, and says how they end."""
+        runs = [run for run in map(self.statement, nodes) if run is not None]
+        if not runs:
+            return _nothing
+
+        def run_block(scope: Scope) -> int:
+            machine = scope.machine
+            for run in runs:
+                machine.steps -= 1
+                if machine.steps < machine.floor:
+                    machine.come_to_floor()
+                how = run(scope)
+                if how:
+                    return how
+            return GOES_ON
+
+        return run_block
 
 
-def _name(compiler: Compiler, text: str) -> Store:
-    if compiler.own is not None and text not in compiler.own:
+class Code:
+    """A function made ready to run, once for all its calls."""
 
-        def put_outside(scope: Scope, value: Value) -> None:
-            at = scope.parent
-            while at is not None and at.parent is not None and text not in at.variables:
-                at = at.parent
-            if at is not None:
-                scope.machine.journals.touch(at)
-                at.variables[text] = value
+    __slots__ = ("generator", "height", "keyword_only", "kwarg", "names", "positional", "run", "vararg")
 
-        return put_outside
+    def __init__(self, node: names_of.Body, file: SourceFile) -> None:
+        arguments = node.args
+        self.positional = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args)]
+        self.keyword_only = [arg.arg for arg in arguments.kwonlyargs]
+        self.vararg = arguments.vararg.arg if arguments.vararg else ""
+        self.kwarg = arguments.kwarg.arg if arguments.kwarg else ""
+        self.names = frozenset((*(arg.arg for arg in arguments.args), *self.keyword_only))
+        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+        names = names_of.Names(body)
+        own = {arg.arg for arg in names_of.parameters(node)} | (names.bound - names.declared)
+        compiler = BodyCompiler(file, frozenset(own))
+        if isinstance(node, ast.Lambda):
+            self.run = _returning(compiler.expression(node.body))
+            self.generator = False
+        else:
+            self.run = compiler.block(node.body)
+            self.generator = names.yields
+        self.height = 2 * compiler.deepest + 8
 
-    def put(scope: Scope, value: Value) -> None:
-        scope.variables[text] = value
 
-    return put
+def _nothing(_: Scope) -> int:
+    return GOES_ON
 
 
-def _several(compiler: Compiler, node: ast.Tuple | ast.List) -> Store:
-    targets = [compiler.store(target) for target in node.elts]
-    star = next((at for at, target in enumerate(node.elts) if isinstance(target, ast.Starred)), None)
+def _returning(value: Eval) -> Run:
+    def run(scope: Scope) -> int:
+        scope.heap.put(scope, RETURNED, value(scope))
+        return RETURNS
 
-    def unpack(scope: Scope, value: Value) -> None:
-        items = scope.machine.iterate(value)
-        if items is None and isinstance(value, Items):
-            value = unknown(value.why)
-        if items is None or (len(items) != len(targets) if star is None else len(items) < len(targets) - 1):
-            open_ = scope.machine.part_of(value)
-            for put in targets:
-                put(scope, open_)
-            return
-        if star is not None:
-            after = len(targets) - star - 1
-            end = len(items) - after
-            items = [*items[:star], Items("list", items[star:end]), *items[end:]]
-        for put, item in zip(targets, items, strict=True):
-            put(scope, item)
+    return run
 
-    return unpack
+
+# Assignments
 
 
 def _bound_name(target: ast.expr) -> str:
@@ -80,7 +143,7 @@ def _bound_name(target: ast.expr) -> str:
     return ""
 
 
-def assign(compiler: Compiler, node: ast.Assign) -> Run:
+def _assign(compiler: BodyCompiler, node: ast.Assign) -> Run:
     """`a = b = value`; `a, b = 1, 2` binds each literal to its own name."""
     stores = [compiler.store(target) for target in node.targets]
     first = node.targets[0]
@@ -111,10 +174,9 @@ def assign(compiler: Compiler, node: ast.Assign) -> Run:
     return run
 
 
-def annotated(compiler: Compiler, node: ast.AnnAssign) -> Run:
-    """`a: int = value`."""
+def _annotated(compiler: BodyCompiler, node: ast.AnnAssign) -> Run | None:
     if node.value is None:
-        return nothing
+        return None
     put, make = compiler.store(node.target), compiler.expression(node.value, _bound_name(node.target))
 
     def run(scope: Scope) -> int:
@@ -124,7 +186,7 @@ def annotated(compiler: Compiler, node: ast.AnnAssign) -> Run:
     return run
 
 
-def augmented(compiler: Compiler, node: ast.AugAssign) -> Run:
+def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
     """`a += value`: a list is changed in its place."""
     target = node.target
     reading: ast.expr
@@ -139,75 +201,64 @@ def augmented(compiler: Compiler, node: ast.AugAssign) -> Run:
 
     def run(scope: Scope) -> int:
         machine, held, value = scope.machine, read(scope), make(scope)
-        if isinstance(held, Items) and held.kind == "list" and kind is ast.Add:
-            machine.items.extend(held, value)
+        if isinstance(held, (List, Table)) and _in_place(machine, kind, held, value, node):
             return GOES_ON
-        put(scope, machine.items.binary(kind, held, value, node))
+        if isinstance(held, Unknown):
+            machine.heap.changed_by_another_name()
+        put(scope, binary(machine, kind, held, value, node))
         return GOES_ON
 
     return run
 
 
-def expression(compiler: Compiler, node: ast.Expr) -> Run | None:
-    """An expression for its effect."""
+def _in_place(machine: Machine, kind: type[ast.AST], held: List | Table, value: Value, node: ast.AST) -> bool:
+    """Whether the operator changes the list, set or dict itself, which it does then."""
+    if isinstance(held, Table):
+        if kind is ast.BitOr:
+            machine.update(machine.heap.edit(held.held), value)
+        return kind is ast.BitOr
+    if kind is (ast.Add if held.kind == "list" else ast.BitOr):
+        machine.extend(held, value)
+        return True
+    if kind is ast.Mult or held.kind == "set":
+        found = binary(machine, kind, held, value, node)
+        cell = machine.heap.edit(held)
+        if isinstance(found, Items):
+            cell.items, cell.complete, cell.why = found.items[:], found.complete, found.why
+        else:
+            cell.complete = False
+        return True
+    return False
+
+
+def _expression(compiler: BodyCompiler, node: ast.Expr) -> Run | None:
     if isinstance(node.value, ast.Constant):
         return None
     make = compiler.expression(node.value)
+    ends = isinstance(node.value, ast.Call) and compiler.text(node.value.func) in _EXITS
 
     def run(scope: Scope) -> int:
         make(scope)
-        return GOES_ON
+        return RAISES if ends else GOES_ON
 
     return run
 
 
-def returned(compiler: Compiler, node: ast.Return) -> Run:
-    """`return value`."""
-    make = compiler.expression(node.value) if node.value is not None else lambda _: NONE
-
-    def run(scope: Scope) -> int:
-        scope.value = make(scope)
-        return RETURNS
-
-    return run
+def _returned(compiler: BodyCompiler, node: ast.Return) -> Run:
+    return _returning(compiler.expression(node.value) if node.value is not None else lambda _: NONE)
 
 
-def ending(how: int) -> Run:
-    """`raise`, `break`, `continue`."""
-    return lambda _: how
+def _ending(how: int) -> Callable[[BodyCompiler, ast.stmt], Run]:
+    return lambda _, __: lambda _: how
 
 
-def raised(_: Compiler, __: ast.Raise) -> Run:
-    """`raise`: nobody goes on from there."""
-    return ending(RAISES)
-
-
-def broken(_: Compiler, __: ast.Break) -> Run:
-    """`break`."""
-    return ending(BREAKS)
-
-
-def continued(_: Compiler, __: ast.Continue) -> Run:
-    """`continue`."""
-    return ending(CONTINUES)
-
-
-def asserted(compiler: Compiler, node: ast.Assert) -> Run:
-    """`assert test`: what fails it ends there."""
+def _asserted(compiler: BodyCompiler, node: ast.Assert) -> Run:
     test = compiler.expression(node.test)
-
-    def run(scope: Scope) -> int:
-        return RAISES if scope.machine.truth(test(scope)) is False else GOES_ON
-
-    return run
+    return lambda scope: RAISES if scope.machine.truth(test(scope)) is False else GOES_ON
 
 
-def deleted(compiler: Compiler, node: ast.Delete) -> Run:
-    """`del value[index]`, `del value.name`."""
-    runs: list[Run] = []
-    for target in node.targets:
-        if isinstance(target, (ast.Attribute, ast.Subscript)):
-            runs.append(_deletion(compiler, target))
+def _deleted(compiler: BodyCompiler, node: ast.Delete) -> Run:
+    runs = [_deletion(compiler, target) for target in node.targets]
 
     def run(scope: Scope) -> int:
         for each in runs:
@@ -217,20 +268,533 @@ def deleted(compiler: Compiler, node: ast.Delete) -> Run:
     return run
 
 
-def _deletion(compiler: Compiler, target: ast.Attribute | ast.Subscript) -> Run:
-    receiver = compiler.expression(target.value)
+def _deletion(compiler: BodyCompiler, target: ast.expr) -> Callable[[Scope], None]:
     if isinstance(target, ast.Attribute):
-        attr = target.attr
+        receiver, attr = compiler.expression(target.value), target.attr
+        return lambda scope: scope.machine.delete_attribute(receiver(scope), attr)
+    if isinstance(target, ast.Subscript):
+        of, index = compiler.expression(target.value), compiler.expression(target.slice)
+        return lambda scope: delete(scope.machine, of(scope), index(scope), target, scope.file)
+    if isinstance(target, ast.Name):
+        name = target.id
+        return lambda scope: scope.heap.remove(scope, name) if name in scope.variables else None
+    return lambda _: None
 
-        def delete_attribute(scope: Scope) -> int:
-            scope.machine.delete_attribute(receiver(scope), attr)
+
+# Branches
+
+
+class Choices:
+    """The sides of conditions that were left out by a known test, and those that some run takes or may take."""
+
+    def __init__(self) -> None:
+        self.left: set[Side] = set()
+        self.taken: set[Side] = set()
+
+
+class Untaken:
+    """The lines of sides that some run left out, and none took."""
+
+    def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
+        for path, first, last in sorted(left - taken):
+            spans = self._spans.setdefault(path, [])
+            if not spans or last > spans[-1][1]:
+                spans.append((first, last))
+
+    def holds(self, path: str, line: int) -> bool:
+        """Whether a line of a file is one of them."""
+        spans = self._spans.get(path, [])
+        at = bisect_right(spans, line, key=lambda span: span[0])
+        return at > 0 and line <= spans[at - 1][1]
+
+
+def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
+    test, text = compiler.expression(node.test), compiler.text(node.test)
+    body, other = compiler.block(node.body), compiler.block(node.orelse)
+    path = compiler.file.path
+    sides = _side(path, node.orelse), _side(path, node.body)
+    if_true, if_false = _learned(compiler, node.test)
+    mode = text if names_of.asks_mode(node.test) else ""
+    leaves = [bool(part) and isinstance(part[-1], (ast.Return, ast.Raise)) for part in (node.body, node.orelse)]
+    body_fails, other_fails = _fails(node.body), _fails(node.orelse)
+
+    def taken(scope: Scope) -> int:
+        if_true(scope)
+        return body(scope)
+
+    def left_out(scope: Scope) -> int:
+        if_false(scope)
+        return other(scope)
+
+    def run(scope: Scope) -> int:
+        value = test(scope)
+        truth = scope.machine.truth(value)
+        choices = scope.machine.choices
+        if truth is None:
+            asks_root = isinstance(value, Unknown) and value.why == "parameter" and not scope.machine.stack
+            if not asks_root:  # what a root is given nobody knows, which says nothing of those that call it
+                choices.taken.update(sides)
+            if body_fails:  # then the program goes on by the other side alone
+                return under(scope, left_out, f"not ({text})")
+            if other_fails:
+                return under(scope, taken, text)
+            return fork(scope, taken, left_out, text, f"not ({text})")
+        choices.taken.add(sides[truth])
+        choices.left.add(sides[not truth])
+        side = body if truth else other
+        if not mode:
+            return side(scope)
+        modes = scope.machine.modes
+        mark = len(modes)
+        modes.append(mode)
+        how = side(scope)
+        if not leaves[truth]:  # then all that follows runs in this mode alone
+            del modes[mark:]
+        return how
+
+    return run
+
+
+def _fails(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements do nothing but to raise an error."""
+    return bool(body) and all(isinstance(each, ast.Raise) for each in body)
+
+
+Learn = Callable[[Scope], None]
+
+
+def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
+    """What a test that nobody can decide says of a dict where it holds, and where it does not."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if _is_plain(left, right):
+            key, whole = compiler.expression(left), compiler.expression(right)
+
+            def there(scope: Scope) -> None:
+                table, at = whole(scope), key(scope)
+                if _is_own(table) and isinstance(at, Const) and (at.value in table.cell.may or not table.complete):
+                    value = table.items.get(at.value, unknown(table.why))
+                    scope.heap.put(table.held, at.value, value)
+
+            def absent(scope: Scope) -> None:
+                table, at = whole(scope), key(scope)
+                if _is_own(table) and isinstance(at, Const) and at.value in table.cell.may:
+                    scope.heap.remove(table.held, at.value)
+
+            return (there, absent) if isinstance(op, ast.In) else (absent, there)
+        case ast.Compare(left=ast.Subscript() as left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[right]) \
+                if _is_plain(left.value, left.slice, right):  # fmt: skip
+            read, store, other = compiler.expression(left), compiler.store(left), compiler.expression(right)
+
+            def is_equal(scope: Scope) -> None:
+                value = other(scope)
+                if isinstance(value, Const) and isinstance(read(scope), Unknown):
+                    store(scope, value)
+
+            return (is_equal, _nothing_learned) if isinstance(op, ast.Eq) else (_nothing_learned, is_equal)
+    return _nothing_learned, _nothing_learned
+
+
+def _is_own(value: Value) -> TypeGuard[Table]:
+    """Whether it is a dict that the root has made, and no module."""
+    return isinstance(value, Table) and value.born > 0
+
+
+def _nothing_learned(_: Scope) -> None:
+    return None
+
+
+def _is_plain(*nodes: ast.expr) -> bool:
+    return all(isinstance(each, (ast.Name, ast.Constant)) for each in nodes)
+
+
+def _side(path: str, body: Sequence[ast.stmt]) -> Side:
+    return (path, body[0].lineno, body[-1].end_lineno or body[-1].lineno) if body else (path, 0, -1)
+
+
+def _matched(compiler: BodyCompiler, node: ast.Match) -> Run:
+    """The first case that fits, or all that may fit."""
+    subject = compiler.expression(node.subject)
+    cases = [(each.pattern, _values(compiler, each.pattern),
+              compiler.expression(each.guard) if each.guard is not None else None,
+              compiler.block(each.body), f"case {ast.unparse(each.pattern)[:60]}") for each in node.cases]  # fmt: skip
+
+    def run(scope: Scope) -> int:
+        return case(scope, subject(scope), 0)
+
+    def case(scope: Scope, value: Value, at: int) -> int:
+        if at == len(cases):
             return GOES_ON
+        pattern, values, guard, body, text = cases[at]
+        named: dict[str, Value] = {}
+        fits = _fits(scope, pattern, value, values, named)
+        if fits is False:
+            return case(scope, value, at + 1)
+        bound = named if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
 
-        return delete_attribute
-    index = compiler.expression(target.slice)
+        def inside(inner: Scope) -> int:
+            for name, held in bound.items():
+                inner.heap.put(inner, name, held)
+            truth = inner.machine.truth(guard(inner)) if guard is not None else True
+            if truth is None:
+                return fork(inner, body, lambda here: case(here, value, at + 1), text, f"not ({text})")
+            return body(inner) if truth else case(inner, value, at + 1)
 
-    def delete_item(scope: Scope) -> int:
-        scope.machine.items.delete(receiver(scope), index(scope), target, scope.file)
+        if fits is None:
+            return fork(scope, inside, lambda inner: case(inner, value, at + 1), text, f"not ({text})")
+        return inside(scope)
+
+    return run
+
+
+def _values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.expr, Eval]:
+    return {node.value: compiler.expression(node.value)
+            for node in every(pattern) if isinstance(node, ast.MatchValue)}  # fmt: skip
+
+
+def _fits(
+    scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval], named: dict[str, Value],
+) -> bool | None:  # fmt: skip
+    """Whether the value has that form; `named` gets what names in it are bound to where it does."""
+    match pattern:
+        case ast.MatchValue():
+            return equal(value, values[pattern.value](scope))
+        case ast.MatchSingleton():
+            return value.value is pattern.value if isinstance(value, Const) else equal(value, Const(pattern.value))
+        case ast.MatchAs():
+            fits = _fits(scope, pattern.pattern, value, values, named) if pattern.pattern is not None else True
+            if fits and pattern.name:
+                named[pattern.name] = value
+            return fits
+        case ast.MatchOr():
+            found = [_fits(scope, each, value, values, named) for each in pattern.patterns]
+            return True if True in found else None if None in found else False
+        case ast.MatchSequence() if isinstance(value, Items) and value.complete:
+            if any(isinstance(each, ast.MatchStar) for each in pattern.patterns):
+                return None
+            if len(pattern.patterns) != len(value.items):
+                return False
+            pairs = zip(pattern.patterns, value.items, strict=True)
+            found = [_fits(scope, each, item, values, named) for each, item in pairs]
+            return False if False in found else None if None in found else True
+    return None
+
+
+# with and try
+
+
+def _within(compiler: BodyCompiler, node: ast.With | ast.AsyncWith) -> Run:
+    parts: list[tuple[Eval, Callable[[Scope, Value], bool | None], Store | None]] = []
+    for item in node.items:
+        put = compiler.store(item.optional_vars) if item.optional_vars is not None else None
+        parts.append((compiler.expression(item.context_expr), swallowing(compiler, item.context_expr), put))
+    body = compiler.block(node.body)
+
+    def run(scope: Scope) -> int:
+        answers: list[bool | None] = []
+        for make, swallows, bind in parts:
+            value = make(scope)
+            answers.append(swallows(scope, value))
+            if bind is not None:
+                bind(scope, scope.machine.entered(value, scope.file))
+        answer = either(answers)
+        if answer is False:
+            return body(scope)
+        handlers: list[Handler] = [(_nothing, None, "what is suppressed")]
+        return attempt(scope, body, _nothing, handlers, surely=answer is True)
+
+    return run
+
+
+def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
+    body, last = compiler.block(node.body), compiler.block(node.finalbody)
+    orelse = compiler.block(node.orelse) if node.orelse else _nothing
+    handlers: list[Handler] = []
+    for handler in node.handlers:
+        text = f"except {compiler.text(handler.type)}" if handler.type is not None else "except"
+        put = compiler.store(ast.copy_location(ast.Name(handler.name, ast.Store()), handler)) if handler.name else None
+        handlers.append((compiler.block(handler.body), put, text))
+    imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in node.body)
+
+    def run(scope: Scope) -> int:
+        sure = imports and scope.machine.modules.succeeds(node.body, scope.file)
+        how = attempt(scope, body, orelse, [] if sure else handlers)
+        return last(scope) or how
+
+    return run
+
+
+def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, surely: bool = True) -> int:
+    """The body, or any of the handlers, each of which may begin wherever the body was.
+
+    Not `surely`: nobody knows whether anything is handled, so that a body that leaves is taken to leave.
+    """
+    if not handlers:
+        return body(scope) or orelse(scope)
+    heap = scope.heap
+    before = heap.begin()
+    outer = heap.watch()
+    how = doubtful(body)(scope)
+    watched = heap.unwatch(outer)
+    if how and not surely:
+        heap.settle(before)
+        return how
+
+    def caught(at: int, inner: Scope) -> int:
+        heap.interrupt(before, watched)
+        run, put, _ = handlers[at]
+        if put is not None:
+            put(inner, unknown("call"))
+        return run(inner)
+
+    def rest(at: int, inner: Scope) -> int:
+        if at == len(handlers):
+            return how or orelse(inner)
+        if how == RAISES and at + 1 == len(handlers):
+            return caught(at, inner)
+        goes_through = "no exception" if at + 1 == len(handlers) and orelse is not _nothing else ""
+        return fork(
+            inner, lambda here: caught(at, here), lambda here: rest(at + 1, here), handlers[at][2], goes_through
+        )
+
+    found = rest(0, scope)
+    heap.settle(before)
+    return found
+
+
+# Loops
+
+
+def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
+    over, put = compiler.expression(node.iter), compiler.store(node.target)
+    body, orelse = compiler.block(node.body), compiler.block(node.orelse)
+    changes, after = Changes([*node.body, node.target]), _after_open(node, orelse)
+
+    def run(scope: Scope) -> int:
+        values = over(scope)
+        items = scope.machine.iterate(values)
+        if items is None or len(items) > ROUNDS:
+            why = values.why if isinstance(values, (Unknown, Items)) else "limit" if items else "call"
+            open_ = scope.machine.part_of(values)
+
+            def one_round(at: Scope) -> int:
+                put(at, open_)
+                return body(at)
+
+            return once(scope, changes, why, doubtful(one_round)) or after(scope)
+        return unrolled(scope, items, put, body, orelse)
+
+    return run
+
+
+def _after_open(node: ast.For | ast.AsyncFor | ast.While, orelse: Run) -> Run:
+    """The `else` of a loop that ran any number of rounds: not where a break may have ended it."""
+    if node.orelse and any(isinstance(each, ast.Break) for part in node.body for each in every(part)):
+        return lambda scope: fork(scope, orelse, _nothing, "the loop does not break")
+    return orelse
+
+
+def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
+    test = compiler.expression(node.test)
+    body, orelse = compiler.block(node.body), compiler.block(node.orelse)
+    changes, after = Changes([*node.body, node.test]), _after_open(node, orelse)
+    endless = isinstance(node.test, ast.Constant)
+    rest_of_rounds = body if endless else doubtful(body)
+
+    def run(scope: Scope) -> int:
+        machine = scope.machine
+        truth = machine.truth(test(scope))
+
+        def rounds() -> Iterator[Value]:
+            nonlocal truth
+            count = 0
+            while truth and not endless and count < ROUNDS:
+                yield NONE
+                count += 1
+                truth = machine.truth(test(scope))
+
+        def rest(at: Scope) -> int:
+            if truth is False:
+                return orelse(at)
+            return once(at, changes, "limit" if truth else "branch", rest_of_rounds) or after(at)
+
+        return unrolled(scope, rounds(), lambda _, __: None, body, rest)
+
+    return run
+
+
+# Functions and classes where they are defined, and what decorators make of them
+
+
+def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Run:
+    defaults = function_defaults(compiler, node.args)
+    decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
+    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+
+    def run(scope: Scope) -> int:
+        found = Function(node, scope.file, _around(scope), node.name)
+        found.defaults, found.kw_defaults = defaults(scope)
+        value: Value = found
+        for make, written in decorators:
+            if isinstance(written, ast.Attribute) and written.attr in ("setter", "getter", "deleter"):
+                scope.heap.put(scope, f"{node.name}.{written.attr}", found)
+                return GOES_ON
+            value = _decorated(scope, make(scope), value, written)
+        put(scope, value)
         return GOES_ON
 
-    return delete_item
+    return run
+
+
+def _around(scope: Scope) -> Scope:
+    """The scope that a function within this one looks names up in: a class's is not seen from its methods."""
+    while scope.of_class and scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) -> Value:
+    if isinstance(decorator, Name):
+        if decorator.name in _KINDS and isinstance(value, Function):
+            value.kind = _KINDS[decorator.name] or value.kind
+        return value
+    leaves_out = isinstance(decorator, Function) and scope.machine.leaves_out(decorator)
+    if isinstance(decorator, (Function, Partial)) and not leaves_out:
+        call = written if isinstance(written, ast.Call) else scope.machine.no_call(written)
+        found = scope.machine.call(decorator, [value], {}, call, scope.file)
+        if isinstance(found, Function) and _wraps(found) and _passes_on(found):
+            return value  # it looks like the original on purpose: checks, warnings
+        if isinstance(found, (Function, Class, Partial)):
+            return found
+    return value
+
+
+def _wraps(function: Function) -> bool:
+    """Whether it is a wrapper made with functools.wraps."""
+    made_by = [
+        each.func if isinstance(each, ast.Call) else each for each in getattr(function.node, "decorator_list", [])
+    ]
+    return any(getattr(each, "attr", getattr(each, "id", "")) == "wraps" for each in made_by)
+
+
+def _passes_on(function: Function) -> bool:
+    """Whether a wrapper gives what it was given to another function, and no argument of its own."""
+    node = function.node
+    given = {each.arg for each in (node.args.vararg, node.args.kwarg) if each is not None}
+    if isinstance(node, ast.Lambda) or not given:
+        return False
+    within = list(names_of.within(node.body))
+    if any(_sets_named(each, given) for each in within):
+        return False
+    passed = [each for each in within if isinstance(each, ast.Call) and _gets(each, given)]
+    return bool(passed) and all(
+        all(isinstance(arg, ast.Starred) or getattr(arg, "id", "") in ("self", "cls") for arg in each.args)
+        and all(keyword.arg is None for keyword in each.keywords)
+        for each in passed
+    )
+
+
+def _sets_named(node: ast.AST, names: set[str]) -> bool:
+    """Whether it is `kwargs["name"] = value` or its like; a key that a variable has is that of an older name."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(), ctx=ast.Store()):
+            return name in names
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="update"), keywords=keywords):
+            return name in names and bool(keywords)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="setdefault"), args=[ast.Constant(), *_]):
+            return name in names
+    return False
+
+
+def _gets(call: ast.Call, names: set[str]) -> bool:
+    values = [*(arg.value for arg in call.args if isinstance(arg, ast.Starred)),
+              *(keyword.value for keyword in call.keywords if keyword.arg is None)]  # fmt: skip
+    return bool(values) and all(getattr(value, "id", "") in names for value in values)
+
+
+def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
+    bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
+    keywords = {each.arg: compiler.expression(each.value) for each in node.keywords if each.arg is not None}
+    decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
+    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    inner = BodyCompiler(compiler.file)
+    inner.depth = compiler.depth
+    body = inner.block(node.body)
+    compiler.deepest = max(compiler.deepest, inner.deepest + 2)
+
+    def run(scope: Scope) -> int:
+        machine = scope.machine
+        found = Class(machine.heap, node, scope.file, node.name, [base(scope) for base in bases])
+        given = {name: make(scope) for name, make in keywords.items()}
+        found.meta = given.pop("metaclass", None)
+        within = Scope(machine, scope.file, _around(scope), None)
+        within.of_class = True
+        body(within)
+        cell = found.first
+        cell.items, cell.may = dict(within.variables), within.cell.may
+        for member in found.namespace.values():
+            if isinstance(member, Function) and member.owner is None:
+                member.owner = found
+        machine.calls.finish_class(found, is_record=any(_is_record(make(scope)) for make, _ in decorators))
+        above, _ = machine.calls.find(found, "__init_subclass__", found)
+        if isinstance(above, Function):
+            machine.call(above.to(found), [], given, machine.no_call(node), scope.file)
+        value: Value = found
+        for make, written in decorators:
+            value = _decorated(scope, make(scope), value, written)
+        put(scope, value)
+        return GOES_ON
+
+    return run
+
+
+def _is_record(value: Value) -> bool:
+    return isinstance(value, Name) and value.name in _RECORDS
+
+
+# Imports: modules of the repository are run when a name of theirs is read, all else is a name
+
+
+def _target(node: ast.stmt, name: str) -> ast.Name:
+    return ast.copy_location(ast.Name(name, ast.Store()), node)
+
+
+def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
+    names = [(each.name, each.asname) for each in node.names]
+    stores = [compiler.store(_target(node, asname or name.split(".")[0])) for name, asname in names]
+
+    def run(scope: Scope) -> int:
+        for (name, asname), put in zip(names, stores, strict=True):
+            put(scope, scope.machine.modules.imported(name, scope.file, whole=asname is not None))
+        scope.machine.library.imported(scope.machine, node, scope.file)
+        return GOES_ON
+
+    return run
+
+
+def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
+    module, level = node.module or "", node.level
+    names = [(each.name, compiler.store(_target(node, each.asname or each.name)))
+             for each in node.names if each.name != "*"]  # fmt: skip
+    star = any(each.name == "*" for each in node.names)
+
+    def run(scope: Scope) -> int:
+        modules = scope.machine.modules
+        if star:
+            modules.import_all(module, level, scope)
+        for name, put in names:
+            put(scope, modules.member_of(module, level, name, scope.file))
+        scope.machine.library.imported(scope.machine, node, scope.file)
+        return GOES_ON
+
+    return run
+
+
+_STATEMENTS: Mapping[type[ast.AST], Callable[[BodyCompiler, Any], Run | None]] = {
+    ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.Expr: _expression,
+    ast.Return: _returned, ast.Raise: _ending(RAISES), ast.Break: _ending(BREAKS), ast.Continue: _ending(CONTINUES),
+    ast.Assert: _asserted, ast.If: _chosen, ast.Delete: _deleted, ast.With: _within, ast.AsyncWith: _within,
+    ast.Try: _attempted, ast.TryStar: _attempted, ast.For: _iterated, ast.AsyncFor: _iterated, ast.While: _repeated,
+    ast.FunctionDef: _function, ast.AsyncFunctionDef: _function, ast.ClassDef: _class, ast.Import: _import,
+    ast.ImportFrom: _import_from, ast.Match: _matched,
+}  # fmt: skip

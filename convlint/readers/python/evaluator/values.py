@@ -1,38 +1,27 @@
-"""The values that the evaluator computes with: each is an object of its own class, and none is the real thing."""
+"""The values that the evaluator computes with: each is an object of its own class, and none is the real thing.
+
+What can change is an Object: it is a name for a cell, and the heap (`state.py`) says what the cell holds on the path
+that runs now. All else never changes once it is made.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from convlint.model.source import Stated
+from convlint.readers.python.evaluator.limits import MOST_STATED
+
 if TYPE_CHECKING:
-    from convlint.model.source import Stated
-    from convlint.readers.python.evaluator.scope import Scope
+    from collections.abc import Mapping
+
+    from convlint.readers.python.evaluator.state import Heap
     from convlint.readers.python.source_file import SourceFile
 
 Plain = int | float | str | bytes | bool | None
 NOTHING_STATED: frozenset[Stated] = frozenset()
-
-
-class Clock:
-    """Times of birth of what can change: a path undoes what it changes of things that are older than itself.
-
-    What a module makes while its body runs is older than all paths, whichever of them came to need the module.
-    """
-
-    def __init__(self) -> None:
-        self.time, self.stopped = 0, False
-
-    def __call__(self) -> int:
-        """The time now, later than all before."""
-        if self.stopped:
-            return 0
-        self.time += 1
-        return self.time
-
-
-birth = Clock()
+_NOBODY: frozenset[Any] = frozenset()
+_LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
 class Unknown:
@@ -42,6 +31,19 @@ class Unknown:
 
     def __init__(self, why: str) -> None:
         self.why = why
+
+
+class OneOf(Unknown):
+    """One of several lists that are known, by the test under which it is which: `table[name]` of a name nobody knows.
+
+    A function that gets it is run with each of them. Whatever does not look for it takes it for unknown.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, why: str, values: list[tuple[str, Value]]) -> None:
+        super().__init__(why)
+        self.values = values
 
 
 class Deferred(Unknown):
@@ -64,33 +66,158 @@ class Const:
 
 
 class Items:
-    """A list, tuple, set or iterator.
+    """A tuple, range or slice; and what the cell of a List holds.
 
     Where it is not `complete`, something may have been added or changed that nobody knows, for the reason `why`;
     `items` are then some that it may hold.
     """
 
-    __slots__ = ("born", "complete", "items", "kind", "why")
+    __slots__ = ("also", "complete", "items", "kind", "why")
 
     def __init__(self, kind: str, items: list[Value], *, complete: bool = True, why: str = "branch") -> None:
         self.kind, self.items, self.complete, self.why = kind, items, complete, why
-        self.born = birth()
+        self.also: tuple[Any, ...] = ()  # other objects that this one may be, once paths have met
+
+    def copied(self) -> Items:
+        """The same in a cell of its own."""
+        found = Items.__new__(Items)
+        found.kind, found.items, found.complete, found.why = self.kind, self.items[:], self.complete, self.why
+        found.also = self.also
+        return found
 
 
-class Table:
-    """A dict with keys that are known. Where it is not `complete`, a key that it lacks may be there."""
+class Entries:
+    """What the cell of a dict, an object, a class or a scope holds.
 
-    __slots__ = ("born", "complete", "default", "items", "why")
+    Of the keys in `may`, nobody knows whether they are there; all others in `items` are. Where it is not `complete`,
+    a key that it lacks may be there too. `extra` is what a framework makes of an object; where the parts of one are
+    `ordered`, their order says what it does.
+    """
 
-    def __init__(self, items: dict[Plain, Value], *, complete: bool = True, why: str = "branch") -> None:
+    __slots__ = ("also", "complete", "default", "extra", "items", "may", "ordered", "why")
+
+    def __init__(self, items: dict[Any, Value], *, complete: bool = True, why: str = "branch") -> None:
         self.items, self.complete, self.why = items, complete, why
+        self.may: frozenset[Any] = _NOBODY
         self.default: Value | None = None  # what a defaultdict calls
-        self.born = birth()
+        self.extra: Any = None
+        self.ordered = False
+        self.also: tuple[Any, ...] = ()
 
-    @classmethod
-    def of(cls, names: Mapping[str, Value], *, complete: bool = True, why: str = "branch") -> Table:
-        """A dict with these names as its keys."""
-        return cls(dict(names.items()), complete=complete, why=why)
+    def copied(self) -> Entries:
+        """The same in a cell of its own."""
+        found = Entries.__new__(Entries)
+        found.items, found.complete, found.why = self.items.copy(), self.complete, self.why
+        found.may, found.default, found.extra = self.may, self.default, self.extra
+        found.ordered, found.also = self.ordered, self.also
+        return found
+
+
+Cell = Items | Entries
+
+
+class Object:
+    """Something that can change. `born` is when it was made; `first` its cell, as the path that made it has it."""
+
+    __slots__ = ()
+    heap: Heap
+    first: Any
+    born: int
+
+    def _begin(self, heap: Heap, cell: Cell) -> None:
+        self.heap, self.first = heap, cell  # type: ignore[misc]  # slots of each kind
+        if heap.in_module:
+            heap.module_time = self.born = heap.module_time + 1  # type: ignore[misc]
+        else:
+            heap.time = self.born = heap.time + 1  # type: ignore[misc]
+
+    @property
+    def cell(self) -> Any:
+        """What it holds on the path that runs now; changed through Heap.edit and Heap.put alone."""
+        return self.heap.read(self)
+
+
+class List(Object, Items):
+    """A list, set or iterator."""
+
+    __slots__ = ("born", "first", "heap")
+
+    def __init__(
+        self, heap: Heap, kind: str, items: list[Value], *, complete: bool = True, why: str = "branch",
+    ) -> None:  # fmt: skip
+        self._begin(heap, Items(kind, items, complete=complete, why=why))
+
+    also = ()
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """list, set or iterator."""
+        return str(self.first.kind)
+
+    @property
+    def items(self) -> list[Value]:  # type: ignore[override]
+        """What it holds."""
+        return self.heap.read(self).items  # type: ignore[no-any-return]
+
+    @property
+    def complete(self) -> bool:  # type: ignore[override]
+        """Whether it holds nothing but what is known of it."""
+        return self.heap.read(self).complete  # type: ignore[no-any-return]
+
+    @property
+    def why(self) -> str:  # type: ignore[override]
+        """Why more may be in it."""
+        return self.heap.read(self).why  # type: ignore[no-any-return]
+
+    def like(self, cell: Items) -> List:
+        """Another one with that cell."""
+        found = List(self.heap, self.kind, [])
+        found.first = cell
+        return found
+
+
+class Table(Object):
+    """A dict. That of an object, `obj.__dict__`, is its attributes: `of` is the object."""
+
+    __slots__ = ("born", "first", "heap", "of")
+
+    def __init__(
+        self, heap: Heap, items: Mapping[Any, Value], *, complete: bool = True, why: str = "branch",
+        of: Instance | None = None,
+    ) -> None:  # fmt: skip
+        self._begin(heap, Entries(dict(items), complete=complete, why=why))
+        self.of = of
+
+    def like(self, cell: Entries) -> Table:
+        """Another one with that cell."""
+        found = Table(self.heap, {})
+        found.first = cell
+        return found
+
+    @property
+    def held(self) -> Object:
+        """Whose cell it is."""
+        return self.of if self.of is not None else self
+
+    @property
+    def cell(self) -> Entries:
+        """What it holds on the path that runs now."""
+        return self.heap.read(self.held)  # type: ignore[no-any-return]
+
+    @property
+    def items(self) -> dict[Plain, Value]:
+        """What it holds."""
+        return self.cell.items
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds nothing but what is known of it."""
+        return self.cell.complete
+
+    @property
+    def why(self) -> str:
+        """Why more may be in it."""
+        return self.cell.why
 
 
 class Function:
@@ -102,7 +229,7 @@ class Function:
     __slots__ = ("bound", "defaults", "file", "kind", "kw_defaults", "name", "node", "owner", "scope")
 
     def __init__(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: SourceFile, scope: Scope, name: str,
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: SourceFile, scope: Any, name: str,
     ) -> None:  # fmt: skip
         self.node, self.file, self.scope, self.name = node, file, scope, name
         self.defaults: list[Value] = []
@@ -111,37 +238,71 @@ class Function:
         self.owner: Class | None = None
         self.kind = ""
 
+    def to(self, bound: Value) -> Function:
+        """The function as a method of something."""
+        found = Function(self.node, self.file, self.scope, self.name)
+        found.defaults, found.kw_defaults = self.defaults, self.kw_defaults
+        found.bound, found.owner, found.kind = bound, self.owner, self.kind
+        return found
 
-class Class:
+
+class Class(Object):
     """A class of the source; `bases` are classes of the source, names of frameworks, or unknown.
 
-    `fields` are those of a dataclass or named tuple, which make its __init__.
+    `fields` are those of a dataclass or named tuple, which make its __init__; `meta` is its metaclass. `described` are
+    attributes that an object with `__get__` or `__set__` stands for.
     """
 
-    __slots__ = ("bases", "born", "fields", "file", "name", "namespace", "node", "order")
+    __slots__ = (
+        "bases", "born", "described", "fields", "file", "first", "heap", "meta", "name", "node", "order",
+    )  # fmt: skip
 
-    def __init__(self, node: ast.ClassDef, file: SourceFile, name: str, bases: list[Value]) -> None:
+    def __init__(self, heap: Heap, node: ast.ClassDef, file: SourceFile, name: str, bases: list[Value]) -> None:
+        self._begin(heap, Entries({}))
         self.node, self.file, self.name, self.bases = node, file, name, bases
-        self.namespace: dict[str, Value] = {}
         self.fields: list[str] | None = None
         self.order: list[Value] | None = None  # of the classes that attributes are looked for in
-        self.born = birth()
+        self.meta: Value | None = None
+        self.described: frozenset[str] = frozenset()
+
+    @property
+    def namespace(self) -> dict[str, Value]:
+        """Its own attributes."""
+        return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
-class Instance:
+class Instance(Object):
     """An object of a class of the source, or of a framework's (`cls` is its Name then).
 
     `extra` is what the framework's meaning of it is, as the package `nn` keeps it: a convolution, a container, ...
-    `complete` is false where attributes may have been set that nobody knows.
     """
 
-    __slots__ = ("attributes", "born", "cls", "complete", "extra")
+    __slots__ = ("born", "cls", "first", "heap")
 
-    def __init__(self, cls: Class | Name, extra: Any = None) -> None:
-        self.cls, self.extra = cls, extra
-        self.attributes: dict[str, Value] = {}
-        self.complete = True
-        self.born = birth()
+    def __init__(self, heap: Heap, cls: Class | Name, extra: Any = None) -> None:
+        self._begin(heap, Entries({}))
+        self.cls, self.first.extra = cls, extra
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds nothing but what is known of it."""
+        return self.heap.read(self).complete  # type: ignore[no-any-return]
+
+    def like(self, cell: Entries) -> Instance:
+        """Another one with that cell."""
+        found = Instance(self.heap, self.cls)
+        found.first = cell
+        return found
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """Those that were set, some of them perhaps."""
+        return self.heap.read(self).items  # type: ignore[no-any-return]
+
+    @property
+    def extra(self) -> Any:
+        """What a framework makes of it."""
+        return self.heap.read(self).extra
 
 
 class Name:
@@ -182,10 +343,88 @@ class Tensor:
 
 Value = Unknown | Const | Items | Table | Function | Class | Instance | Name | Module | Partial | Tensor
 
-_UNKNOWN = {why: Unknown(why) for why in ("config", "parameter", "branch", "call", "limit", "caller")}
+# The unknown for a reason: one object for each
+unknown = {why: Unknown(why) for why in ("config", "parameter", "branch", "call", "limit", "caller")}.__getitem__
 NONE = Const(None)
 
 
-def unknown(why: str) -> Unknown:
-    """The unknown for that reason: one object for each."""
-    return _UNKNOWN[why]
+def undecided(*values: Value) -> Unknown:
+    """The unknown that an operation on these gives."""
+    for value in values:
+        if isinstance(value, Unknown) or (isinstance(value, (Items, Table)) and not value.complete):
+            return unknown(value.why)
+        if isinstance(value, Table) and value.cell.may:
+            return unknown("branch")
+    return unknown("call")
+
+
+def text_of(value: Value | None) -> str | None:
+    """The text that it is, if it is one."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+# Literals, and the union of those that a value was computed from
+
+
+def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, default: bool = False) -> Const:
+    """The constant that stands at `node`, bound to `name` there; or the `default` of a parameter of that name."""
+    if isinstance(value, bytes) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
+        return Const(value)
+    stated = Stated(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
+    return Const(value, frozenset((stated,)))
+
+
+def union(first: frozenset[Stated], second: frozenset[Stated]) -> frozenset[Stated]:
+    """Both, cut to what a value remembers; of many, those that stand first in their files."""
+    if not second or first is second:
+        return first
+    if not first:
+        return second
+    both = first | second
+    if len(both) <= MOST_STATED:
+        return both
+    return frozenset(sorted(both, key=_place)[:MOST_STATED])
+
+
+def stated_by(*values: Value) -> frozenset[Stated]:
+    """What these values were computed from."""
+    found = NOTHING_STATED
+    for value in values:
+        if value.__class__ is Const:
+            found = union(found, value.stated)
+    return found
+
+
+def _place(stated: Stated) -> tuple[str, int, int]:
+    return stated.at.path, stated.at.line or 0, stated.at.column or 0
+
+
+def same(first: Value, second: Value, depth: int = 0) -> bool:
+    """Whether both are one object, or equal and unable to change."""
+    if first is second:
+        return True
+    if first.__class__ is not second.__class__ or depth > DEEPEST_EQUAL:
+        return False
+    match first, second:
+        case Const(), Const():
+            return first.value.__class__ is second.value.__class__ and first.value == second.value
+        case Function(), Function():
+            return first.node is second.node and first.scope is second.scope and first.bound is second.bound
+        case Name(), Name():
+            return first.name == second.name
+        case Module(), Module():
+            return first.path == second.path
+        case Table(), Table():
+            return first.of is not None and first.of is second.of
+        case Partial(), Partial():
+            return (
+                same(first.function, second.function, depth + 1)
+                and len(first.args) == len(second.args)
+                and all(same(left, right, depth + 1) for left, right in zip(first.args, second.args, strict=True))
+                and first.keywords.keys() == second.keywords.keys()
+                and all(same(value, second.keywords[key], depth + 1) for key, value in first.keywords.items())
+            )
+    return False
+
+
+DEEPEST_EQUAL = 6  # of lists within lists

@@ -1,6 +1,7 @@
 """Where code uses a bias in a way that fails for a convolution without one: `conv.bias.data.zero_()`.
 
-In doubt it does. Of a class's own `self.bias` nothing is said: layers of the framework itself are no instances of it.
+In doubt it does. Code that asked first (`if m.bias is not None:`), or that only other layers reach
+(`isinstance(m, nn.Linear)`), cannot fail, up to where a name in it is bound again.
 """
 
 from __future__ import annotations
@@ -8,41 +9,275 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from convlint.readers.python.nn.attributes_made import attributes_made, last_name, norms_in_doubt
-from convlint.readers.python.nn.bias_guards import Facts, Guards, cannot_fail, class_named, names_in, without
-from convlint.readers.python.nn.bias_words import (
-    asks_for_word,
-    is_word,
-    may_use_in,
-    names_constants,
-    takes_word,
-    unpacks_parameters,
-    without_words,
-)
+from convlint.model.source import BiasUse
+from convlint.readers.python.nn.sites import dotted
+from convlint.readers.python.project import Project, of_framework
 from convlint.readers.python.source_file import SourceFile
 from convlint.readers.python.walking import every
 
-# of functions that take no bias as well: of frameworks, and what classes of theirs call
-_TAKE_NONE = re.compile(r"_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool")
-_NORM = re.compile(r"(^|_)(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
-_Block = Sequence[ast.stmt]
+# In any file that uses a bias; a keyword `bias=False` is no use. Each by itself, as what begins with a fixed text is
+# looked for in a fraction of the time that any of several takes.
+_USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]")))
+_USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
+# Calls that take the name of a bias as well where there is none, some with a default alone, as their last argument
+_ASK = re.compile(
+    r"hasattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|getattr3|pop2"
+)
+_TAKE_NONE = re.compile(r"(_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool)\d+")
+_OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn)", re.IGNORECASE)
+# The name of one class, as against that of several: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
+_CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)([1-3][dD]|Base|Bag|Cell)?")
+_NORM = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
+
+# A layer of a module that is constructed, and perhaps goes elsewhere
+_CONSTRUCTS = re.compile(
+    r"(\w+)\.(?:\w+\.)*[A-Z]\w*\(.*\)(?:\.(?:to|cuda|cpu|eval|train|half|float|double|requires_grad_)\(.*\))*",
+    re.DOTALL,
+)
+
+_Layers = frozenset[str]  # those whose bias cannot fail, as the source writes them
+_NONE: _Layers = frozenset()
 
 
-def bias_uses(file: SourceFile) -> tuple[ast.expr, ...]:
-    """The expressions that would fail where the bias is None, in their order."""
+def first_uses(project: Project) -> tuple[BiasUse, ...]:
+    """The first use of each attribute's bias in each file; files to report on come first.
+
+    A use of nobody knows whose bias concerns every layer: behind the first such, only files to report on are searched.
+    """
+    found: dict[tuple[str, str], BiasUse] = {}
+    given = frozenset(project.given)
+    for path in project.where(may_use):
+        if path not in given and any(not name for _, name in found):
+            break
+        file = project.file(path)
+        if file is not None:
+            for node, name in named_uses(file):
+                found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
+    return tuple(found.values())
+
+
+def may_use(content: bytes) -> bool:
+    """Whether a file with this content may use a bias."""
+    return b".parameters()" in content or (b"bias" in content and any(each.search(content) for each in _USES))
+
+
+def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
+    """The expressions that would fail where the bias is None, in their order.
+
+    Each with the attribute that has the bias (`self.conv.bias`) where the file itself constructs all it sets such an
+    attribute to; '' for any other.
+    """
     uses = _Uses(file)
     try:
-        uses.block(file.tree.body, frozenset())
+        uses.block(file.tree.body, _NONE)
     except RecursionError:
-        return tuple(node for node in every(file.tree) if isinstance(node, ast.expr) and _is_bias(node))
-    return tuple(sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset)))
+        return [(node, "") for node in every(file.tree) if isinstance(node, ast.expr) and _is_use(node)]
+    found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
+    return [(node, uses.attribute(node)) for node in found]
 
 
-def _is_bias(node: ast.AST) -> bool:
-    return _holder(node) is not None or is_word(node)
+class _Uses:
+    """Goes through code with the layers whose bias is known to be there, or to be no convolution's."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self.found: list[ast.expr] = []
+        self._lines = [at for at, line in enumerate(file.content_lines, 1) if _USE_IN_LINE.search(line)]
+        self._tree = file.tree
+        self._own, self._in_class = False, False  # whether `self` is the object whose method this is
+
+    @cached_property
+    def _bound(self) -> dict[str, list[str]]:
+        """What the file binds to each variable, and to each attribute (`.name`) of whatever object; '' by a loop.
+
+        A parameter is `(name`.
+        """
+        found: dict[str, list[str]] = {}
+        assigned: set[int] = set()
+        for node in every(self._tree):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    assigned.add(id(target))
+                    found.setdefault(_key(target), []).append(ast.unparse(node.value) if node.value else "")
+            elif id(node) not in assigned and _binds(node):
+                key = f"({node.arg}" if isinstance(node, ast.arg) else _key(node)
+                found.setdefault(key, []).append("")
+        return found
+
+    def attribute(self, use: ast.expr) -> str:
+        """The variable or attribute of `self` that has the bias, where the file constructs all of that name."""
+        holder = _holder(use)
+        name = dotted(holder).removeprefix("self.") if holder is not None else ""
+        made = [_CONSTRUCTS.fullmatch(value) for value in self._bound.get(_key(holder), ())] if holder else []
+        ours = made and "." not in name and f"({name}" not in self._bound  # no parameter
+        return name if ours and all(each and each[1] in self._frameworks for each in made) else ""
+
+    @cached_property
+    def _frameworks(self) -> frozenset[str]:
+        """The names of modules that are imported from frameworks: `nn` of `from torch import nn`."""
+        imports = [each for each in every(self._tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+        modules = [(name, getattr(each, "module", name.name) or "") for each in imports for name in each.names]
+        return frozenset(
+            (name.asname or name.name).split(".")[0]
+            for name, module in modules if of_framework(module) and name.name.islower()
+        )  # fmt: skip
+
+    def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
+        """Statements one after the other: what ends the block where a bias is None speaks for those behind it."""
+        safe = _kept(safe, statements)
+        for at, statement in enumerate(statements, 1):
+            start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+            first = bisect_left(self._lines, start)
+            if first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno):
+                self._visit(statement, safe)
+            match statement:
+                case ast.If(test=test, body=[*_, ast.Return() | ast.Continue() | ast.Break() | ast.Raise()]):
+                    safe |= _kept(self._safe(test, False), statements[at:])
+
+    def _visit(self, node: ast.AST, safe: _Layers, *, asked: bool = False) -> None:
+        """`asked`: None would do here, as in a test."""
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                before = self._own, self._in_class
+                is_class = isinstance(node, ast.ClassDef)
+                keeps = self._own and (self._in_class or "self" not in [each.arg for each in _parameters(node)])
+                self._own, self._in_class = is_class or keeps, is_class
+                self._children(node, _NONE)  # it may run when all is otherwise
+                self._own, self._in_class = before
+            case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
+                demands = [
+                    each for each in every(node.test) if isinstance(each, ast.expr) and _holder(each) is not None
+                ]
+                self.found += [each for each in demands if self._may_fail(each, safe)]
+                self._children(node, safe)
+            case (
+                ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))
+            ):
+                pass  # for a compiler
+            case ast.Assign(targets=[ast.Tuple() | ast.List()], value=value) if _gives_parameters(value):
+                self.found.append(value)
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                self._visit(test, safe, asked=True)
+                for part, truth in ((node.body, True), (node.orelse, False)):
+                    there = safe | self._safe(test, truth)
+                    if isinstance(part, list):
+                        self.block(part, there)
+                    else:
+                        self._visit(part, _kept(there, [part]), asked=asked)
+            case ast.BoolOp(op=op, values=values):
+                for value in values:
+                    self._visit(value, safe, asked=asked or value is not values[-1])
+                    safe |= self._safe(value, isinstance(op, ast.And))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self._visit(operand, safe, asked=True)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                texts = all(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in ops)
+                for each in (left, *others):
+                    if not (texts and _is_text(each)):  # `name == "bias"`, `"bias" in state`
+                        self._visit(each, safe, asked=ast.unparse(others[-1]) == "None")
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                tests = [test for loop in node.generators for test in loop.ifs]
+                safe = _kept(safe, [node]).union(*(self._safe(test, True) for test in tests))
+                for loop in node.generators:
+                    self._visit(loop.iter, safe)
+                for each in tests:
+                    self._visit(each, safe, asked=True)
+                for each in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                    self._visit(each, safe)
+            case _ if (holder := _holder(node)) is not None:
+                if not asked and self._may_fail(node, safe):
+                    self.found.append(node)  # type: ignore[arg-type]
+                self._visit(holder, safe)
+            case ast.Call(func=function, args=arguments, keywords=keywords):
+                name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
+                named = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}"))
+                self._visit(function, safe)
+                for each in (*arguments, *(keyword.value for keyword in keywords)):
+                    if not (named and _is_word(each)):
+                        self._visit(each, safe, asked=bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}")))
+            case ast.Constant() if _is_word(node):
+                self.found.append(node)
+            case _:
+                self._children(node, _kept(safe, [node]))
+
+    def _children(self, node: ast.AST, safe: _Layers) -> None:
+        for _, value in ast.iter_fields(node):
+            several = value if isinstance(value, list) else [value]
+            if several and isinstance(several[0], ast.stmt):
+                self.block(several, safe)
+            else:
+                for each in several:
+                    if isinstance(each, ast.AST):
+                        self._visit(each, safe)
+
+    def _may_fail(self, use: ast.AST, safe: _Layers) -> bool:
+        holder = _holder(use)
+        assert holder is not None
+        text, key = ast.unparse(holder), _key(holder)
+        values = self._bound.get(key, ())
+        if self._own and text == "self":
+            return False
+        if self._own and text == f"self{key}" and values and all(map(_is_other_layer, values)):
+            return False
+        if not key or not _NORM.search(key):
+            return text not in safe
+        return any("conv" in value.lower() or not (key[0] == "." or re.search("norm|bn", value.lower()))
+                   for value in values)  # fmt: skip
+
+    def _safe(self, test: ast.expr, truth: bool) -> _Layers:
+        """The layers whose bias cannot fail where the test is true, or is false."""
+        holder: ast.expr | None = None
+        match test:
+            case ast.BoolOp(op=op, values=values):
+                parts = [self._safe(value, truth) for value in values]
+                return _NONE.union(*parts) if isinstance(op, ast.And) is truth else parts[0].intersection(*parts[1:])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._safe(operand, not truth)
+            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None)]):
+                holder = _asked(left) if isinstance(op, (ast.IsNot, ast.NotEq)) is truth else None
+            case _ if not truth:
+                return _NONE
+            case (
+                ast.Compare(
+                    left=ast.Call(func=ast.Attribute(value=text, attr="find"), args=[ast.Constant(value=str(name))]),
+                    ops=[ast.NotEq() | ast.Gt() | ast.GtE()],
+                )
+                | ast.Compare(left=ast.Constant(value=str(name)), ops=[ast.In()], comparators=[text])
+            ):
+                return frozenset(self._of_class_name(text)) if _OTHER_KIND.match(name) else _NONE
+            case (
+                ast.Compare(
+                    left=ast.Call(func=ast.Name(id="type"), args=[layer]),
+                    ops=[ast.Is() | ast.Eq() | ast.In()],
+                    comparators=[kinds],
+                )
+                | ast.Call(func=ast.Name(id="isinstance"), args=[layer, kinds])
+            ):
+                holder = layer if self._is_other_kind(kinds) else None
+            case _:
+                holder = _asked(test)
+        return _NONE if holder is None else frozenset((ast.unparse(holder),))
+
+    def _is_other_kind(self, kinds: ast.expr) -> bool:
+        """Whether a class, or each of several, has the name of a layer that is no convolution."""
+        match kinds:
+            case ast.Tuple(elts=each) | ast.List(elts=each) | ast.Set(elts=each):
+                return bool(each) and all(map(self._is_other_kind, each))
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                return self._is_other_kind(left) and self._is_other_kind(right)
+        head, _, name = dotted(kinds).rpartition(".")
+        variable = head in ("self", "cls") or name in self._bound or f".{name}" in self._bound
+        return not variable and bool(_OTHER_KIND.match(name) and _CLASS.fullmatch(name))
+
+    def _of_class_name(self, text: ast.expr) -> Iterator[str]:
+        """The layer of whose class a text is the name; a variable may hold that of one that is not assigned to."""
+        values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [ast.unparse(text)]
+        layers = [re.search(r"([\w.]+)\.__class__|\btype\(([\w.]+)\)\.__(?:qual)?name__", value) for value in values]
+        names = {each[1] or each[2] if each else "" for each in layers}
+        if len(names) == 1 and not any(self._bound.get(name, ()) for name in names):
+            yield from names
 
 
 def _holder(node: ast.AST) -> ast.expr | None:
@@ -52,187 +287,65 @@ def _holder(node: ast.AST) -> ast.expr | None:
             return holder
         case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias")]):
             return holder
-        case _:
-            return None
+    return None
 
 
-class _Uses:
-    """Goes through code with the keys of the biases that are known to be there, or to be no convolution's."""
-
-    def __init__(self, file: SourceFile) -> None:
-        self.found: list[ast.expr] = []
-        self._lines = [number for number, line in enumerate(file.content_lines, 1) if may_use_in(line)]
-        self._tree = file.tree
-        self._self_is_own, self._in_class = False, False
-
-    def block(self, statements: _Block, there: Facts) -> None:
-        """Statements one after the other: what ends the block where a bias is None speaks for those behind it."""
-        for statement in statements:
-            if self._says_bias(statement):
-                self._statement(statement, there)
-            if isinstance(statement, ast.If) and _leaves(statement.body):
-                there |= self._guards.where_false(statement.test)
-            elif isinstance(statement, ast.Assert):
-                there |= self._guards.where_true(statement.test)
-            if there:
-                there = without(there, names_in(statement, stored=True))
-            there |= class_named(statement)
-
-    def _says_bias(self, statement: ast.stmt) -> bool:
-        start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
-        first = bisect_left(self._lines, start)
-        return first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno)
-
-    @cached_property
-    def _guards(self) -> Guards:
-        return Guards(names_in(self._tree, stored=True))
-
-    @cached_property
-    def _in_doubt(self) -> frozenset[str]:
-        return norms_in_doubt(self._tree)
-
-    @cached_property
-    def _others(self) -> frozenset[str]:
-        return attributes_made(self._tree).others
-
-    def _statement(self, statement: ast.stmt, there: Facts) -> None:
-        if there and not isinstance(statement, ast.If):  # what a loop sets at its end holds at its beginning
-            there = without(there, names_in(statement, stored=True))
-        if (unpacked := unpacks_parameters(statement)) is not None:
-            self.found.append(unpacked)
-        match statement:
-            case ast.If(test=test, body=body, orelse=orelse) | ast.While(test=test, body=body, orelse=orelse):
-                self._expression(test, there, tested=True)
-                if isinstance(statement, ast.If) and _raises(body) and self._guards.where_false(test):
-                    self._all_of(test, there)
-                self.block(body, there | self._guards.where_true(test))
-                self.block(orelse, there | self._guards.where_false(test))
-            case ast.Assert(test=test):
-                self._expression(test, there, tested=True)
-                if self._guards.where_true(test):
-                    self._all_of(test, there)
-            case ast.ClassDef():
-                self._inside(statement)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():  # it may run when all is otherwise
-                self._inside(statement)
-            case _ if names_constants(statement):
-                pass
-            case _:
-                self._parts(statement, there)
-
-    def _inside(self, scope: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """What a class or a function holds; one with a `self` of its own inside of a method may get any layer there."""
-        before = self._self_is_own, self._in_class
-        is_class = isinstance(scope, ast.ClassDef)
-        keeps = self._self_is_own and (self._in_class or "self" not in _parameters(scope))
-        self._self_is_own, self._in_class = is_class or keeps, is_class
-        self._parts(scope, frozenset())
-        self._self_is_own, self._in_class = before
-
-    def _all_of(self, test: ast.expr, there: Facts) -> None:
-        """Of a test that ends the run where a bias is None, each bias that it asks for."""
-        self.found += [node for node in every(test) if isinstance(node, ast.expr) and self._would_fail(node, there)]
-
-    def _parts(self, node: ast.AST, there: Facts) -> None:
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                self.block(value, there)
-            else:
-                for each in value if isinstance(value, list) else [value]:
-                    if isinstance(each, ast.expr):
-                        self._expression(each, there, tested=False)
-                    elif isinstance(each, ast.AST):
-                        self._parts(each, there)
-
-    def _expression(self, node: ast.expr, there: Facts, *, tested: bool) -> None:
-        """`tested`: whether None would do here, as it does in a test."""
-        match node:
-            case ast.Constant():
-                if is_word(node):
-                    self.found.append(node)
-            case ast.Attribute(value=value):
-                if not tested and self._would_fail(node, there):
-                    self.found.append(node)
-                self._expression(value, there, tested=False)
-            case ast.BoolOp(op=op, values=values):
-                for number, value in enumerate(values):
-                    self._expression(value, there, tested=tested or number + 1 < len(values))
-                    says = self._guards.where_true if isinstance(op, ast.And) else self._guards.where_false
-                    there |= says(value)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                self._expression(operand, there, tested=True)
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._expression(test, there, tested=True)
-                self._expression(body, there | self._guards.where_true(test), tested=tested)
-                self._expression(orelse, there | self._guards.where_false(test), tested=tested)
-            case ast.Compare(left=left, comparators=others):
-                for each in without_words(node) if asks_for_word(node) else (left, *others):
-                    self._expression(each, there, tested=_with_none(node))
-            case ast.Call(args=[_, _]) if (holder := _holder(node)) is not None:
-                if not tested and self._would_fail(node, there):
-                    self.found.append(node)
-                self._expression(holder, there, tested=False)
-            case ast.Call(func=function, args=arguments, keywords=keywords):
-                arguments = [each for each in arguments if not (is_word(each) and takes_word(node))]
-                takes = bool(_TAKE_NONE.fullmatch(last_name(function)))
-                self._expression(function, there, tested=False)
-                for each in (*arguments, *(keyword.value for keyword in keywords)):
-                    self._expression(each, there, tested=takes)
-            case ast.ListComp(generators=loops) | ast.SetComp(generators=loops) | ast.GeneratorExp(generators=loops):
-                self._expression(node.elt, self._loops(loops, there), tested=False)
-            case ast.DictComp(key=key, value=value, generators=loops):
-                inside = self._loops(loops, there)
-                self._expression(key, inside, tested=False)
-                self._expression(value, inside, tested=False)
-            case ast.Lambda():
-                self._parts(node, without(there, _parameters(node)))
-            case _:
-                self._parts(node, there)
-
-    def _loops(self, loops: Iterable[ast.comprehension], there: Facts) -> Facts:
-        for loop in loops:
-            self._expression(loop.iter, there, tested=False)
-            there = without(there, names_in(loop.target))
-            for test in loop.ifs:
-                self._expression(test, there, tested=True)
-                there |= self._guards.where_true(test)
-        return there
-
-    def _would_fail(self, node: ast.AST, there: Facts) -> bool:
-        holder = _holder(node)
-        if holder is None:
-            return False
-        own = self._is_own(holder) or (
-            isinstance(holder, ast.Attribute) and self._is_own(holder.value) and holder.attr in self._others
-        )
-        return not own and not self._is_norm(holder) and not cannot_fail(holder, there)
-
-    def _is_own(self, holder: ast.expr) -> bool:
-        return self._self_is_own and is_self(holder)
-
-    def _is_norm(self, holder: ast.expr) -> bool:
-        """Whether what has a bias has the name of a norm, `bn1`, `branch.bn`, and nothing else gets that name."""
-        name = last_name(holder)
-        return bool(_NORM.search(name)) and name not in self._in_doubt
+def _asked(node: ast.expr) -> ast.expr | None:
+    """The same, of `getattr(m, "bias", None)` too."""
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias"), _]):
+            return holder
+    return _holder(node)
 
 
-def _with_none(node: ast.Compare) -> bool:
-    return len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+def _is_word(node: ast.AST) -> bool:
+    """Whether this is the name of a bias as state has it."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and f".{node.value}".endswith(".bias")
 
 
-def _parameters(node: ast.AST) -> frozenset[str]:
-    arguments = getattr(node, "args", None)
-    return frozenset(each.arg for each in every(arguments) if isinstance(each, ast.arg)) if arguments else frozenset()
+def _is_use(node: ast.AST) -> bool:
+    return _holder(node) is not None or _is_word(node)
 
 
-def _leaves(body: _Block) -> bool:
-    return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
+def _is_text(node: ast.expr) -> bool:
+    several = isinstance(node, (ast.Tuple, ast.List, ast.Set)) and all(map(_is_text, node.elts))
+    return several or isinstance(node, ast.Constant)
 
 
-def _raises(body: _Block) -> bool:
-    return bool(body) and isinstance(body[-1], ast.Raise)
+def _gives_parameters(value: ast.expr) -> bool:
+    """Whether it is `conv.parameters()`, which are as many as there are: one less without a bias."""
+    inner = value.args[:1] if isinstance(value, ast.Call) else []
+    calls = [each.func for each in (value, *inner) if isinstance(each, ast.Call)]
+    return any(isinstance(each, ast.Attribute) and each.attr == "parameters" for each in calls)
 
 
-def is_self(node: ast.expr) -> bool:
-    """Whether this is the object whose method the code is in."""
-    return isinstance(node, ast.Name) and node.id == "self"
+def _is_other_layer(value: str) -> bool:
+    """Whether the text constructs a layer of another kind."""
+    return "(" in value and _OTHER_KIND.match(value.partition("(")[0].rpartition(".")[2]) is not None
+
+
+def _parameters(node: ast.AST) -> list[ast.arg]:
+    return [each for each in every(node.args) if isinstance(each, ast.arg)] if hasattr(node, "args") else []
+
+
+def _key(node: ast.AST) -> str:
+    """The name that is bound: of an attribute, whatever the object, with a dot in front."""
+    match node:
+        case ast.Attribute(attr=name):
+            return f".{name}"
+        case ast.Name(id=name) | ast.arg(arg=name):
+            return name
+    return ""
+
+
+def _binds(node: ast.AST) -> bool:
+    """Whether it is an argument, or sets or deletes a variable or an attribute."""
+    return isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+
+
+def _kept(safe: _Layers, nodes: Iterable[ast.AST]) -> _Layers:
+    """The layers in whose text no name or attribute stands that these nodes bind."""
+    if not safe:
+        return safe
+    bound = {_key(each).removeprefix(".") for node in nodes for each in every(node) if _binds(each)}
+    return frozenset(layer for layer in safe if bound.isdisjoint(re.findall(r"\w+", layer)))

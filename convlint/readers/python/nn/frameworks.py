@@ -5,35 +5,94 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import Call, Library
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
     Instance,
     Items,
     Name,
-    Plain,
     Table,
     Tensor,
     Unknown,
     Value,
 )
-from convlint.readers.python.nn import convolutions, functions, keras, layers, modules, operations, reshaping
-from convlint.readers.python.nn.arguments import Arguments
-from convlint.readers.python.nn.escaping import computed, escape
-from convlint.readers.python.nn.flow import Flow, Reader
-from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical, kind_of
-from convlint.readers.python.nn.layers import Layer
-from convlint.readers.python.nn.module_methods import module_method
-from convlint.readers.python.nn.origins import base_of, construction, forward_of, signature_of
-from convlint.readers.python.nn.recording import Constructed, Convolution, Held, Place, Recording
-from convlint.readers.python.nn.transparent import transparent
+from convlint.readers.python.nn import keras, layers, modules, tensors
+from convlint.readers.python.nn.kinds import (
+    CONTAINERS,
+    CONVOLUTIONS,
+    FLAX,
+    FLAX_NAME,
+    FUNCTIONAL,
+    canonical,
+    kind_of,
+    words,
+)
+from convlint.readers.python.nn.layers import (
+    Convolution,
+    Layer,
+    Place,
+    Record,
+    Recording,
+    bound,
+    convolved,
+)
+from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
+from convlint.readers.python.nn.tensors import (
+    Arguments,
+    Flow,
+    Reader,
+    flow_of,
+    reshaped_in_place,
+    settled,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
+_DEEPEST = 5  # lists in each other
 
-class Frameworks:
+
+_FUNCTIONS = {
+    "torch": tensors.function, "paddle": tensors.function, "keras": keras.function, "tensorflow": keras.function,
+}  # fmt: skip
+_GIVES_BACK = words("""
+    torch.compile torch.jit.script torch.jit.trace torch.jit.freeze torch.nn.utils.weight_norm
+    torch.nn.utils.spectral_norm torch.nn.utils.remove_weight_norm torch.nn.utils.remove_spectral_norm
+    torch.nn.utils.parametrizations.weight_norm torch.nn.utils.parametrizations.spectral_norm
+    torch.nn.SyncBatchNorm.convert_sync_batchnorm paddle.nn.SyncBatchNorm.convert_sync_batchnorm torch.jit.unused
+    torch.jit.ignore paddle.nn.utils.spectral_norm paddle.nn.utils.weight_norm torch.jit.export
+    torch.jit.script_if_tracing torch.no_grad torch.quantization.prepare_qat
+""")
+_INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
+_CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
+_OF_CHECKPOINTS = frozenset(("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"))
+
+
+def transparent(library: Frameworks, machine: Machine, full: str, call: Call) -> Value | None:
+    """What a function gives that gives back a layer, or runs one; None for any other."""
+    if full.startswith(_INITIALIZES):
+        return Const(None)
+    first = call.args[0] if call.args else None
+    if full in _GIVES_BACK:
+        return first or Unknown("call")
+    if first is None:
+        return None
+    if full.startswith(_CHECKPOINTS):
+        if full.endswith("checkpoint_sequential"):
+            inner = Call(node=call.node, file=call.file, args=call.args[2:3], keywords={})
+            return library.call_instance(machine, first, inner) if isinstance(first, Instance) else None
+        keywords = {name: value for name, value in call.keywords.items() if name not in _OF_CHECKPOINTS}
+        return machine.call(first, list(call.args[1:]), keywords, call.node, call.file)
+    if full == "torch.autograd.Variable":
+        return first if isinstance(first, Tensor) else Tensor(Flow(raw=True))
+    if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+        return Tensor(Flow(first.data.shape, certain=first.data.certain) if isinstance(first, Tensor) else Flow())
+    return None
+
+
+class Frameworks(Library):
     """The evaluator's library. `recording` is that of the root that runs now."""
 
     def __init__(self) -> None:
@@ -43,57 +102,58 @@ class Frameworks:
     def call(self, machine: Machine, name: str, call: Call) -> Value | None:
         """What a framework's function or class gives."""
         full = canonical(name)
-        if full in CONVOLUTIONS or kind_of(full) is not None:
-            instance = Instance(Name(full))
+        if is_layer(full):
+            instance = Instance(machine.heap, Name(full))
             self._become(machine, instance, full, call)
             return instance
         found = transparent(self, machine, full, call)
         if found is not None:
             return found
-        return functions.function(full, Arguments(call.args, call.keywords), tuple(machine.conditions))
+        if full in FUNCTIONAL:
+            if not self.recording.inside:
+                return convolved(machine, self.recording, full, call)
+            return wrote(Flow(), [flow_of(call.args[0] if call.args else None)], (), "conv")
+        function = _FUNCTIONS.get(full.partition(".")[0])
+        return None if function is None else function(full, Arguments.of(call), machine.around())
 
     def initialize(self, machine: Machine, instance: Instance, base: str, call: Call) -> bool:
         """A class of the source calls the constructor of the framework's class that it is a kind of."""
         full = canonical(base)
-        if full not in CONVOLUTIONS and kind_of(full) is None:
+        if not is_layer(full):
             return False
-        if full in CONVOLUTIONS and machine.journals.trials:
-            machine.journals.trials[-1].pure = False  # an equal call elsewhere makes another layer
+        machine.memory.unique = machine.memory.unique or full in CONVOLUTIONS  # an equal call makes another layer
         self._become(machine, instance, full, call)
         return True
 
     def _become(self, machine: Machine, instance: Instance, full: str, call: Call) -> None:
-        machine.touch(instance)
-        signature = signature_of(full, call)
+        cell, own = machine.heap.edit(instance), Arguments.of(call)
+        signature = CONVOLUTIONS.get(full)
         if signature is not None:
+            if full == FLAX_NAME:  # which has as many axes as its kernel
+                taps = own.get(1, "kernel_size")
+                count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
+                signature = FLAX[count - 1] if 1 <= count <= 3 else signature
             place: Place | None = Place(call.file, call.node)
             made_by = ""
             if isinstance(instance.cls, Class):
                 place, made_by = construction(machine), instance.cls.name
-            layer = Convolution(
-                signature, convolutions.bound(signature, call), place or Place(call.file, call.node), made_by
-            )
-            instance.extra = layer
+            layer = Convolution(signature, bound(signature, call), place or Place(call.file, call.node), made_by)
+            cell.extra = layer
             if place is not None:  # else the class itself is evaluated, which nobody constructs here
-                machine.record(Constructed(layer))
+                machine.record(Record("constructed", layer))
             return
         kind = kind_of(full)
         assert kind is not None
-        own = Arguments(list(call.args), dict(call.keywords))
-        if full.startswith("keras."):
-            kind = keras.kind_of_norm(own) if kind == "norm" else kind
-            if full == "keras.Model":
-                keras.handed_out(call, tuple(machine.conditions))
-        instance.extra = Layer(kind, full, own)
+        if kind == "norm" and full.startswith("keras."):
+            kind = keras.kind_of_norm(own)
+        if full == "keras.Model":
+            keras.handed_out(call, machine.around())
+        cell.extra, cell.ordered = Layer(kind, full, own), isinstance(instance.cls, Name) and kind in CONTAINERS
         if full == "keras.Sequential":
-            held = own.get(0, "layers")
-            modules.extend(
-                machine, instance, held if held is not None and call.exact else Items("list", [], complete=call.exact)
-            )
-            return
-        if kind in CONTAINERS:
-            args = call.args or list(call.keywords.values())
-            modules.fill(machine, instance, args, call.exact)
+            held = own.get(0, "layers") if call.exact else None
+            modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
+        elif kind in CONTAINERS:
+            modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
 
     def _meaning(self, machine: Machine, instance: Instance) -> Layer | Convolution | None:
         """What an instance is; one whose constructor never reached the framework's is what its class says."""
@@ -101,10 +161,8 @@ class Frameworks:
             base = self.subclass_of(instance.cls)
             kind = None if base is None else kind_of(base)
             if base is not None and kind is not None:
-                machine.touch(instance)
-                instance.extra = Layer(kind, base)
-        extra = instance.extra
-        return extra if isinstance(extra, (Layer, Convolution)) else None
+                machine.heap.edit(instance).extra = Layer(kind, base)
+        return modules.meaning_of(instance)
 
     def subclass_of(self, cls: Class) -> str | None:
         """The framework's class that a class of the source is a kind of, by its canonical name."""
@@ -113,31 +171,34 @@ class Frameworks:
             known = self._kinds[id(cls)] = cls, base_of(cls, 0)
         return known[1]
 
-    def set_attribute(self, machine: Machine, instance: Instance, name: str, value: Value) -> None:
+    def set_attribute(self, machine: Machine, instance: Instance | Tensor, name: str, value: Value) -> None:
         """`instance.name = value` took place."""
-        if isinstance(value, Instance) and isinstance(value.extra, Convolution):
-            machine.record(Held(value.extra))
+        if isinstance(instance, Tensor):
+            if name == "data":
+                reshaped_in_place(instance.data, value)
+            return
+        if isinstance(layer := modules.meaning_of(value), Convolution):
+            machine.record(Record("held", layer))
         meaning = self._meaning(machine, instance)
-        if isinstance(meaning, Convolution):
-            name = meaning.signature.parameter(name)
-        if isinstance(meaning, Convolution) and name in meaning.signature.parameters:
-            machine.touch(instance)
-            instance.extra = changed = meaning.changed(name, value if not machine.conditions else Unknown("branch"))
-            machine.record(Constructed(changed, meaning))
+        if (
+            isinstance(meaning, Convolution)
+            and (name := meaning.signature.parameter(name)) in meaning.signature.parameters
+        ):
+            changed = meaning.changed(name, settled(value) if not machine.conditions else Unknown("branch"))
+            machine.heap.edit(instance).extra = changed
+            machine.record(Record("constructed", changed, meaning))
 
     def call_instance(self, machine: Machine, instance: Instance, call: Call) -> Value | None:
         """A layer, a container or a module of the source is applied."""
         meaning = self._meaning(machine, instance)
         if meaning is None:
             return None
-        machine.journals.spoil()
+        machine.memory.spoil()
         self.recording.called[id(instance)] = instance
-        given = Arguments(call.args, call.keywords)
-        if isinstance(instance.cls, Class):
-            forward = forward_of(machine, instance)
-            if forward is not None:
-                return self._forward(machine, instance, meaning, forward, call)
-        return self.apply(machine, instance, meaning, given, call)
+        forward = forward_of(machine, instance) if isinstance(instance.cls, Class) else None
+        if forward is not None:
+            return self._forward(machine, instance, meaning, forward, call)
+        return self.apply(machine, instance, meaning, Arguments.of(call), call)
 
     def _forward(
         self, machine: Machine, instance: Instance, meaning: Layer | Convolution, forward: Value, call: Call
@@ -147,25 +208,29 @@ class Frameworks:
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
         machine.found()
         before = len(self.recording.uses_of(meaning))
-        self.recording.resized.add(id(meaning))
-        found = machine.call(forward, call.args, call.keywords, call.node, call.file)
+        self.recording.resized.add(meaning)
+        self.recording.inside += 1  # what it computes by a function is this layer, and no other
+        try:
+            found = machine.call(forward, call.args, call.keywords, call.node, call.file)
+        finally:
+            self.recording.inside -= 1
         if len(self.recording.uses_of(meaning)) > before:
             return found
-        read = operations.flow_of(call.args[0] if call.args else None)
-        return Tensor(convolutions.convolve(self.recording, instance, meaning, read, tuple(machine.conditions)))
+        read = flow_of(call.args[0] if call.args else None)
+        return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
 
     def apply(
         self, machine: Machine, instance: Instance, meaning: Layer | Convolution, given: Arguments, call: Call
     ) -> Value:
         """What the framework's own forward does."""
-        conditions = tuple(machine.conditions)
+        conditions = machine.around()
         first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
         if isinstance(meaning, Convolution):
             machine.found()
-            read = operations.flow_of(first)
+            read = flow_of(first)
             if read.shape is None and read.raw:
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
-            return Tensor(convolutions.convolve(self.recording, instance, meaning, read, conditions))
+            return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions))
         if meaning.kind in ("sequential", "wrapper"):
             if not instance.complete:
                 self.escapes(machine, Items("list", list(given.args)))
@@ -183,15 +248,15 @@ class Frameworks:
 
     def method(self, machine: Machine, receiver: Value, name: str, call: Call) -> Value | None:
         """A method of a tensor or a module."""
-        given = Arguments(call.args, call.keywords)
+        given = Arguments.of(call)
         if isinstance(receiver, Tensor):
-            conditions = tuple(machine.conditions)
+            conditions = machine.around()
             if name == "__getitem__" and not receiver.data.last:
-                return reshaping.sliced(receiver.data, given.args[0], conditions)
+                return tensors.sliced(receiver.data, given.args[0], conditions)
             if name == "__setitem__":
                 receiver.data.readers.append(Reader("unknown", (), conditions))
                 return Const(None)
-            return functions.method(receiver, name, given, conditions)
+            return tensors.method(receiver, name, given, conditions)
         if not isinstance(receiver, Instance):
             return None
         meaning = self._meaning(machine, receiver)
@@ -204,21 +269,19 @@ class Frameworks:
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:
         """An attribute that the source did not set."""
         if isinstance(receiver, Tensor):
-            return functions.attribute(receiver, name)
+            return tensors.attribute(receiver, name)
         if not isinstance(receiver, Instance):
             return None
         meaning = self._meaning(machine, receiver)
         if isinstance(meaning, Convolution):
-            return convolutions.attribute(meaning, name)
+            return layers.convolution_attribute(meaning, name)
         if meaning is None:
             return None
         if name == "training":
             return Const(True)
         if name in ("_modules", "_sub_layers"):
             modules.rearranged(machine, receiver)  # as it may be by what gets them
-            held: dict[Plain, Value] = {}
-            held.update(modules.children(receiver).items())
-            return Table(held, complete=receiver.complete)
+            return Table(machine.heap, modules.children(receiver), complete=receiver.complete)
         return layers.attribute(meaning, name)
 
     def operator(self, machine: Machine, left: Value, right: Value, node: ast.AST) -> Value | None:
@@ -228,22 +291,29 @@ class Frameworks:
             return left
         if not isinstance(left, Tensor) and not isinstance(right, Tensor):
             return None
-        conditions = tuple(machine.conditions)
-        operator = getattr(node, "op", None)
+        conditions, operator = machine.around(), getattr(node, "op", None)
         given = Arguments([left, right], {})
         if isinstance(operator, ast.MatMult):
-            return operations.opaque(given, conditions)
-        return keras.with_last(given, computed(operator, left, given, conditions))
+            return tensors.opaque(given, conditions)
+        if isinstance(operator, (ast.USub, ast.UAdd, ast.Invert)):
+            found: Value = tensors.run(tensors.pointwise, Arguments([left], {}), conditions)
+        else:
+            found = tensors.combined(given, conditions, added=isinstance(operator, (ast.Add, ast.Sub)))
+        return keras.with_last(given, found)
 
-    def escapes(self, machine: Machine, value: Value) -> None:
-        """A value went where nobody looks."""
-        escape(machine, value, 0)
+    def escapes(self, machine: Machine, value: Value, depth: int = 0) -> None:
+        """A value went where nobody looks: a tensor has an unknown reader, a convolution an unknown user."""
+        if isinstance(value, Tensor):
+            value.data.readers.append(Reader("unknown", (), machine.around()))
+        elif isinstance(layer := modules.meaning_of(value), Convolution):
+            machine.record(Record("escaped", layer))
+        elif isinstance(value, (Items, Table)) and depth < _DEEPEST:
+            for item in value.items if isinstance(value, Items) else value.items.values():
+                self.escapes(machine, item, depth + 1)
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:  # noqa: ARG002
         """What a loop over a container goes through."""
         if not modules.is_container(receiver) or not receiver.complete:
             return None
         held = modules.children(receiver)
-        if receiver.extra.kind == "dict":
-            return [Const(name) for name in held]
-        return list(held.values())
+        return [Const(name) for name in held] if receiver.extra.kind == "dict" else list(held.values())

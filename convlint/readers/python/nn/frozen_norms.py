@@ -8,50 +8,121 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
-from convlint.readers.python.nn.held_norms import freezes_norms, freezes_tested_norms
-from convlint.readers.python.nn.sites import dotted
-from convlint.readers.python.programs.closure import Imports
-from convlint.readers.python.programs.imports import Import
-from convlint.readers.python.source_file import SourceFile, is_quiet
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.values import Class, Function
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.source_file import is_quiet
+from convlint.readers.python.walking import every
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
-_MOST_PASSED = 5  # files that hand on a class which one of them defines
+_NORM = re.compile("norm|bn", re.IGNORECASE)
+_MAKES_NORM = re.compile(r"\b(?=[A-Z])\w*(?i:norm|bn)\w*\(")
+
+
+def freezes_norms(tree: ast.Module) -> bool:
+    """Whether code puts norms into evaluation, and they may stay there."""
+    return freezes_tested_norms(tree) or any(
+        _holds_parts(node) if isinstance(node, ast.ClassDef) else _evaluates_made(node) for node in every(tree)
+    )
+
+
+def freezes_tested_norms(tree: ast.Module) -> bool:
+    """Whether it evaluates what a test takes for a norm, of those that it goes through or is given."""
+    nodes = every(tree)
+    given = {each.arg for each in nodes if isinstance(each, ast.arg)}
+    loops = [each.target for each in nodes if isinstance(each, (ast.For, ast.comprehension))]
+    given.update(each.id for loop in loops for each in every(loop) if isinstance(each, ast.Name))
+    for node in nodes:
+        match node:
+            case ast.If(test=test, body=code):
+                tests: list[ast.expr] = [test]
+            case ast.ListComp(elt=elt, generators=generators) | ast.GeneratorExp(elt=elt, generators=generators):
+                tests, code = [test for each in generators for test in each.ifs], [ast.Expr(elt)]
+            case _:
+                continue
+        if any(_NORM.search(ast.unparse(test)) for test in tests) and not given.isdisjoint(_evaluated(code)):
+            return True
+    return False
+
+
+def _evaluates_made(node: ast.AST) -> bool:
+    """Whether a norm, or what holds one, is evaluated where it is made, or by the function that makes it."""
+    if isinstance(node, ast.Call):
+        return any(_MAKES_NORM.search(text) and text.endswith(")") for text in _evaluated([node], deep=False))
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    kept = set(_evaluated(node.body))
+    for each in every(node) if kept else ():
+        match each:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="train"), args=[], keywords=[]):
+                kept.discard(name)
+    assigned = [each for each in every(node) if isinstance(each, ast.Assign)] if kept else []
+    return any(
+        ast.unparse(each.targets[0]) in kept and _MAKES_NORM.search(ast.unparse(each.value)) for each in assigned
+    )
+
+
+def _holds_parts(cls: ast.ClassDef) -> bool:
+    """Whether a class evaluates parts of itself whatever its mode, or one that is a norm by its name."""
+    evaluated = set(_evaluated(cls.body))
+    if evaluated and any(map(_overrides_train, cls.body)):
+        return True
+    own = {text for text in evaluated if text.startswith("self.")}
+    return any(_NORM.search(text.rpartition(".")[2]) for text in own) or any(
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) in own
+        and _NORM.search(ast.unparse(node.value.func))
+        for node in (every(cls) if own else ())
+    )  # fmt: skip
+
+
+def _overrides_train(method: ast.stmt) -> bool:
+    """Whether it is `train` of a module, and not what trains one."""
+    if not isinstance(method, ast.FunctionDef) or method.name != "train":
+        return False
+    modes = any(each.arg == "mode" for each in (*method.args.args, *method.args.kwonlyargs))
+    return modes or re.search(r"(super\(\)|nn\.Module)\.train\(", ast.unparse(method)) is not None
+
+
+def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> Iterator[str]:
+    """What is put into evaluation: by `.eval()`, `.train(False)` or `.training = False`.
+
+    The last two count of parts alone: a module that writes them of itself says its own mode.
+    """
+    for node in [inner for each in code for inner in every(each)] if deep else code:
+        match node:
+            case ast.Call(func=ast.Attribute(value=holder, attr="eval"), args=[], keywords=[]):
+                yield ast.unparse(holder)
+            case (
+                ast.Call(func=ast.Attribute(value=holder, attr="train"), args=[ast.Constant(value=False)])
+                | ast.Call(
+                    func=ast.Attribute(value=holder, attr="train"),
+                    keywords=[ast.keyword(arg="mode", value=ast.Constant(value=False))],
+                )
+                | ast.Assign(targets=[ast.Attribute(value=holder, attr="training")], value=ast.Constant(value=False))
+            ) if (text := ast.unparse(holder)) != "self":
+                yield text
 
 
 class FrozenNorms:
     """Asks each file once."""
 
-    def __init__(self, imports: Imports) -> None:
-        self._project, self._imports = imports.project, imports
-        self._answers: dict[str, bool] = {}
-        self._known: dict[str, bool] = {}
-        self._frozen: dict[str, bool] = {}
-        self._based: dict[str, frozenset[str]] = {}
-        self._near: dict[str, frozenset[str]] = {}
-        self._bound: dict[str, dict[str, Import]] = {}
+    def __init__(self, machine: Machine, imports: Imports) -> None:
+        self._machine, self._project, self._imports = machine, imports.project, imports
+        self.in_file = cache(self._in_file)
+        self._holds, self._freezes, self._reached = cache(self._holds_own), cache(self._freezes_any), cache(self._near)
 
-    def in_file(self, path: str) -> bool:
+    def _in_file(self, path: str) -> bool:
         """Whether classes of the file, or their bases in the repository, may hold norms in evaluation."""
-        if path not in self._answers:
-            self._answers[path] = self._by_bases(path) or self._by_neighbours(path)
-        return self._answers[path]
-
-    def _by_bases(self, path: str) -> bool:
-        waiting, seen = [path], {path}
-        while waiting:
-            here = waiting.pop()
-            if self._of(here):
+        files = [path]
+        for here in files:  # which grows meanwhile
+            if self._holds(here):
                 return True
-            bases = self._bases(here) - seen
-            seen |= bases
-            waiting += bases
-        return False
-
-    def _by_neighbours(self, path: str) -> bool:
-        """Whether a file that it imports, or one that imports it, freezes the norms of any network."""
+            bases = {base.file.path for cls in self._defined(here) if isinstance(cls, Class) for base in cls.bases
+                     if isinstance(base, Class)}  # fmt: skip
+            files += bases.difference(files)
         return any(
             (path in self._reached(each) or each in self._reached(path)) and self._freezes(each)
             for each in self._may_freeze
@@ -60,70 +131,30 @@ class FrozenNorms:
     @cached_property
     def _may_freeze(self) -> tuple[str, ...]:
         """The files of the repository whose words are those of code that freezes norms; most of them never do."""
-        return tuple(path for path in self._project.where(_may_freeze) if not is_quiet(path))
+        found = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
+        return tuple(path for path in found if not is_quiet(path))
 
-    def _freezes(self, path: str) -> bool:
+    def _freezes_any(self, path: str) -> bool:
         """Whether a file has code that freezes the norms of networks that it is given."""
-        if path not in self._frozen:
-            file = self._project.file(path)
-            self._frozen[path] = file is not None and freezes_tested_norms(file.tree)
-        return self._frozen[path]
+        file = self._project.file(path)
+        return file is not None and freezes_tested_norms(file.tree)
 
-    def _reached(self, path: str) -> frozenset[str]:
-        """The files that one imports, and those that hand on to it what they import."""
-        if path not in self._near:
-            handed = (found for name in self._names(path) for found in self._defining(name, path))
-            self._near[path] = frozenset((*self._imports.near(path), *handed))
-        return self._near[path]
+    def _holds_own(self, path: str) -> bool:
+        file = self._project.file(path) if _evaluates(self._project.content(path) or b"") else None
+        return file is not None and freezes_norms(file.tree)
 
-    def _of(self, path: str) -> bool:
-        if path not in self._known:
-            content = self._project.content(path) or b""
-            file = self._project.file(path) if _evaluates(content) else None
-            self._known[path] = file is not None and freezes_norms(file.tree)
-        return self._known[path]
+    def _near(self, path: str) -> frozenset[str]:
+        """The files that one imports, and those that define what it imports from there."""
+        return frozenset((*self._imports.near(path), *(each.file.path for each in self._defined(path))))
 
-    def _bases(self, path: str) -> frozenset[str]:
-        """The files that define what classes of a file are derived from, as far as its imports tell."""
-        if path not in self._based:
-            file = self._project.file(path)
-            names = _base_names(file) if file is not None else set[str]()
-            self._based[path] = frozenset(found for name in names for found in self._defining(name, path))
-        return self._based[path]
-
-    def _defining(self, name: str, path: str) -> Iterator[str]:
-        """The files that an imported name goes through, up to the one that defines it."""
-        for _ in range(_MOST_PASSED):
-            bound = self._names(path).get(name)
-            if bound is None:
-                return
-            inner = f"{bound.module}.{bound.attr}" if bound.module and bound.attr else bound.module or bound.attr
-            found = self._imports.resolve(inner, path, bound.level)
-            if found is None and bound.attr:
-                found = self._imports.resolve(bound.module, path, bound.level)
-            if found is None or found == path:
-                return
-            yield found
-            name, path = bound.attr or name, found
-
-    def _names(self, path: str) -> dict[str, Import]:
-        """What imports of a file bind, the first of each name."""
-        if path not in self._bound:
-            self._bound[path] = {each.name: each for each in reversed(self._imports.of(path))}
-        return self._bound[path]
+    def _defined(self, path: str) -> list[Class | Function]:
+        """The classes and functions that the names of a module stand for."""
+        modules = self._machine.modules
+        scope = modules.scope(path)
+        found = [modules.variable(scope, name) for name in list(scope.variables)] if scope is not None else []
+        return [each for each in found if isinstance(each, (Class, Function))]
 
 
 def _evaluates(content: bytes) -> bool:
     """Whether anything in it is switched to evaluation."""
     return any(word in content for word in _WORDS)
-
-
-def _may_freeze(content: bytes) -> bool:
-    """Whether it may do so to norms of a network that it is given."""
-    return _evaluates(content) and _TEST.search(content) is not None
-
-
-def _base_names(file: SourceFile) -> set[str]:
-    """What the bases of classes begin with."""
-    bases = (dotted(base) for node in file.nodes[ast.ClassDef] for base in node.bases)
-    return {base.split(".")[0] for base in bases if base}

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import mul
 
 from convlint.readers.python.evaluator.library import Call
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value
-from convlint.readers.python.nn import operations
-from convlint.readers.python.nn.arguments import Arguments, collect, is_true, numbers
-from convlint.readers.python.nn.flow import SOMETHING, Flow, Reader, Shape, Space, integer, unknown_sizes
+from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
-from convlint.readers.python.nn.operations import Conditions, wrote
+from convlint.readers.python.nn.tensors import (
+    SOMETHING,
+    Arguments,
+    Conditions,
+    Flow,
+    Reader,
+    Shape,
+    Space,
+    collect,
+    flow_of,
+    integer,
+    is_none,
+    is_true,
+    numbers,
+    sized,
+    unknown_sizes,
+    wrote,
+)
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
@@ -32,21 +48,20 @@ def kind_of_norm(given: Arguments) -> Kind:
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """What a function of Keras or TensorFlow gives, by its canonical name; None where it reads no tensor."""
     if full in ("keras.Input", "keras.layers.Input"):
-        return _input(given)
+        return Tensor(_stated(given.get(0, "shape")) or Flow(raw=True))
     short = full.rpartition(".")[2]
-    if full.partition(".")[0] not in ("keras", "tensorflow") or not given.tensors():
+    if full == "keras.Model" or not given.tensors():
         return None
     if short in _QUESTIONS:
         return SOMETHING
-    if full == "keras.Model":
-        return None
+    first = _first(given)
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input"), Tensor):
-        return with_last(given, operations.pointwise(Arguments([_first(given)], {}), conditions))
+        return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
-        return _side_by_side(_first(given), given.get(1, "axis"), conditions)
+        return _side_by_side(first, given.get(1, "axis"), conditions)
     if short in _MERGED and full.startswith(("keras.layers.", "keras.ops.", "tensorflow.")):
         return _met(given.tensors(), conditions, added=_MERGED[short])
-    return operations.opaque(given, conditions)
+    return tensors.opaque(given, conditions)
 
 
 def _first(given: Arguments) -> Value:
@@ -55,16 +70,13 @@ def _first(given: Arguments) -> Value:
 
 def with_last(given: Arguments, value: Value) -> Value:
     """`value`, computed from these, with its framework's order of axes."""
-    if isinstance(value, Tensor) and any(each.last for each in given.tensors()):
+    return _last(value) if any(each.last for each in given.tensors()) else value
+
+
+def _last(value: Value) -> Value:
+    if isinstance(value, Tensor):
         value.data.last = True
     return value
-
-
-def shape_of(flow: Flow) -> Shape | None:
-    """The shape as the framework gives it."""
-    if flow.shape is None or not flow.last or len(flow.shape) < 3:
-        return flow.shape
-    return (flow.shape[0], *flow.shape[2:], flow.shape[1])
 
 
 def handed_out(call: Call, conditions: Conditions) -> None:
@@ -77,21 +89,14 @@ def handed_out(call: Call, conditions: Conditions) -> None:
 
 def stated_input(given: Value | None, dims: int) -> Flow | None:
     """What a first layer reads that was told its `input_shape`."""
-    sizes = given.items if isinstance(given, Items) and given.complete else []
-    if len(sizes) != dims + 1:
-        return None
-    found = Flow((SOMETHING, sizes[-1], *sizes[:-1]), raw=True)
-    found.last = True
-    return found
+    found = _stated(given)
+    return found if found is not None and len(found.shape or ()) == dims + 2 else None
 
 
-def _input(given: Arguments) -> Value:
-    shape = given.get(0, "shape")
+def _stated(shape: Value | None) -> Flow | None:
+    """A network's input of that shape, without its batch; None where it is unknown."""
     sizes = shape.items if isinstance(shape, Items) and shape.complete else []
-    if len(sizes) < 2:
-        return Tensor(Flow(raw=True))
-    found = stated_input(shape, len(sizes) - 1) or Flow(raw=True)
-    return Tensor(found)
+    return Flow((SOMETHING, sizes[-1], *sizes[:-1]), raw=True, last=True) if len(sizes) > 1 else None
 
 
 def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
@@ -103,102 +108,74 @@ def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
     return args
 
 
-def _sized(value: Value, stated: Flow) -> Value:
-    read = operations.flow_of(value)
-    if read.shape is not None or not read.raw:
-        return value
-    found = Flow(stated.shape, raw=True)
-    found.last = True
-    return Tensor(found)
-
-
-def _of_input_layer(value: Value, own: Arguments) -> Value:
-    whole = own.get(9, "batch_shape", "batch_input_shape")
-    shape = own.get(0, "input_shape", "shape")
-    if isinstance(whole, Items) and whole.complete:
-        shape = Items("tuple", whole.items[1:])
-    sizes = shape.items if isinstance(shape, Items) and shape.complete else []
-    stated = stated_input(shape, len(sizes) - 1) if len(sizes) > 1 else None
-    return value if stated is None else _sized(value, stated)
+def _sized(value: Value, stated: Flow | None) -> Value:
+    """The network's input, which has the stated shape where it has none."""
+    read = flow_of(value)
+    return value if stated is None or read.shape is not None or not read.raw else \
+        Tensor(Flow(stated.shape, raw=True, last=True))  # fmt: skip
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """What a layer of that name writes."""
-    short = name.rpartition(".")[2]
-    first = _first(given)
+    short, first = name.rpartition(".")[2], _first(given)
     if short == "InputLayer":
-        return _of_input_layer(first, own)
+        whole = own.get(9, "batch_shape", "batch_input_shape")
+        shape = own.get(0, "input_shape", "shape")
+        if isinstance(whole, Items) and whole.complete:
+            shape = Items("tuple", whole.items[1:])
+        return _sized(first, _stated(shape))
     if short == "Concatenate":
         return _side_by_side(first, own.get(0, "axis"), conditions)
     if short.lower() in _MERGED:
         return _met(given.tensors(), conditions, added=_MERGED[short.lower()])
-    read = operations.flow_of(first)
-    window = _WINDOW.fullmatch(short)
+    read = flow_of(first)
     order = own.keywords.get("data_format")
     plain = order is None or (isinstance(order, Const) and order.value in _CHANNELS_LAST)
     head = read.shape[:2] if read.shape is not None and len(read.shape) > 2 and plain else None
+    known, found = [integer(size) for size in read.sizes or () if head is not None], Space()
+    sizes, raw = unknown_sizes(len(known)), read.raw
+    if short.startswith("Global") or _WINDOW.fullmatch(short):
+        read.space.says(False)
     if short.startswith("Global"):
-        read.space.says(False)
-        out = Flow(head if is_true(own.keywords.get("keepdims")) is False else None, space=Space(True))
-        return _last(wrote(out, [read], conditions, "pool"))
-    sizes = read.sizes if head is not None else None
-    if window is not None:
-        read.space.says(False)
-        out = Flow(None if head is None else (*head, *_pooled(sizes or (), own)), space=Space(), raw=read.raw)
-        return _last(wrote(out, [read], conditions, "pool"))
-    found: Shape = unknown_sizes(len(sizes or ()))
-    if short.startswith("UpSampling") and sizes is not None:
-        times = numbers(own.get(0, "size") or Const(2), len(sizes))
-        known = [integer(size) for size in sizes]
-        found = tuple(SOMETHING if size is None or by is None else Const(size * by)
-                      for size, by in zip(known, times, strict=True))  # fmt: skip
-    elif short.startswith("ZeroPadding") and sizes is not None:
-        border = numbers(own.get(0, "padding") or Const(1), len(sizes))
-        known = [integer(size) for size in sizes]
-        found = tuple(SOMETHING if size is None or by is None else Const(size + 2 * by)
-                      for size, by in zip(known, border, strict=True))  # fmt: skip
-    kind = "pad" if short.startswith("ZeroPadding") else "other"
-    return _last(wrote(Flow(None if head is None else (*head, *found), raw=read.raw), [read], conditions, kind))
+        head, sizes = head if is_true(own.keywords.get("keepdims")) is False else None, ()
+        found, raw = Space(True), False
+    elif _WINDOW.fullmatch(short):
+        sizes = _pooled(known, own)
+    elif short.startswith("UpSampling"):
+        sizes = sized(mul, known, numbers(own.get(0, "size") or Const(2), len(known)))
+    elif short.startswith("ZeroPadding"):
+        border = numbers(own.get(0, "padding") or Const(1), len(known))
+        sizes = sized(lambda size, by: size + 2 * by, known, border)
+    return wrote(Flow(None if head is None else (*head, *sizes), space=found, raw=raw, last=True), [read], conditions)
 
 
-def _pooled(sizes: Shape, own: Arguments) -> Shape:
-    taps = numbers(own.get(0, "pool_size") or Const(2), len(sizes))
-    stride = own.get(1, "strides")
-    none = stride is None or (isinstance(stride, Const) and stride.value is None)
-    steps = taps if none else numbers(stride, len(sizes))
+def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
+    taps, stride = numbers(own.get(0, "pool_size") or Const(2), len(known)), own.get(1, "strides")
+    steps = [each or None for each in (taps if is_none(stride) else numbers(stride, len(known)))]
     padding = own.get(2, "padding") or Const("valid")
     mode = str(padding.value).lower() if isinstance(padding, Const) else ""
-    found: list[Value] = []
-    for size, tap, step in zip(map(integer, sizes), taps, steps, strict=True):
-        if size is None or not tap or not step or mode not in ("same", "valid"):
-            found.append(SOMETHING)
-        else:
-            found.append(Const(-(-size // step) if mode == "same" else (size - tap) // step + 1))
-    return tuple(found)
+    if mode not in ("same", "valid"):
+        return unknown_sizes(len(known))
+    return sized(lambda size, tap, step: -(-size // step) if mode == "same" else (size - tap) // step + 1,
+                 known, taps, steps)  # fmt: skip
 
 
-def _side_by_side(tensors: Value, axis: Value | None, conditions: Conditions) -> Value:
+def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
     """Tensors joined, mostly their channels."""
     reads: list[Flow] = []
-    collect([tensors], reads)
+    collect([several], reads)
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     if at is not None and rank is not None and at in (-1, rank - 1) and all(each.last for each in reads):
-        return _last(operations.concatenated(Arguments([tensors, Const(1)], {}), conditions))
-    return _last(wrote(Flow(), reads, conditions))
+        return _last(tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
+    return wrote(Flow(last=True), reads, conditions)
 
 
 def _met(reads: Sequence[Flow], conditions: Conditions, *, added: bool) -> Value:
     """Tensors added or multiplied, one after the other."""
-    found: Value = Tensor(reads[0]) if reads else SOMETHING
-    for each in reads[1:]:
-        found = operations.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)
     if len(reads) < 2:
-        return _last(wrote(Flow(), reads, conditions))
+        return wrote(Flow(last=True), reads, conditions)
+    found: Value = Tensor(reads[0])
+    for each in reads[1:]:
+        found = tensors.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)
     return _last(found)
-
-
-def _last(value: Value) -> Value:
-    if isinstance(value, Tensor):
-        value.data.last = True
-    return value

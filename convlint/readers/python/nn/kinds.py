@@ -1,13 +1,16 @@
-"""Frameworks' own layers by what they are: convolutions with their parameters, norms, pools, containers."""
+"""Frameworks' own layers by what they are: convolutions with their parameters, norms, pools, containers.
+
+A canonical name is one without the modules that it happens to lie in: `torch.nn.Conv2d`, `keras.layers.Conv2D`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from convlint.readers.python.nn import keras_names, other_names
-from convlint.readers.python.nn.signatures import Signature
-
+FRAMEWORK_WORDS = (b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax")
+Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
     "module", "sequential", "list", "dict", "wrapper", "identity", "pointwise", "norm", "other norm", "pool",
     "adaptive pool", "global pool", "upsample", "pixel shuffle", "pixel unshuffle", "pad", "flatten", "opaque", "keras",
@@ -15,41 +18,134 @@ Kind = Literal[
 CONTAINERS = frozenset(("sequential", "list", "dict", "wrapper"))
 
 
-_HEAD = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
-_TORCH = (*_HEAD, "dilation", "groups", "bias", "padding_mode", "device", "dtype")
-_TORCH_TRANSPOSED = (
-    *_HEAD, "output_padding", "groups", "bias", "dilation", "padding_mode", "device", "dtype",
-)  # fmt: skip
-_PADDLE = (*_HEAD, "dilation", "groups", "padding_mode", "weight_attr", "bias_attr", "data_format")
-_PADDLE_TRANSPOSED = (*_HEAD, "output_padding", "dilation", "groups", "weight_attr", "bias_attr", "data_format")
+def words(text: str) -> frozenset[str]:
+    """The words of a text, for tables of names; # stands for 1, 2 and 3."""
+    return frozenset(word.replace("#", axes) for word in text.split() for axes in "123")
 
 
-def _convolutions() -> dict[str, Signature]:
-    found: dict[str, Signature] = {}
-    for dims in (1, 2, 3):
-        for lazy in ("", "Lazy"):
-            skipped = 1 if lazy else 0
-            plain, transposed = _TORCH[skipped:], _TORCH_TRANSPOSED[skipped:]
-            found[f"torch.nn.{lazy}Conv{dims}d"] = Signature("pytorch", "conv", dims, plain, "bias")
-            found[f"torch.nn.{lazy}ConvTranspose{dims}d"] = Signature(
-                "pytorch", "conv_transpose", dims, transposed, "bias"
-            )
-        paddle = (*_PADDLE_TRANSPOSED,)
-        if dims == 1:  # where groups come before dilation
-            paddle = (*_HEAD, "output_padding", "groups", "dilation", "weight_attr", "bias_attr", "data_format")
-        found[f"paddle.nn.Conv{dims}D"] = Signature("paddle", "conv", dims, _PADDLE, "bias_attr")
-        found[f"paddle.nn.Conv{dims}DTranspose"] = Signature("paddle", "conv_transpose", dims, paddle, "bias_attr")
-    return found
+class Signature(NamedTuple):
+    """The parameters of a framework's convolution, in their order, by the names that records have for them.
+
+    `names` has what the framework itself calls those that records call otherwise. Arguments behind the first
+    `positional` stand at other places in other versions of it: a call that has any says little.
+    """
+
+    framework: str
+    op: Op
+    dims: int
+    parameters: tuple[str, ...]
+    bias: str  # the name of the parameter that turns it on or off
+    names: Mapping[str, str] = {}
+    positional: int = 99
+    foreign: frozenset[str] = frozenset()  # keywords of an older version, in which the others mean something else
+    padding: str | int = 0  # without an argument
+
+    def parameter(self, keyword: str) -> str:
+        """What records call the parameter of that name."""
+        return self.names.get(keyword, keyword)
 
 
-# Flax's has no number of axes before it is constructed: of two is what a name alone tells.
-CONVOLUTIONS = {
-    **_convolutions(), **keras_names.convolutions(), **other_names.convolutions(),
-    other_names.FLAX_NAME: other_names.FLAX[1],
+class Form(NamedTuple):
+    """How a function takes its weight; `order` is that of the weight's axes, None where an argument says it."""
+
+    signature: Signature
+    order: Literal["out first", "out last", "in first", None]
+    weight: tuple[str, ...]
+    parameters: tuple[str, ...] = ()  # behind the weight, by the names that records have for them
+
+
+_HEAD = "in_channels out_channels kernel_size stride padding"
+_KERAS = "out_channels kernel_size stride padding {}data_format dilation groups activation use_bias input_shape"
+_GLUON = (
+    "out_channels kernel_size stride padding {}dilation groups layout activation use_bias weight_initializer "
+    "bias_initializer in_channels"
+)
+_KERAS_NAMES = {"filters": "out_channels", "strides": "stride", "dilation_rate": "dilation"}
+# Of the first Keras, whose positional arguments were others
+_FOREIGN = words("""
+    nb_filter nb_row nb_col border_mode subsample bias filter_length dim_ordering nb_depth batch_input_shape
+    subsample_length init
+""")
+_FLAX_NAMES = {
+    "features": "out_channels", "strides": "stride", "kernel_dilation": "dilation", "feature_group_count": "groups",
 }  # fmt: skip
-FRAMEWORK_WORDS = (b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku")
+_HAIKU = "out_channels kernel_size stride dilation padding with_bias w_init b_init data_format mask groups"
+_HAIKU_NAMES = {
+    "output_channels": "out_channels", "kernel_shape": "kernel_size", "rate": "dilation",
+    "feature_group_count": "groups",
+}  # fmt: skip
 
-_KINDS: dict[Kind, str] = {
+
+def _of(dims: int) -> Iterator[tuple[str, Signature]]:
+    """The convolutions of so many axes, by their canonical names; of transposed ones the parameters stand otherwise."""
+    for torch, paddle, extra in (
+        ("dilation groups bias", "dilation groups padding_mode", ""),
+        ("output_padding groups bias dilation", "output_padding groups dilation" if dims == 1
+         else "output_padding dilation groups", "output_padding "),
+    ):  # fmt: skip
+        transposed = extra != ""
+        kind: Op = "conv_transpose" if transposed else "conv"
+        words = f"{_HEAD} {torch} padding_mode device dtype".split()
+        name = f"ConvTranspose{dims}d" if transposed else f"Conv{dims}d"
+        yield f"torch.nn.{name}", Signature("pytorch", kind, dims, (*words,), "bias")
+        yield f"torch.nn.Lazy{name}", Signature("pytorch", kind, dims, (*words[1:],), "bias")
+        name = f"Conv{dims}DTranspose" if transposed else f"Conv{dims}D"
+        words = f"{_HEAD} {paddle} weight_attr bias_attr data_format".split()
+        yield f"paddle.nn.{name}", Signature("paddle", kind, dims, (*words,), "bias_attr")
+        # Transposed ones of Keras got `output_padding` before what follows in some versions, behind it in others.
+        words, positional = _KERAS.format(extra).split(), 4 if transposed else 6
+        keras = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, positional, _FOREIGN)
+        yield f"keras.layers.{name}", keras
+        yield f"keras.layers.{name.replace('Conv', 'Convolution')}", keras
+        words, positional = _GLUON.format(extra).split(), 7 if transposed else 6
+        names = {"channels": "out_channels", "strides": "stride"}
+        yield f"mxnet.gluon.nn.{name}", Signature("mxnet", kind, dims, (*words,), "use_bias", names, positional)
+    haiku = Signature("haiku", "conv", dims, (*_HAIKU.split(),), "with_bias", _HAIKU_NAMES, 5, padding="same")
+    yield f"haiku.Conv{dims}D", haiku
+
+
+# Flax's own says its axes by the length of `kernel_size`: of two is what a name alone tells.
+FLAX_NAME = "flax.linen.Conv"
+FLAX = tuple(
+    Signature(
+        "flax", "conv", dims, ("out_channels", "kernel_size", "stride", "padding", "input_dilation", "dilation",
+        "groups", "use_bias"), "use_bias", _FLAX_NAMES, 4, padding="same",
+    )
+    for dims in (1, 2, 3)
+)  # fmt: skip
+CONVOLUTIONS = {**dict(each for dims in (1, 2, 3) for each in _of(dims)), FLAX_NAME: FLAX[1]}
+
+
+def _forms(dims: int) -> Iterator[tuple[str, Form]]:
+    """The functions that convolve, by full name, as the frameworks' documentation of each has it."""
+    parameters = (*f"{_HEAD} dilation output_padding groups bias".split(),)
+
+    def signature(framework: str, op: Op = "conv") -> Signature:
+        return Signature(framework, op, dims, parameters, "bias", positional=0)
+
+    plain = ("bias", "stride", "padding", "dilation", "groups")
+    transposed = ("bias", "stride", "padding", "output_padding", "groups", "dilation")
+    for framework, prefix, name in (
+        ("pytorch", "torch", "conv_transpose{}d"), ("pytorch", "torch.nn.functional", "conv_transpose{}d"),
+        ("paddle", "paddle.nn.functional", "conv{}d_transpose"),
+    ):  # fmt: skip
+        yield f"{prefix}.conv{dims}d", Form(signature(framework), "out first", ("weight",), plain)
+        form = Form(signature(framework, "conv_transpose"), "in first", ("weight",), transposed)
+        yield f"{prefix}.{name.format(dims)}", form
+    for prefix in ("tensorflow.nn", "tensorflow.compat.v1.nn"):
+        filters = ("filters", "filter")
+        yield f"{prefix}.conv{dims}d", Form(signature("tensorflow"), "out last", filters)
+        yield f"{prefix}.conv{dims}d_transpose", Form(signature("tensorflow", "conv_transpose"), None, filters)
+    if dims == 2:
+        yield "tensorflow.nn.depthwise_conv2d", Form(signature("tensorflow"), None, ("filter",))
+        yield "jax.lax.conv", Form(signature("jax"), "out first", ("rhs",))
+        for name in ("conv_general_dilated", "conv_with_general_padding", "conv_transpose"):
+            yield f"jax.lax.{name}", Form(signature("jax"), None, ("rhs",))
+
+
+FUNCTIONAL = dict(each for dims in (1, 2, 3) for each in _forms(dims))
+
+_TORCH_KINDS: dict[Kind, str] = {  # of Paddle too; whatever the case of the letters
     "module": "Module Layer",
     "sequential": "Sequential",
     "list": "ModuleList LayerList",
@@ -59,52 +155,94 @@ _KINDS: dict[Kind, str] = {
     "pointwise": """
         ReLU ReLU6 LeakyReLU PReLU RReLU ELU SELU CELU GELU SiLU Swish Mish Hardswish Hardsigmoid Hardtanh Softplus
         Softsign Softshrink Hardshrink Tanhshrink Threshold Sigmoid LogSigmoid Tanh Softmax Softmax2d LogSoftmax
-        Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout Softmin
+        Dropout Dropout#d AlphaDropout FeatureAlphaDropout Softmin
     """,
-    "norm": """
-        BatchNorm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d
-        InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d
-    """,
+    "norm": "BatchNorm BatchNorm#d SyncBatchNorm LazyBatchNorm#d InstanceNorm#d LazyInstanceNorm#d",
     "other norm": "GroupNorm LayerNorm LocalResponseNorm CrossMapLRN2d RMSNorm",
-    "pool": """
-        MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d
-        FractionalMaxPool2d FractionalMaxPool3d
-    """,
-    "adaptive pool": """
-        AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d
-    """,
+    "pool": "MaxPool#d AvgPool#d LPPool#d FractionalMaxPool2d FractionalMaxPool3d",
+    "adaptive pool": "AdaptiveAvgPool#d AdaptiveMaxPool#d",
     "upsample": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
     "pixel shuffle": "PixelShuffle",
     "pixel unshuffle": "PixelUnshuffle",
-    "pad": """
-        ZeroPad1d ZeroPad2d ZeroPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d
-        ReplicationPad2d ReplicationPad3d ConstantPad1d ConstantPad2d ConstantPad3d CircularPad2d Pad1d Pad2d Pad3d
-    """,
+    "pad": "ZeroPad#d ReflectionPad#d ReplicationPad#d ConstantPad#d CircularPad2d Pad#d",
     "flatten": "Flatten",
     "opaque": """
         Linear LazyLinear Bilinear Embedding LSTM GRU RNN LSTMCell GRUCell MultiheadAttention Transformer
         TransformerEncoder TransformerEncoderLayer TransformerDecoder TransformerDecoderLayer Unfold Fold Unflatten
-        MaxUnpool1d MaxUnpool2d MaxUnpool3d ChannelShuffle CosineSimilarity ParameterList EmbeddingBag
+        MaxUnpool#d ChannelShuffle CosineSimilarity ParameterList EmbeddingBag
     """,
 }
-_BY_SHORT: dict[str, Kind] = {word.lower(): kind for kind, words in _KINDS.items() for word in words.split()}
+_KERAS_KINDS: dict[Kind, str] = {
+    "module": "Model Layer",
+    "sequential": "Sequential",
+    "pointwise": """
+        Activation ReLU LeakyReLU PReLU ELU ThresholdedReLU Softmax Dropout SpatialDropout#D GaussianNoise
+        GaussianDropout AlphaDropout ActivityRegularization Rescaling
+    """,
+    "norm": "BatchNormalization SyncBatchNormalization",
+    "other norm": "LayerNormalization GroupNormalization UnitNormalization",
+    "keras": """
+        InputLayer MaxPooling#D AveragePooling#D MaxPool#D AvgPool#D GlobalAveragePooling#D GlobalMaxPooling#D
+        GlobalAvgPool2D GlobalMaxPool2D Add Subtract Multiply Average Maximum Minimum Concatenate ZeroPadding#D
+        UpSampling#D Cropping1D Cropping2D
+    """,
+    "opaque": """
+        SpectralNormalization Dense Flatten Reshape Permute RepeatVector Embedding LSTM GRU SimpleRNN Bidirectional
+        TimeDistributed SeparableConv1D SeparableConv2D SeparableConvolution2D DepthwiseConv1D DepthwiseConv2D
+        ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking EinsumDense
+        Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
+        RandomTranslation
+    """,
+}
+_GLUON_KINDS: dict[Kind, str] = {
+    "module": "Block HybridBlock",
+    "sequential": "Sequential HybridSequential",
+    "pointwise": "Activation LeakyReLU PReLU ELU SELU GELU Swish SiLU Dropout",
+    "norm": "BatchNorm InstanceNorm SyncBatchNorm",
+    "other norm": "LayerNorm GroupNorm",
+    "opaque": "Dense Flatten Lambda HybridLambda Embedding MaxPool#D AvgPool#D GlobalMaxPool2D GlobalAvgPool2D",
+}
+_MODELS = frozenset(("Model", "Sequential"))  # of Keras itself, not of its layers
+
+
+def _by_name(prefix: str, kinds: Mapping[Kind, str]) -> dict[str, Kind]:
+    return {f"{prefix}.{word}": kind for kind, text in kinds.items() for word in words(text)}
+
+
+_KINDS: dict[str, Kind] = {
+    **{name.lower(): kind for name, kind in _by_name("torch.nn", _TORCH_KINDS).items()},
+    **{name.lower(): kind for name, kind in _by_name("paddle.nn", _TORCH_KINDS).items()},
+    **_by_name("mxnet.gluon.nn", _GLUON_KINDS),
+    "flax.linen.Module": "module", "haiku.Module": "module", "keras.Model": "module",
+    "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
+    **{name: kind for name, kind in _by_name("keras.layers", _KERAS_KINDS).items() if name[13:] not in _MODELS},
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
-    """A framework's name without the modules that it happens to lie in: torch.nn.modules.conv.Conv2d."""
+    """The canonical name of something of a framework; any other name as it is."""
     parts = name.split(".")
+    head, short = parts[0], parts[-1]
     if len(parts) > 3 and parts[1] == "nn" and parts[2] in ("modules", "layer", "parallel"):
-        return ".".join((parts[0], "nn", parts[-1]))
-    return keras_names.canonical(name) or other_names.canonical(name) or name
+        return f"{head}.nn.{short}"
+    if head == "mxnet" and "gluon" in parts[1:-1]:
+        ours = parts[1:3] == ["gluon", "nn"] or parts[1:4] == ["gluon", "contrib", "nn"]
+        return f"mxnet.gluon.nn.{short}" if ours or short in ("Block", "HybridBlock") else name
+    if head == "haiku" and len(parts) > 1:
+        return f"haiku.{short}"
+    if head == "flax" and parts[1:2] == ["linen"] and len(parts) > 2:
+        return f"flax.linen.{short}"
+    at = parts[:4].index("keras") if head == "tensorflow" and "keras" in parts[:4] else 0
+    if (at == 0 and head not in ("keras", "tf_keras")) or at == len(parts) - 1:
+        return name
+    if short in (*_MODELS, "Input"):
+        return f"keras.{short}"
+    return f"keras.layers.{short}" if "layers" in parts[at + 1 : -1] else ".".join(("keras", *parts[at + 1 :]))
 
 
 @lru_cache(maxsize=4096)
 def kind_of(name: str) -> Kind | None:
     """What a framework's class is, by its canonical name; None for none that is a layer, or a convolution."""
-    prefix, _, short = name.rpartition(".")
-    if prefix not in ("torch.nn", "paddle.nn", "paddle"):
-        return None if name in CONVOLUTIONS else keras_names.kind_of(name) or other_names.kind_of(name)
-    if prefix == "paddle" and short != "DataParallel":
-        return None
-    return _BY_SHORT.get(short.lower())
+    prefix = name.rpartition(".")[0]
+    return _KINDS.get(name.lower() if prefix in ("torch.nn", "paddle.nn") else name)

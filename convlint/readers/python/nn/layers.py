@@ -1,15 +1,35 @@
-"""Layers of a framework that are no convolutions: what they are made with, and what they do to a tensor."""
+"""Layers of a network: what they are made with, and what they do to a tensor; convolutions are recorded."""
 
 from __future__ import annotations
 
+import ast
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
 from msgspec import Struct
 
-from convlint.readers.python.evaluator.values import Const, Tensor, Value
-from convlint.readers.python.nn import keras, operations, reshaping
-from convlint.readers.python.nn.arguments import Arguments
-from convlint.readers.python.nn.flow import Flow
-from convlint.readers.python.nn.kinds import Kind
-from convlint.readers.python.nn.operations import Conditions, Operation
+from convlint.model.geometry import output_size, transposed_output_size
+from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
+from convlint.readers.python.nn import keras, tensors
+from convlint.readers.python.nn.kinds import FUNCTIONAL, Form, Kind, Signature
+from convlint.readers.python.nn.tensors import (
+    SOMETHING,
+    Arguments,
+    Conditions,
+    Flow,
+    Reader,
+    Shape,
+    Space,
+    flow_of,
+    integer,
+    settled,
+    sized,
+    unknown_sizes,
+)
+from convlint.readers.python.source_file import SourceFile
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
 
 
 class Layer(Struct, frozen=True, eq=False):
@@ -25,20 +45,15 @@ class Layer(Struct, frozen=True, eq=False):
         return Layer(self.kind, self.name) if alike else None
 
 
-_APPLIED: dict[Kind, Operation] = {
-    "pointwise": operations.pointwise,
-    "other norm": operations.pointwise,
-    "norm": operations.normalized,
-    "pool": operations.pooled,
-    "adaptive pool": operations.adaptively_pooled,
-    "upsample": operations.resized,
-    "pixel shuffle": reshaping.shuffled,
-    "pixel unshuffle": reshaping.unshuffled,
-    "pad": reshaping.padded,
+_NUMBER_BY_NUMBER: dict[Kind, str] = {"pointwise": "other", "other norm": "other", "norm": "norm"}
+_BY_ARGUMENTS: dict[Kind, tensors.Operation] = {
+    "pool": tensors.pooled,
+    "adaptive pool": tensors.adaptively_pooled,
+    "upsample": tensors.resized,
+    "pixel shuffle": tensors.shuffled,
+    "pixel unshuffle": tensors.unshuffled,
+    "pad": tensors.padded,
 }
-_TAKES_ARGUMENTS = frozenset(
-    ("pool", "adaptive pool", "upsample", "pixel shuffle", "pixel unshuffle", "pad")
-)  # of those that a tensor is told as well
 _ATTRIBUTES = {
     "num_features": 0, "in_features": 0, "out_features": 1, "num_groups": 0, "normalized_shape": 0, "num_channels": 1,
     "kernel_size": 0, "p": 0, "num_embeddings": 0, "embedding_dim": 1, "output_size": 0,
@@ -48,23 +63,21 @@ _ATTRIBUTES = {
 def applied(layer: Layer, given: Arguments, conditions: Conditions) -> Value:
     """What the layer writes."""
     first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
+    tensor, own = first if isinstance(first, Tensor) else Tensor(Flow()), layer.arguments
     if layer.kind == "identity":
-        return first if isinstance(first, Tensor) else Tensor(Flow())
-    if layer.kind == "flatten":
-        own = layer.arguments
-        start, stop = own.get(0, "start_dim", "start_axis"), own.get(1, "end_dim", "stop_axis")
-        return reshaping.flattened(
-            Arguments([first or Tensor(Flow()), start or Const(1), stop or Const(-1)], {}), conditions
-        )
+        return tensor
     if layer.kind == "keras":
-        return keras.applied(layer.name, layer.arguments, given, conditions)
-    operation = _APPLIED.get(layer.kind)
-    if operation is None:
-        return operations.opaque(given, conditions)
-    tensor = first if isinstance(first, Tensor) else Tensor(Flow())
-    if layer.kind in _TAKES_ARGUMENTS:
-        return operation(Arguments([tensor, *layer.arguments.args], layer.arguments.keywords), conditions)
-    return keras.with_last(given, operation(Arguments([tensor], {}), conditions))
+        return keras.applied(layer.name, own, given, conditions)
+    if layer.kind == "flatten":
+        start, stop = own.get(0, "start_dim", "start_axis"), own.get(1, "end_dim", "stop_axis")
+        axes = Arguments([first or tensor, start or Const(1), stop or Const(-1)], {})
+        return tensors.run(tensors.flattened, axes, conditions)
+    if layer.kind in _NUMBER_BY_NUMBER:
+        kind = _NUMBER_BY_NUMBER[layer.kind]
+        return keras.with_last(given, tensors.run(tensors.pointwise, Arguments([tensor], {}), conditions, kind))
+    if layer.kind in _BY_ARGUMENTS:
+        return tensors.run(_BY_ARGUMENTS[layer.kind], Arguments([tensor, *own.args], own.keywords), conditions)
+    return tensors.opaque(given, conditions)
 
 
 def attribute(layer: Layer, name: str) -> Value | None:
@@ -76,3 +89,282 @@ def attribute(layer: Layer, name: str) -> Value | None:
     if name in ("weight", "running_mean", "running_var"):
         return Tensor(Flow((layer.arguments.args[0],) if layer.arguments.args else None))
     return None
+
+
+class Place(NamedTuple):
+    """Where a convolution is constructed: the call, in its file."""
+
+    file: SourceFile
+    node: ast.Call
+
+
+class Convolution:
+    """A convolution that was constructed; never changed, as copies of its instance share it.
+
+    `arguments` are by the framework's names of its parameters. `made_by` is the class of the source that it is an
+    instance of, '' where that is the framework's own.
+    """
+
+    __slots__ = ("_weight", "arguments", "made_by", "place", "signature")
+
+    def __init__(self, signature: Signature, arguments: dict[str, Value], place: Place, made_by: str = "") -> None:
+        self.signature, self.arguments, self.place, self.made_by = signature, arguments, place, made_by
+        self._weight: Flow | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything of it is known."""
+        return all(value.__class__ is not Unknown for value in self.arguments.values())
+
+    @property
+    def weight(self) -> Flow:
+        """Its weight: one for all copies, which know less of it where that of one gets another shape."""
+        if self._weight is None:
+            self._weight = Flow(_weight_shape(self), certain=self.signature.framework in ("pytorch", "paddle"))
+        return self._weight
+
+    def changed(self, name: str, value: Value) -> Convolution:
+        """The same with another argument."""
+        return Convolution(self.signature, {**self.arguments, name: value}, self.place, self.made_by)
+
+
+class Record(NamedTuple):
+    """What the evaluator keeps of a convolution.
+
+    It was `constructed`, perhaps out of `before` by setting an attribute of that; it was `held`, as an attribute or in
+    a container; it was `lined` up in a Sequential with something behind it, a norm or not; or it `escaped`, and went
+    where nobody looks.
+    """
+
+    what: Literal["constructed", "held", "lined", "escaped"]
+    layer: Convolution
+    before: Convolution | None = None
+    norm: bool | None = None  # None where nobody knows
+
+
+class Use(NamedTuple):
+    """A run of a convolution; `run` numbers the forward pass that it is a part of, and the instance in it."""
+
+    run: tuple[int, int]
+    reads: Flow
+    writes: Flow
+    conditions: Conditions
+
+
+class Recording:
+    """What happens in the forward passes of one root."""
+
+    def __init__(self) -> None:
+        self.run = 0
+        self.inside = 0  # forwards of classes of the source that are kinds of a convolution
+        self.uses: dict[Convolution, list[Use]] = {}
+        self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
+        self.called: dict[int, Instance] = {}  # modules that were applied; kept, so that an identity stays its own
+
+    def uses_of(self, layer: Convolution) -> list[Use]:
+        """Its runs."""
+        return self.uses.get(layer, [])
+
+
+_ABSENT: dict[str, Value] = {
+    "stride": Const(1), "dilation": Const(1), "groups": Const(1), "output_padding": Const(0),
+    "bias": Const(True), "bias_attr": Const(None), "use_bias": Const(True), "with_bias": Const(True),
+}  # fmt: skip
+_NONE_IS_ABSENT = frozenset(("stride", "dilation", "output_padding"))
+
+
+def bound(signature: Signature, call: Call) -> dict[str, Value]:
+    """The call's arguments by their parameters; what may be among unknown ones is unknown, what is not is absent."""
+    keywords = {signature.parameter(name): value for name, value in call.keywords.items()}
+    found = {name: settled(value) for name, value in zip(signature.parameters, call.args, strict=False)}
+    found |= {name: settled(value) for name, value in keywords.items() if name in signature.parameters}
+    older = len(call.args) > signature.positional or not signature.foreign.isdisjoint(call.keywords)
+    if older:
+        found = {name: value for name, value in found.items() if name == "out_channels"}
+    unsure = dict.fromkeys(signature.parameters if older or not call.exact else (), Unknown("parameter"))
+    return {**unsure, **found} if unsure else found
+
+
+def argument(layer: Convolution, name: str) -> Value:
+    """The argument, or what the framework takes where there is none."""
+    value = layer.arguments.get(name)
+    if value is None and name == "padding":
+        return Const(layer.signature.padding)
+    if value is None or (name in _NONE_IS_ABSENT and value.__class__ is Const and value.value is None):
+        return _ABSENT.get(name, SOMETHING)
+    return value
+
+
+def activated(layer: Convolution) -> bool | None:
+    """Whether an activation is a part of the layer; None where nobody knows."""
+    value = layer.arguments.get("activation")
+    if value is None or "activation" not in layer.signature.parameters:
+        return False
+    if isinstance(value, Const):
+        return value.value not in (None, "linear")
+    return None if isinstance(value, Unknown) else True
+
+
+def channels_of(layer: Convolution, read: Flow) -> Value:
+    """The channels of what a layer reads that is told no number of them; its axes may be others than ours."""
+    order = layer.arguments.get("data_format")
+    return read.channels if order is None or (isinstance(order, Const) and order.value in (None, "channels_last")) \
+        else SOMETHING  # fmt: skip
+
+
+def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
+    """One value for each spatial axis, from the forms that frameworks take."""
+    if value.__class__ is Items:
+        items = value.items if value.complete else []
+        if len(items) == 1:
+            return tuple(items * dims)
+        return tuple(items) if len(items) == dims else unknown_sizes(dims)
+    return (value,) * dims
+
+
+def numbers_of(layer: Convolution, name: str) -> list[int | None]:
+    """The argument for each spatial axis, as far as it is known."""
+    return [integer(each) for each in per_axis(argument(layer, name), layer.signature.dims)]
+
+
+def named_padding(layer: Convolution) -> str:
+    """`same`, `valid` or another word for the padding; '' where it is none."""
+    padding = argument(layer, "padding")
+    return padding.value.lower() if isinstance(padding, Const) and isinstance(padding.value, str) else ""
+
+
+def convolution_attribute(layer: Convolution, name: str) -> Value | None:
+    """What an attribute of a convolution is."""
+    plain = name.removeprefix("_")
+    if plain in ("in_channels", "out_channels", "groups"):
+        return argument(layer, plain)
+    if name in ("kernel_size", "stride", "dilation", "padding", "output_padding"):
+        value = argument(layer, name)
+        named = value.__class__ is Const and value.value.__class__ is str
+        return value if named else Items("tuple", list(per_axis(value, layer.signature.dims)))
+    if name == "padding_mode":
+        return layer.arguments.get(name, Const("zeros"))
+    if name == "weight":
+        return Tensor(layer.weight)
+    if name == "bias":
+        value = argument(layer, layer.signature.bias)
+        if value.__class__ is Const:
+            return Const(None) if value.value is False else Tensor(Flow((argument(layer, "out_channels"),)))
+        return Unknown("parameter")
+    return None
+
+
+def _weight_shape(layer: Convolution) -> Shape:
+    C, K = argument(layer, "in_channels"), argument(layer, "out_channels")
+    groups = integer(argument(layer, "groups"))
+    first, second = (K, C) if layer.signature.op == "conv" else (C, K)
+    inner = integer(second)
+    if groups is None or inner is None:
+        second = SOMETHING
+    elif groups > 1:
+        second = Const(inner // groups)
+    return (first, second, *per_axis(argument(layer, "kernel_size"), layer.signature.dims))
+
+
+def convolve(
+    recording: Recording, instance: Instance | Convolution, layer: Convolution, tensor: Flow, conditions: Conditions,
+) -> Flow:  # fmt: skip
+    """The convolution is run on a tensor: what it writes."""
+    dims = layer.signature.dims
+    stated, wanted = integer(tensor.channels), integer(argument(layer, "in_channels"))
+    # The network's input goes into a layer of that many channels; what else a root is called with, it is not.
+    trusted = stated == wanted if tensor.raw else stated is None or wanted is None or stated == wanted
+    if "in_channels" not in layer.signature.parameters:
+        trusted = channels_of(layer, tensor) is not SOMETHING
+    taps, steps = numbers_of(layer, "kernel_size"), numbers_of(layer, "stride")
+    sizes = tensor.sizes if trusted and layer not in recording.resized else None
+    batch = tensor.shape[0] if trusted and tensor.shape is not None else SOMETHING
+    known = sizes is not None and len(sizes) == dims and any(size is not SOMETHING for size in sizes)
+    written = _sizes(layer, sizes) if sizes is not None and known else unknown_sizes(dims)
+    spread = any(each is not None and each > 1 for each in taps)
+    if spread:
+        tensor.space.says(False)
+    if all(each == 1 for each in taps):
+        space = tensor.space if all(each == 1 for each in steps) else Space(tensor.space.points)
+    else:  # a filter as large as the map itself has no padding
+        padding = argument(layer, "padding")
+        none = padding.__class__ is Const and padding.value == 0
+        keeps = spread and (not none or max(each or 0 for each in taps) <= 3)
+        space = Space(False if keeps else None)
+    last = layer.signature.framework == "keras"
+    out = Flow((batch, argument(layer, "out_channels"), *written), space=space, last=last)
+    use = Use((recording.run, id(instance)), tensor, out, conditions)
+    recording.uses.setdefault(layer, []).append(use)
+    tensor.readers.append(Reader("conv", (out,), conditions))
+    within = activated(layer)
+    if within is False:
+        return out
+    after = Flow(out.shape, space=out.space, last=last)
+    out.readers.append(Reader("other" if within else "unknown", (after,), conditions))
+    return after
+
+
+def _sizes(layer: Convolution, sizes: Shape) -> Shape:
+    """The extents that it writes."""
+    transposed, mode = layer.signature.op == "conv_transpose", named_padding(layer)
+    known, steps = [integer(size) for size in sizes], [each or None for each in numbers_of(layer, "stride")]
+    if mode == "same":
+        return sized(lambda size, step: size * step if transposed else -(-size // step), known, steps)
+
+    def size_of(size: int, taps: int, stride: int, pad: int, dilation: int, extra: int) -> int:
+        if transposed:
+            return transposed_output_size(
+                size, stride=stride, pad=2 * pad, dilation=dilation, taps=taps, output_padding=extra
+            )
+        return output_size(size, stride=stride, pad=2 * pad, dilation=dilation, taps=taps)
+
+    pads = [0] * layer.signature.dims if mode == "valid" else numbers_of(layer, "padding")
+    return sized(size_of, known, numbers_of(layer, "kernel_size"), steps, pads, numbers_of(layer, "dilation"),
+                 numbers_of(layer, "output_padding"))  # fmt: skip
+
+
+def convolved(machine: Machine, recording: Recording, name: str, call: Call) -> Value:
+    """What a function that convolves writes; a record is made of the convolution that it is."""
+    form = FUNCTIONAL[name]
+    layer = Convolution(form.signature, _arguments(form, call), Place(call.file, call.node))
+    machine.memory.spoil()  # an equal call elsewhere is another layer
+    machine.found()
+    machine.record(Record("constructed", layer))
+    given, conditions = Arguments.of(call), machine.around()
+    if form.signature.framework in ("pytorch", "paddle"):
+        return Tensor(convolve(recording, layer, layer, flow_of(given.get(0, "input", "x", "lhs")), conditions))
+    written = tensors.opaque(given, conditions)
+    use = Use((recording.run, id(layer)), Flow(), flow_of(written), conditions)
+    recording.uses.setdefault(layer, []).append(use)
+    return written
+
+
+def _arguments(form: Form, call: Call) -> dict[str, Value]:
+    given, open_ = Arguments.of(call), Unknown("weight")
+    if not call.exact:
+        return dict.fromkeys(form.signature.parameters, open_)
+    found = {name: value for at, name in enumerate(form.parameters) if (value := given.get(2 + at, name)) is not None}
+    bias = found.get("bias", Const(None) if form.parameters else open_)
+    if not form.parameters:
+        found = dict.fromkeys(("stride", "padding", "dilation", "output_padding"), open_)
+    found["bias"] = Const(False) if isinstance(bias, Const) and bias.value is None else open_
+    C, K, taps = _of_weight(form, given.get(1, *form.weight), found.get("groups", Const(1)))
+    return {**found, "in_channels": C, "out_channels": K, "kernel_size": taps}
+
+
+def _of_weight(form: Form, weight: Value | None, groups: Value) -> tuple[Value, Value, Value]:
+    """C, K and the filter's sizes."""
+    open_ = Unknown("weight")
+    shape = weight.data.shape if isinstance(weight, Tensor) and weight.data.certain else None
+    if shape is None or form.order is None or len(shape) != form.signature.dims + 2:
+        return open_, open_, open_
+    if form.order == "out last":
+        *taps, C, K = shape
+        return C, K, Items("tuple", taps)  # its groups are those of what it reads
+    first, second, *rest = shape
+    if isinstance(second, Const) and isinstance(groups, Const) and (times := integer(groups)) is not None:
+        size = integer(second)
+        inner: Value = open_ if size is None else Const(size * times, union(second.stated, groups.stated))
+    else:
+        inner = next((each for each in (second, groups) if isinstance(each, Unknown)), open_)
+    return (first, inner, Items("tuple", rest)) if form.order == "in first" else (inner, first, Items("tuple", rest))

@@ -1,15 +1,28 @@
-"""Modules that hold others: what they hold, how that changes, and what a container does to a tensor."""
+"""Modules that hold others: what they hold, how that changes, and what classes of the source are kinds of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator.values import Const, Instance, Items, Name, Table, Unknown, Value
-from convlint.readers.python.nn.kinds import CONTAINERS
-from convlint.readers.python.nn.layers import Layer
-from convlint.readers.python.nn.recording import Convolution, Held, Lined
-from convlint.readers.python.nn.reshaping import bounds_of
+from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.values import (
+    Class,
+    Const,
+    Instance,
+    Items,
+    Name,
+    Partial,
+    Table,
+    Unknown,
+    Value,
+    text_of,
+)
+from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical, kind_of, words
+from convlint.readers.python.nn.layers import Convolution, Layer, Place, Record
+from convlint.readers.python.nn.tensors import bounds_of
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -27,16 +40,15 @@ def is_container(value: Value) -> bool:
 
 def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
     """A module becomes a child of another, by a name."""
-    machine.touch(owner)
-    if isinstance(value, Instance) and isinstance(value.extra, Convolution):
-        machine.record(Held(value.extra))
+    if isinstance(layer := meaning_of(value), Convolution):
+        machine.record(Record("held", layer))
     if is_line(owner):
         if name in owner.attributes:
             rearranged(machine, owner)
-        else:
-            last = next(reversed(owner.attributes.values()), None)
-            _lined(machine, last, value)
-    owner.attributes[name] = value
+        last, meaning = meaning_of(next(reversed(owner.attributes.values()), None)), meaning_of(value)
+        if name not in owner.attributes and isinstance(last, Convolution) and isinstance(meaning, Layer):
+            machine.record(Record("lined", last, norm=meaning.kind == "norm"))
+    machine.heap.put(owner, name, value)
 
 
 def is_line(owner: Instance) -> bool:
@@ -44,18 +56,17 @@ def is_line(owner: Instance) -> bool:
     return isinstance(owner.cls, Name) and isinstance(owner.extra, Layer) and owner.extra.kind == "sequential"
 
 
-def _lined(machine: Machine, value: Value | None, after: Value) -> None:
-    layer = value.extra if isinstance(value, Instance) else None
-    meaning = after.extra if isinstance(after, Instance) else None
-    if isinstance(layer, Convolution) and isinstance(meaning, Layer):
-        machine.record(Lined(layer, meaning.kind == "norm"))
+def meaning_of(value: Value | None) -> Layer | Convolution | None:
+    """What a framework makes of an object, so far."""
+    extra = value.extra if isinstance(value, Instance) else None
+    return extra if isinstance(extra, (Layer, Convolution)) else None
 
 
 def rearranged(machine: Machine, owner: Instance) -> None:
     """What stands behind what is another matter now."""
     for value in owner.attributes.values():
-        if isinstance(value, Instance) and isinstance(value.extra, Convolution):
-            machine.record(Lined(value.extra, None))
+        if isinstance(layer := meaning_of(value), Convolution):
+            machine.record(Record("lined", layer))
 
 
 def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) -> None:
@@ -63,7 +74,7 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
     given = list(args)
     kind = owner.extra.kind
     if not exact:
-        owner.complete = False
+        machine.heap.edit(owner).complete = False
     if kind in ("list", "dict") or (len(given) == 1 and isinstance(given[0], Table)):
         extend(machine, owner, given[0] if given else Items("list", []))
         return
@@ -78,23 +89,19 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
 
 def extend(machine: Machine, owner: Instance, more: Value) -> None:
     """The modules of a list or dict are added."""
+    held: Iterable[tuple[str, Value]] = ()
+    complete = isinstance(more, Const)
     if isinstance(more, Table):
-        for key, value in list(more.items.items())[:MOST_CHILDREN]:
-            put(machine, owner, str(key), value)
-        complete = more.complete
+        held, complete = ((str(key), value) for key, value in more.items.items()), more.complete
     elif isinstance(more, Items):
-        for value in more.items[:MOST_CHILDREN]:
-            put(machine, owner, _next(owner), value)
-        complete = more.complete
+        held, complete = (("", value) for value in more.items), more.complete
     elif isinstance(more, Instance) and is_container(more):
-        for name, value in children(more).items():
-            put(machine, owner, name if owner.extra.kind == "dict" else _next(owner), value)
-        complete = more.complete
-    else:
-        complete = isinstance(more, Const)
+        named = owner.extra.kind == "dict"
+        held, complete = ((name if named else "", each) for name, each in children(more).items()), more.complete
+    for name, value in [*held][:MOST_CHILDREN]:
+        put(machine, owner, name or _next(owner), value)
     if not complete:
-        machine.touch(owner)
-        owner.complete = False
+        machine.heap.edit(owner).complete = False
 
 
 def _next(owner: Instance) -> str:
@@ -116,7 +123,7 @@ def children(owner: Instance) -> dict[str, Value]:
 
 def is_module(value: Value) -> bool:
     """Whether it is a layer, a container or an object of a class of the source that is a module."""
-    return isinstance(value, Instance) and isinstance(value.extra, (Layer, Convolution))
+    return meaning_of(value) is not None
 
 
 def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
@@ -136,39 +143,37 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
 
 def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Value:
     """A container loses or gets a module at a place: `del`, pop, insert, clear."""
-    machine.touch(owner)
+    cell, held = machine.heap.edit(owner), children(owner)
     rearranged(machine, owner)
-    held = children(owner)
     key = args[0] if args else Const(-1)
-    at = key.value if isinstance(key, Const) else None
-    gone: Value = Const(None)
+    gone: Value = Const(None) if name != "pop" else Unknown("call")
+    at, values = key.value if isinstance(key, Const) else None, list(held.values())
+    ends = bounds_of(key) if isinstance(key, Items) and key.kind == "slice" and name == "__delitem__" else None
+    if isinstance(at, int) and owner.extra.kind != "dict" and -len(held) <= at <= len(held):
+        ends = [at, None if at == -1 else at + 1, None]
     if name == "clear":
         held = {}
     elif isinstance(at, str) and at in held:
         gone = held.pop(at)
-    elif isinstance(at, int) and owner.extra.kind != "dict" and -len(held) <= at <= len(held):
-        values = list(held.values())
-        if name == "insert":
-            values.insert(at, args[1] if len(args) > 1 else Unknown("call"))
-        elif -len(values) <= at < len(values):
-            gone = values.pop(at)
+    elif ends:
+        where = slice(*ends)
+        gone = next(iter(values[where]), gone)
+        new = [args[1] if len(args) > 1 else Unknown("call"), *values[where]]
+        values[where] = new if name == "insert" else []
         held = {str(index): value for index, value in enumerate(values)}  # which frameworks number anew
-    elif name == "__delitem__" and isinstance(key, Items) and key.kind == "slice" and (ends := bounds_of(key)):
-        values = list(held.values())
-        del values[slice(*ends)]
-        held = {str(index): value for index, value in enumerate(values)}
     else:
-        owner.complete = False
+        cell.complete = False
         return Unknown("call")
     others = {key: value for key, value in owner.attributes.items() if not is_module(value) and key not in held}
-    owner.attributes = {**others, **held}
+    cell.items = {**others, **held}
     return gone if name == "pop" else Const(None)
 
 
 def made(machine: Machine, held: list[Value], like: Layer | None = None) -> Instance:
     """A new container of these modules, of the same kind as another."""
     layer = like or Layer("sequential", _SEQUENTIAL)
-    owner = Instance(Name(layer.name), layer)
+    owner = Instance(machine.heap, Name(layer.name), layer)
+    owner.first.ordered = layer.kind in CONTAINERS
     for value in held:
         put(machine, owner, _next(owner), value)
     return owner
@@ -187,3 +192,173 @@ def _below(owner: Instance, prefix: str, found: dict[int, tuple[str, Instance]],
             found[id(value)] = (prefix + name, value)
             if depth < DEEPEST:
                 _below(value, f"{prefix}{name}.", found, depth + 1)
+
+
+_GIVES_ITSELF = words("""
+    to cuda cpu eval train half float double bfloat16 type requires_grad_ share_memory to_empty apply ipu xpu
+""")
+_UNKNOWN = words("""
+    parameters named_parameters buffers named_buffers state_dict extra_repr __repr__ _get_name
+""")
+_NOTHING = words("""
+    load_state_dict zero_grad register_forward_hook register_forward_pre_hook compile register_full_backward_hook
+    reset_parameters init_weights _init_weights load_from_state_dict set_state_dict set_dict add_parameter
+    clear_gradients
+""")
+_ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
+_PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
+# Files whose loops over modules change what convolutions do; elsewhere such a loop sets weights, and is not unrolled.
+_CHANGES = re.compile(rb"\.(?:stride|dilation|padding|groups|in_channels|out_channels)\s*=[^=]")
+
+
+def module_method(machine: Machine, receiver: Instance, name: str, call: Call) -> Value | None:
+    """What `receiver.name(...)` gives; None where nothing is known of such a method."""
+    args = call.args
+    if name == "apply" and args and _CHANGES.search(call.file.content):
+        for _, each in everything(receiver):
+            machine.call(args[0], [each], {}, call.node, call.file)
+        return receiver
+    if name in _GIVES_ITSELF:
+        return receiver
+    if name in _NOTHING:
+        return Const(None)
+    if name in ("register_buffer", "register_parameter"):
+        held = dict(zip(("name", "value"), args, strict=False)) | call.keywords
+        text, value = text_of(held.get("name")), held.get("value", held.get("tensor", held.get("param")))
+        if text is not None and value is not None and not isinstance(receiver.extra, Convolution):
+            machine.set_attribute(receiver, text, value)
+        return Const(None)
+    if name in _UNKNOWN:
+        return Unknown("call")
+    if name in _ADDS:
+        given = [*args, *call.keywords.values()]
+        return _set(machine, receiver, given[0], given[1]) if len(given) == 2 else Const(None)
+    if name in _PARTS:
+        direct = name.endswith("children")
+        if not direct and not _CHANGES.search(call.file.content):
+            return Unknown("call")
+        held = children(receiver) if direct else dict(everything(receiver))
+        return _view(machine, held, "items" if name.startswith("named") else "values", complete=receiver.complete)
+    return _container_method(machine, receiver, name, call) if is_container(receiver) else None
+
+
+def _container_method(machine: Machine, receiver: Instance, name: str, call: Call) -> Value | None:
+    args = call.args
+    match name, args:
+        case "__len__", _:
+            return Const(len(children(receiver))) if receiver.complete else Unknown("call")
+        case "__getitem__", [key, *_]:
+            return part(machine, receiver, key)
+        case "add", [_, *_] if receiver.extra.name.startswith(("keras.", "mxnet.")):
+            extend(machine, receiver, Items("list", list(args), complete=call.exact))
+            return Const(None)
+        case "append", [value, *_]:
+            extend(machine, receiver, Items("list", [value]))
+            return receiver
+        case "extend" | "update", [value, *_]:
+            extend(machine, receiver, value)
+            return receiver
+        case "__setitem__", [Const(value=int(at)), value] if at is not True and at is not False:
+            names = list(children(receiver))
+            known = -len(names) <= at < len(names)
+            _set(machine, receiver, Const(names[at]) if known else Unknown("call"), value)
+            return Const(None)
+        case "__setitem__", [key, value]:
+            _set(machine, receiver, key, value)
+            return Const(None)
+        case "keys" | "values" | "items", _ if receiver.complete:
+            return _view(machine, children(receiver), name)
+        case "insert" | "pop" | "__delitem__" | "clear", _ if receiver.complete:
+            return edit(machine, receiver, name, args)
+    return None
+
+
+def _set(machine: Machine, receiver: Instance, key: Value, value: Value) -> Value:
+    """The module gets a part by that name: whichever it is, where nobody knows the name."""
+    text = text_of(key)
+    if text is not None:
+        put(machine, receiver, text, value)
+    else:
+        machine.heap.edit(receiver).complete = False
+    return value
+
+
+def _view(machine: Machine, held: Mapping[str, Value], what: str, *, complete: bool = True) -> Value:
+    """The parts' names, the parts, or pairs of both."""
+    pairs = [(Const(name), value) for name, value in held.items()]
+    found: list[Value] = [
+        name if what == "keys" else value if what == "values" else Items("tuple", [name, value])
+        for name, value in pairs
+    ]  # fmt: skip
+    return machine.sequence("list", found, complete=complete)
+
+
+_MOST_REACHED = 50_000
+
+
+class Tree:
+    """All modules that can be reached from some values; not `whole` where something unknown may hold more."""
+
+    def __init__(self, values: Iterable[Value]) -> None:
+        self.owners: list[Instance] = []
+        self.layers: set[int] = set()  # the identities of convolutions
+        self.whole = True
+        seen: set[int] = set()
+        waiting = list(values)
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Unknown):
+                self.whole = self.whole and value.why not in ("branch", "limit", "call")
+            if isinstance(value, Unknown) or id(value) in seen or len(seen) > _MOST_REACHED:
+                continue
+            seen.add(id(value))
+            if isinstance(value, (Items, Table, Instance)):
+                self.whole = self.whole and value.complete
+            if isinstance(value, Instance):
+                if isinstance(value.extra, Convolution):
+                    self.layers.add(id(value.extra))
+                else:
+                    self.owners.append(value)
+                waiting += value.attributes.values()
+            elif isinstance(value, Items):
+                waiting += value.items
+            elif isinstance(value, Table):
+                waiting += value.items.values()
+            elif isinstance(value, Partial):
+                waiting += (value.function, *value.args, *value.keywords.values())
+
+
+def base_of(cls: Class, depth: int = 0) -> str | None:
+    """The framework's class that a class of the source is a kind of, by its canonical name."""
+    for base in cls.bases if depth < 20 else ():
+        found = base_of(base, depth + 1) if isinstance(base, Class) else None
+        if isinstance(base, Name) and is_layer(full := canonical(base.name)):
+            found = full
+        if found is not None:
+            return found
+    return None
+
+
+def is_layer(full: str) -> bool:
+    """Whether a canonical name is that of a framework's layer or module."""
+    return full in CONVOLUTIONS or kind_of(full) is not None
+
+
+def construction(machine: Machine) -> Place | None:
+    """Where the object whose constructor runs is constructed: behind the calls of inherited constructors."""
+    for site in reversed(machine.stack):
+        function = site.node.func
+        if not (isinstance(function, ast.Attribute) and function.attr == "__init__"):
+            return Place(site.file, site.node)
+    return None
+
+
+_FORWARD = {"keras": "call", "flax": "__call__", "haiku": "__call__"}
+
+
+def forward_of(machine: Machine, instance: Instance) -> Value | None:
+    """The method of a class of the source that its framework runs when an object is called."""
+    meaning = meaning_of(instance)
+    framework = meaning.name.split(".")[0] if isinstance(meaning, Layer) else ""
+    framework = meaning.signature.framework if isinstance(meaning, Convolution) else framework
+    return machine.calls.method_of(instance, _FORWARD.get(framework, "forward"))

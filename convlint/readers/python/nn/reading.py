@@ -4,30 +4,163 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from functools import cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.model.source import SourceLayer, Unread
-from convlint.readers.python.evaluator.choosing import Choices, Side, Untaken
-from convlint.readers.python.evaluator.limits import steps_of_file
-from convlint.readers.python.evaluator.machine import Machine
-from convlint.readers.python.evaluator.values import Class, Unknown
-from convlint.readers.python.nn.convolutions import argument
+from convlint.model.location import Location
+from convlint.model.source import Certainty, SourceLayer, Unread
+from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
+from convlint.readers.python.evaluator.machine import Exhausted, Machine
+from convlint.readers.python.evaluator.memory import Recorded
+from convlint.readers.python.evaluator.statements import Side, Untaken
+from convlint.readers.python.evaluator.values import (
+    Class,
+    Const,
+    Function,
+    Instance,
+    Items,
+    Tensor,
+    Unknown,
+    Value,
+)
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.nn.following import Gathering, Seen
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
-from convlint.readers.python.nn.gathering import Gathering, Seen
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
+from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import merged
-from convlint.readers.python.nn.naming import names
-from convlint.readers.python.nn.plain_classes import PlainClasses
+from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
-from convlint.readers.python.nn.roots import input_tensor, run_body, run_twice
-from convlint.readers.python.nn.sites import Sites
-from convlint.readers.python.programs.closure import Imports
+from convlint.readers.python.nn.sites import Sites, names
+from convlint.readers.python.nn.tensors import SOMETHING, Flow, Reader, Shape, collect
 from convlint.readers.python.project import Project
-from convlint.readers.python.source_file import is_quiet
+from convlint.readers.python.source_file import SourceFile, is_quiet
+
+_MOST_NETWORKS = 8  # that are run of those that one root gives
+
+
+def run_twice(
+    machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None
+) -> None:
+    """Evaluate the root strictly; then with its parameters at their defaults, where that can tell more."""
+    if not _run(machine, library, root, gathering, shape, "stated") and _has_defaults(machine, root):
+        _run(machine, library, root, gathering, shape, "with defaults")
+
+
+def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gathering, shape: Shape | None) -> None:
+    """Add the networks that the module itself makes and keeps, as scripts do, and run them on an input."""
+    scope = machine.run_module(path)
+    if scope is None:
+        return
+    held = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
+    below = [child for value in held for _, child in everything(value) if child is not value]
+    layers = {id(each.extra): each.extra for each in (*held, *below) if isinstance(each.extra, Convolution)}
+    if layers:
+        library.recording = Recording()
+        machine.steps = STEPS_OF_MODULE
+        parts = {id(child) for child in below}
+        networks = [value for value in held[:_MOST_NETWORKS] if id(value) not in parts]
+        recorded = [Recorded(Record("constructed", layer), (), ()) for layer in layers.values()]
+        recorded += _all_forwards(machine, library, scope.file, networks, shape)
+        gathering.add(recorded, library.recording, held, certainty="stated", path=path, root=path,
+                      whole=machine.steps >= 0)  # fmt: skip
+        library.recording = Recording()
+
+
+def _has_defaults(machine: Machine, root: Function | Class) -> bool:
+    function: Value | None = root if isinstance(root, Function) else machine.calls.find(root, "__init__")[0]
+    if not isinstance(function, Function):
+        return isinstance(root, Class) and root.fields is not None
+    args = function.node.args
+    return bool(function.defaults or function.kw_defaults or args.kwarg or args.vararg)
+
+
+def _run(
+    machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None,
+    certainty: Certainty,
+) -> bool:  # fmt: skip
+    """Evaluate the root, run what it gives on an input, add all that was seen; whether nothing more could be."""
+    library.recording = Recording()
+    run = machine.run_root(root, certainty == "with defaults")
+    networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
+    if recorded or networks:
+        _hand_out(run.value)
+        recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
+        whole = whole and machine.steps >= 0
+        path = root.file.path
+        gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
+                      root=f"{path}:{root.name}", whole=whole)  # fmt: skip
+    library.recording = Recording()
+    told = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
+    return bool(told) and whole and all(map(_is_whole, told))
+
+
+def _is_whole(recorded: Recorded) -> bool:
+    """Whether a convolution was surely constructed, everything of it is known, and it went nowhere unseen."""
+    return bool(recorded.thing.what == "constructed" and not recorded.conditions and recorded.thing.layer.whole)
+
+
+def _networks(value: Value) -> list[Instance]:
+    """The modules that a value is, or that it lists."""
+    values = [value, *(value.items if isinstance(value, Items) else ())]
+    return [each for each in values if isinstance(each, Instance) and is_module(each)][:_MOST_NETWORKS]
+
+
+def _all_forwards(
+    machine: Machine, library: Frameworks, file: SourceFile, networks: Iterable[Instance], shape: Shape | None
+) -> list[Recorded]:
+    """The networks run on what they would be given, but for those that were run; what that recorded."""
+    found: list[Recorded] = []
+    whole = True
+    for network in networks:
+        if id(network) not in library.recording.called:
+            library.recording.run += 1
+            found += _forward(machine, file, network, shape)
+            whole = whole and machine.steps >= 0
+    machine.steps = machine.steps if whole else -1
+    return found
+
+
+def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape | None) -> list[Recorded]:
+    """The network run on what it would be given; `machine.steps` are negative where that was not to the end."""
+    forward, count = forward_of(machine, network), 1
+    if isinstance(forward, Function):
+        args = forward.node.args
+        count = max(len(args.posonlyargs) + len(args.args) - 1 - len(forward.defaults), 1)
+    inputs: list[Value] = [Tensor(Flow(None if index else shape, raw=True)) for index in range(count)]
+    before = machine.heap.begin()
+    machine.recorded, machine.remembered = [], 0
+    start, cut = machine.steps, False
+    machine.floor = max(start - STEPS_OF_NOTHING, 0)
+    try:
+        _hand_out(machine.call(network, inputs, {}, machine.no_call(file.tree), file))
+    except (Exhausted, RecursionError):
+        cut = True
+    machine.charge(file.path, start - machine.steps - machine.remembered)
+    machine.steps, machine.floor = -1 if cut else machine.steps, 0
+    machine.reset(before)
+    recorded, machine.recorded = machine.recorded, []
+    return recorded
+
+
+def _hand_out(value: Value) -> None:
+    """The tensors that a root or a forward pass gives may be read by anything."""
+    found: list[Flow] = []
+    collect([value], found)
+    for each in found:
+        each.readers.append(Reader("returned", (), ()))
+
+
+def input_tensor(shape: tuple[int, ...] | None) -> Shape | None:
+    """The shape of the network's input, the batch first where it is given."""
+    if shape is None:
+        return None
+    sizes: Shape = tuple(Const(size) for size in shape)
+    return sizes if len(shape) > 3 else (SOMETHING, *sizes)
+
 
 Key = tuple[str, int, int]  # path, line and column of a construction
 
@@ -52,58 +185,56 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(imports)
     shape = input_tensor(input_shape)
-    sites = Sites(project)
-    plain = PlainClasses(sites)
-    for path in given:
-        content = project.content(path)
-        if content is None or not any(word in content for word in FRAMEWORK_WORDS):
-            continue
-        before = len(gathering.seen)
+    read = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
+    for path in read:
+        machine.memory.forget()
         run_body(machine, library, path, gathering, shape)
-        later: list[Class] = []
         for root in machine.roots(path):
-            if not relevance.may_construct(root):
-                continue
-            if isinstance(root, Class) and plain.holds(root):
-                later.append(root)
-            else:
+            if relevance.may_construct(root):
                 run_twice(machine, library, root, gathering, shape)
-        told = plain.told(later, islice(gathering.seen.values(), before, None)) if later else set[int]()
-        for root in later:
-            if id(root) not in told:
-                run_twice(machine, library, root, gathering, shape)
-    return _report(imports, given, gathering.seen.values(), machine.choices, sites)
+    return _report(machine, imports, given, read, gathering.seen.values())
 
 
 def _report(
-    imports: Imports, given: list[str], seen: Iterable[Seen], choices: Choices, sites: Sites
+    machine: Machine, imports: Imports, given: list[str], read: list[str], seen: Iterable[Seen]
 ) -> LayersRead:  # fmt: skip
-    project = imports.project
+    project, choices = imports.project, machine.choices
     at: dict[Key, list[Seen]] = {}
-    wanted = set(given)
     for each in seen:
         file, node = each.layer.place
         if not file.is_quiet:
             at.setdefault((file.path, node.lineno, node.col_offset), []).append(each)
+    wanted = set(given)
     reported = wanted.union(project.given)
     layers: list[SourceLayer] = []
-    named: dict[str, dict[int, str]] = {}
-    frozen = FrozenNorms(imports)
+    named, frozen, sites = cache(names), FrozenNorms(machine, imports), Sites(machine)
     for (path, *_), group in sorted(at.items()):
         file, node = group[0].layer.place
-        if path not in named:
-            named[path] = names(file)
-        found = merged(group, named[path].get(id(node), ""))
+        found = merged(group, named(file).get(id(node), ""))
         if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
             found = [_before_frozen(layer) for layer in found]
         layers += [layer for layer in found if path in reported or _states(layer, reported)]
-    places = _places(project, given, at, sites)
-    known = {_key(layer) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
+    known = {_start(each.layer.locate()) for each in layers if each.layer.C is not None and each.layer.K is not None}
+    # The places by names, and those that the evaluation found besides
+    places = {(path, call.lineno, call.col_offset): call for path in read for call in sites.of(path)}
+    places |= {key: group[0].layer.place.node for key, group in at.items() if key[0] in wanted}
+    untaken = Untaken(choices.left, choices.taken)
+    unread = []
+    for key, node in sorted(places.items(), key=lambda each: each[0]):
+        where = _located(project, key[0], node)
+        if _start(where) not in known:
+            why = _why(at.get(key, []))
+            unread.append(Unread(at=where, why="untaken" if untaken.holds(*key[:2]) else why, otherwise=why))
     return LayersRead(
-        tuple(layers), len(places), sum(1 for place in places if _start(place, project, places[place]) in known),
-        tuple(_unread(project, places, known, at, Untaken(choices.left, choices.taken))),
-        frozenset(choices.left), frozenset(choices.taken),
+        tuple(layers), len(places), len(places) - len(unread), tuple(unread), frozenset(choices.left),
+        frozenset(choices.taken),
     )  # fmt: skip
+
+
+def _located(project: Project, path: str, node: ast.Call) -> Location:
+    file = project.file(path)
+    assert file is not None
+    return file.locate(node)
 
 
 def _before_frozen(layer: SourceLayer) -> SourceLayer:
@@ -115,40 +246,8 @@ def _states(layer: SourceLayer, paths: set[str]) -> bool:
     return any(stated.at.path in paths for group in layer.stated.values() for stated in group)
 
 
-def _places(project: Project, given: list[str], at: dict[Key, list[Seen]], sites: Sites) -> dict[Key, ast.Call]:
-    """The places of construction in the files: by names, and those that the evaluation found besides."""
-    found: dict[Key, ast.Call] = {}
-    for path in given:
-        content = project.content(path)
-        if content is None or not any(word in content for word in FRAMEWORK_WORDS):
-            continue
-        found.update(((path, call.lineno, call.col_offset), call) for call in sites.of(path))
-    wanted = set(given)
-    found.update((key, group[0].layer.place.node) for key, group in at.items() if key[0] in wanted)
-    return dict(sorted(found.items(), key=lambda each: each[0]))
-
-
-def _key(layer: SourceLayer) -> tuple[str, int | None, int | None]:
-    where = layer.layer.locate()
+def _start(where: Location) -> tuple[str, int | None, int | None]:
     return where.path, where.line, where.column
-
-
-def _start(key: Key, project: Project, node: ast.Call) -> tuple[str, int | None, int | None]:
-    file = project.file(key[0])
-    assert file is not None
-    where = file.locate(node)
-    return where.path, where.line, where.column
-
-
-def _unread(
-    project: Project, places: dict[Key, ast.Call], known: set[tuple[str, int | None, int | None]],
-    at: dict[Key, list[Seen]], untaken: Untaken,
-) -> Iterable[Unread]:  # fmt: skip
-    for key, node in places.items():
-        file = project.file(key[0])
-        if file is not None and _start(key, project, node) not in known:
-            why = _why(at.get(key, []))
-            yield Unread(at=file.locate(node), why="untaken" if untaken.holds(key[0], key[1]) else why, otherwise=why)
 
 
 def _why(seen: list[Seen]) -> str:

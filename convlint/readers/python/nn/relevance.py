@@ -1,34 +1,88 @@
-"""Which functions and classes may lead to a convolution, by their words alone: the others need not be evaluated.
-
-Words and not names: strings count, so that what is reached through a registry or getattr counts as reached.
-"""
+"""Which functions and classes may lead to a convolution, by their words alone: the others need not be evaluated."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from functools import cache
 
 from convlint.readers.python.evaluator.values import Class, Function
-from convlint.readers.python.nn.words import Statement, statements_by_name
-from convlint.readers.python.programs.closure import Imports
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.walking import every
 
 # In the name of every framework's layer of convolutions, and in no word of prose or geometry. With a small c they are
-# functions, which construct none, and names of the source, which are followed to what they stand for.
-_CONV = re.compile(rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV")
+# functions, and names of the source, which are followed to what they stand for.
+_CONV = (
+    rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|"
+    rb"\bconv(?:_transpose)?[123]d(?:_transpose)?\b|\bconv_general_dilated\b"
+)
+_IN_FILE, _IN_WORD = re.compile(_CONV + rb"|\blax\.conv"), re.compile(_CONV.decode())
+_WORD = re.compile(r"[^\W\d]\w*")
 # What may take anything from a module, by a text
-_BY_TEXT = frozenset({b"getattr", b"__dict__", b"vars", b"globals", b"eval", b"exec", b"attrgetter", b"import_module"})
+_BY_TEXT = frozenset({"getattr", "__dict__", "vars", "globals", "eval", "exec", "attrgetter", "import_module"})
 _LARGEST = 2_000  # parts of a repository that are looked at for one root; beyond, it is run
 _MOST_READ = 50  # modules that the words of one part read; beyond, anything of them counts
 
-Part = tuple[str, bytes]  # path, and a name at the top of that file; no name: anything of it
-_SOME = b"."  # for the name: what is read of the module is said by the words around it
+Words = dict[str, frozenset[str]]
+Part = tuple[str, str]  # path, and a name at the top of that file; no name: anything of it
+_SOME = "."  # for the name: what is read of the module is said by the words around it
 
 
 def names_convolution(content: bytes | None) -> bool:
     """Whether a file names a layer of convolutions at all."""
-    return content is not None and _CONV.search(content) is not None
+    return content is not None and _IN_FILE.search(content) is not None
+
+
+def words_by_name(tree: ast.Module) -> Words:
+    """The words of what each name at the top of a file stands for; of one that is defined twice, those of both."""
+    found: Words = {}
+    for statement in tree.body:
+        if not isinstance(statement, (ast.Import, ast.ImportFrom, ast.Expr)):
+            words = frozenset(_words(statement))
+            for name in set(_bound(statement)):
+                found[name] = found.get(name, frozenset()) | words
+    return found
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives a meaning: by a definition, an assignment, or either within a block."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+        return
+    if is_guard(statement):
+        yield "__main__"
+    for node in every(statement):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(getattr(node, "ctx", None), ast.Store):
+            while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+                node = node.value
+            if isinstance(node, ast.Name):
+                yield node.id
+
+
+def _words(statement: ast.stmt) -> Iterator[str]:
+    """Names, attributes, and the words of texts that are no docstrings; none of decorators."""
+    prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
+    for node in every(statement):
+        if id(node) in prose:
+            continue
+        match node:
+            case ast.Expr(value=ast.Constant() as text):
+                prose.add(id(text))
+            case ast.Constant(value=str(text)):
+                yield from _WORD.findall(text)
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield from (*name.split("."), other or "")
+            case ast.keyword(arg=str(name)):
+                yield name
 
 
 class Relevance:
@@ -36,117 +90,94 @@ class Relevance:
 
     def __init__(self, imports: Imports) -> None:
         self._project, self._imports = imports.project, imports
-        self._tops: dict[str, dict[bytes, list[Statement]]] = {}  # by path: what names at the top of a file stand for
-        self._bound: dict[str, dict[bytes, list[Part]]] = {}  # what the imports of a file bind, by path
-        self._says: dict[Part, bool] = {}
-        self._following: dict[Part, list[Part]] = {}  # what the words of a part stand for
+        self._tops: dict[str, Words] = {}  # by path
+        self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path
         self._leads: dict[Part, bool] = {}
+        self._names_one, self._following = cache(self._may_name_one), cache(self._named)
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that the root names, directly or not, may construct a convolution."""
-        first = root.file.path, root.name.encode()
+        first = root.file.path, root.name
         if first[1] not in self._top(first[0]):
             return True  # defined where nobody looks, as in an `if`
         if first not in self._leads:
-            seen = [first]
-            known = {first}
-            leads = False
-            for part in seen:
-                leads = self._leads.get(part) or self._names_one(part) or len(seen) > _LARGEST
+            seen, leads = {first: None}, False
+            waiting = [first]
+            for part in waiting:  # which grows meanwhile
+                leads = self._leads.get(part) or self._names_one(part) or len(waiting) > _LARGEST
                 if leads:
                     break
-                if part not in self._leads:
-                    following = [each for each in self._after(part) if each not in known]
-                    known.update(following)
-                    seen += following
-            if leads:
-                self._leads[first] = True
-            else:
-                self._leads.update(dict.fromkeys(seen, False))
+                following = [each for each in self._following(part) if part not in self._leads and each not in seen]
+                seen.update(dict.fromkeys(following))
+                waiting += dict.fromkeys(following)
+            self._leads.update({first: True} if leads else dict.fromkeys(waiting, False))
         return self._leads[first]
 
-    def _names_one(self, part: Part) -> bool:
-        if part not in self._says:
-            self._says[part] = any(_CONV.search(each.text) for each in self._statements(part))
-        return self._says[part]
+    def _may_name_one(self, part: Part) -> bool:
+        words = self._words(part)
+        lax = "lax" in words and any(word.startswith("conv") for word in words)
+        return lax or any(map(_IN_WORD.search, words))
 
-    def _statements(self, part: Part) -> Iterable[Statement]:
+    def _words(self, part: Part) -> frozenset[str]:
         path, name = part
         top = self._top(path)
-        return top.get(name, ()) if name else dict.fromkeys(chain.from_iterable(top.values()))
+        return top.get(name, frozenset()) if name else frozenset().union(*top.values())
 
-    def _after(self, part: Part) -> list[Part]:
-        if part not in self._following:
-            self._following[part] = list(dict.fromkeys(self._named(part)))
-        return self._following[part]
-
-    def _named(self, part: Part) -> Iterator[Part]:
+    def _named(self, part: Part) -> tuple[Part, ...]:
         """What the words of a part stand for in its file."""
-        path, name = part
+        return tuple(dict.fromkeys(each for each in self._read(part[0], self._words(part), set()) if each != part))
+
+    def _read(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
+        """What the words stand for in a module; `read` are the modules that were looked at for them."""
+        yield from ((path, word) for word in self._top(path).keys() & words)
         bound = self._bound_in(path)
-        words = frozenset[bytes]().union(*(each.words for each in self._statements(part)))
-        read: set[str] = set()
-        yield from ((path, word) for word in self._top(path).keys() & words if word != name)
-        for word in bound.keys() & words:
-            for other in bound[word]:
+        for other, name in (each for word in bound.keys() & words for each in bound[word]):
+            if name != _SOME:
+                yield other, name
+            elif other not in read:
                 yield from self._read_of(other, words, read)
 
-    def _read_of(self, part: Part, words: frozenset[bytes], read: set[str]) -> Iterator[Part]:
-        """The part, or of a module what the words around its name may read; `read` are the modules that were."""
-        path, name = part
-        if name != _SOME:
-            yield part
-            return
-        if path in read:
-            return
+    def _read_of(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
+        """Of a module what the words around its name may read."""
         read.add(path)
         if not _BY_TEXT.isdisjoint(words) or len(read) > _MOST_READ:
-            yield path, b""
+            yield path, ""
             return
-        bound = self._bound_in(path)
-        yield from ((path, word) for word in self._top(path).keys() & words)
-        for word in bound.keys() & words:
-            for other in bound[word]:
-                yield from self._read_of(other, words, read)
-        for text in map(_decoded, words if os.path.basename(path) == "__init__.py" else ()):
-            beneath = self._imports.resolve(text, path, 1) if self._imports.may_be_own(text) else None
-            if beneath is not None and beneath != path:
-                yield from self._read_of((beneath, _SOME), words, read)
+        yield from self._read(path, words, read)
+        for word in words if os.path.basename(path) == "__init__.py" else ():
+            beneath = self._imports.resolve(word, path, 1) if self._imports.may_be_own(word) else None
+            if beneath is not None and beneath != path and beneath not in read:
+                yield from self._read_of(beneath, words, read)
 
-    def _top(self, path: str) -> dict[bytes, list[Statement]]:
+    def _top(self, path: str) -> Words:
         if path not in self._tops:
-            self._tops[path] = statements_by_name(self._project.content(path) or b"")
+            file = self._project.file(path)
+            self._tops[path] = {} if file is None else words_by_name(file.tree)
         return self._tops[path]
 
-    def _bound_in(self, path: str) -> dict[bytes, list[Part]]:
-        if path not in self._bound:
-            found: dict[bytes, list[Part]] = {}
-            self._bound[path] = found  # first, for those that import each other by stars
-            for each in self._imports.of(path):
-                module = self._imports.resolve(each.module, path, each.level)
-                if each.attr == "*" and module is not None:
-                    for word, parts in self._bound_in(module).items():
-                        found.setdefault(word, []).extend(parts)
-                    for name in self._top(module):
-                        found.setdefault(name, []).append((module, name))
-                    continue
-                parts = found.setdefault(each.name.encode(), [])
-                inner = f"{each.module}.{each.attr}" if each.module else each.attr
-                beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
-                if beneath is not None:
-                    parts.append((beneath, _SOME))
-                if module is None:
-                    continue
-                if not each.attr:
-                    parts.append((module, _SOME))
-                elif (attr := each.attr.encode()) in self._top(module):
-                    parts.append((module, attr))
-                elif passed := self._bound_in(module).get(attr):
-                    parts += passed
-                elif beneath is None:
-                    parts.append((module, b""))
-        return self._bound[path]
+    def _bound_in(self, path: str) -> dict[str, list[Part]]:
+        if path in self._imported:
+            return self._imported[path]
+        found: dict[str, list[Part]] = {}
+        self._imported[path] = found  # first, for those that import each other by stars
+        for each in self._imports.of(path):
+            module = self._imports.resolve(each.module, path, each.level)
+            if each.attr == "*" and module is not None:
+                for word, parts in self._bound_in(module).items():
+                    found.setdefault(word, []).extend(parts)
+                for name in self._top(module):
+                    found.setdefault(name, []).append((module, name))
+                continue
+            inner = f"{each.module}.{each.attr}" if each.module else each.attr
+            beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
+            stands: Iterable[Part] = () if module is None else self._of_module(module, each.attr, beneath)
+            found.setdefault(each.name, []).extend([*([(beneath, _SOME)] if beneath is not None else ()), *stands])
+        return found
 
-
-def _decoded(word: bytes) -> str:
-    return word.decode("utf-8", "replace")
+    def _of_module(self, module: str, attr: str, beneath: str | None) -> Iterable[Part]:
+        """What an import of `attr` from a module stands for, which may also be the module `beneath`."""
+        if not attr:
+            return [(module, _SOME)]
+        if attr in self._top(module):
+            return [(module, attr)]
+        return self._bound_in(module).get(attr) or ([(module, "")] if beneath is None else [])

@@ -1,116 +1,69 @@
-"""The places at which a file constructs convolutions, by names alone: through imports, aliases and subclasses."""
+"""The places at which a file constructs convolutions, by names alone, and names for these that stay when lines move."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from functools import cache
 
-from convlint.readers.python.nn.kinds import CONVOLUTIONS, canonical
-from convlint.readers.python.project import Project
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.values import Class, Deferred, Module, Name, Value
+from convlint.readers.python.nn.kinds import CONVOLUTIONS, FUNCTIONAL, canonical
 from convlint.readers.python.source_file import SourceFile
-
-_LONGEST_CHAIN = 12  # of imports and base classes from a name to the framework's
-
-
-class _Names:
-    """What the names of a file stand for: `imports` and `aliases` by dotted names, `classes` by their bases."""
-
-    def __init__(self, file: SourceFile) -> None:
-        self.modules: dict[str, str] = {}  # name -> module
-        self.members: dict[str, tuple[str, int, str]] = {}  # name -> module, dots, member
-        self.aliases: dict[str, str] = {}
-        self.classes: dict[str, tuple[str, ...]] = {}
-        self.stars: list[tuple[str, int]] = []
-        self.calls: list[ast.Call] = file.nodes[ast.Call]
-        for node in file.nodes[ast.Import]:
-            for each in node.names:
-                bound = each.asname or each.name.split(".")[0]
-                self.modules[bound] = each.name if each.asname else bound
-        for node in file.nodes[ast.ImportFrom]:
-            for each in node.names:
-                if each.name == "*":
-                    self.stars.append((node.module or "", node.level))
-                else:
-                    self.members[each.asname or each.name] = node.module or "", node.level, each.name
-        for node in file.nodes[ast.ClassDef]:
-            self.classes[node.name] = tuple(filter(None, map(dotted, node.bases)))
-        for statement in file.tree.body:
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                target, value = dotted(statement.targets[0]), dotted(statement.value)
-                if target and value and "." not in target:
-                    self.aliases[target] = value
+from convlint.readers.python.walking import LEAVES, below
 
 
 class Sites:
-    """Places of construction in the files of a project."""
+    """Places of construction in the files of a project, by what names mean in modules as the evaluator ran them."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._names: dict[str, _Names | None] = {}
-        self._found: dict[str, list[ast.Call]] = {}
-        self._meant: dict[tuple[str, str], str | None] = {}
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.of, self._meaning = cache(self._of), cache(self._meaning_of)
 
-    def of(self, path: str) -> list[ast.Call]:
+    def _of(self, path: str) -> list[ast.Call]:
         """The calls of a file that construct convolutions, in the order of the text."""
-        if path not in self._found:
-            names = self._of_file(path)
-            found = [call for call in names.calls if self._constructs(path, call)] if names is not None else []
-            self._found[path] = sorted(found, key=lambda call: (call.lineno, call.col_offset))
-        return self._found[path]
+        file = self._machine.project.file(path)
+        if file is None:
+            return []
+        kinds = [node for node in file.nodes[ast.ClassDef] if self._meaning(path, node.name) in CONVOLUTIONS]
+        found = []
+        for call in file.nodes[ast.Call]:
+            meaning = self._meaning(path, dotted(call.func))
+            # What a kind of convolution computes by a function is that convolution.
+            within = meaning in FUNCTIONAL and any(
+                kind.lineno <= call.lineno <= (kind.end_lineno or kind.lineno) for kind in kinds
+            )
+            if meaning is not None and not within:
+                found.append(call)
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
-    def _constructs(self, path: str, call: ast.Call) -> bool:
-        name = dotted(call.func)
-        if not name or name.startswith(("self.", "cls.", "super.")):
-            return False
-        return self.meaning(path, name) in CONVOLUTIONS
-
-    def meaning(self, path: str, name: str, depth: int = 0) -> str | None:
-        """The framework's full name that a dotted name stands for in a file, of a subclass that of its base."""
-        key = path, name
-        if key not in self._meant:
-            self._meant[key] = None  # what a circle finds
-            if depth < _LONGEST_CHAIN:
-                self._meant[key] = self._meaning(path, name, depth + 1)
-        return self._meant[key]
-
-    def _meaning(self, path: str, name: str, depth: int) -> str | None:
-        names = self._of_file(path)
-        if names is None:
+    def _meaning_of(self, path: str, name: str) -> str | None:
+        """The framework's convolution that a dotted name stands for in a file; of a subclass, its base."""
+        machine, file, scope = self._machine, self._machine.project.file(path), self._machine.modules.scope(path)
+        if file is None or scope is None or not name:
             return None
-        head, _, rest = name.partition(".")
-        if head in names.classes:
-            if rest:
-                return None
-            bases = (self.meaning(path, base, depth) for base in names.classes[head])
-            return next((base for base in bases if base in CONVOLUTIONS), None)
-        if head in names.members:
-            module, level, member = names.members[head]
-            return self._imported(path, module, level, f"{member}.{rest}" if rest else member, depth)
-        if head in names.modules:
-            return self._imported(path, names.modules[head], 0, rest, depth)
-        if head in names.aliases and names.aliases[head] != head:
-            return self.meaning(path, names.aliases[head] + (f".{rest}" if rest else ""), depth)
-        for module, level in names.stars:
-            found = self._imported(path, module, level, name, depth)
-            if found in CONVOLUTIONS:
-                return found
-        return None
+        head, *rest = name.split(".")
+        value = machine.modules.variable(scope, head)
+        if not isinstance(value, (Name, Class, Module)):
+            value = next(self._imported(file, head), None)
+        for part in rest:
+            value = machine.attribute(value, part) if isinstance(value, (Name, Module)) else None
+        full = machine.library.subclass_of(value) if isinstance(value, Class) else None
+        full = canonical(value.name) if isinstance(value, Name) else full
+        return full if full in CONVOLUTIONS or full in FUNCTIONAL else None
 
-    def _imported(self, path: str, module: str, level: int, rest: str, depth: int) -> str | None:
-        """What `rest` of a module is: of the repository, or of a library. Part of it may be a module below."""
-        parts = rest.split(".") if rest else []
-        for taken in range(len(parts), -1, -1):
-            below = ".".join((*([module] if module else []), *parts[:taken]))
-            found = self._project.resolve(below, path, level) if below or level else None
-            if found is not None and found != path:
-                left = ".".join(parts[taken:])
-                return self.meaning(found, left, depth) if left else None
-        return canonical(f"{module}.{rest}" if rest else module) if not level else None
-
-    def _of_file(self, path: str) -> _Names | None:
-        if path not in self._names:
-            file = self._project.file(path)
-            self._names[path] = None if file is None else _Names(file)
-        return self._names[path]
+    def _imported(self, file: SourceFile, name: str) -> Iterator[Value]:
+        """What the imports of a file bind to a name that its module does not have."""
+        modules = self._machine.modules
+        for node in file.nodes[ast.ImportFrom]:
+            for each in node.names:
+                if (each.asname or each.name) == name:
+                    value = modules.member_of(node.module or "", node.level, each.name, file)
+                    yield modules.member(value.path, value.name) if isinstance(value, Deferred) else value
+        for node in file.nodes[ast.Import]:
+            for each in node.names:
+                if (each.asname or each.name.split(".")[0]) == name:
+                    yield modules.imported(each.name, file, whole=each.asname is not None)
 
 
 def dotted(node: ast.expr) -> str:
@@ -122,3 +75,90 @@ def dotted(node: ast.expr) -> str:
     if not isinstance(node, ast.Name):
         return ""
     return ".".join((node.id, *reversed(parts)))
+
+
+_Nodes = list[tuple[ast.AST, str, str]]  # with the scope that each belongs to, and its place there
+
+
+def names(file: SourceFile) -> dict[int, str]:
+    """For every call of a file, by its identity: `Bottleneck.conv2`, `Net.features[3]`, `conv3x3`."""
+    found: list[tuple[int, int, ast.Call, str]] = []
+    waiting: _Nodes = [(file.tree, "", "")]
+    while waiting:
+        node, scope, slot = waiting.pop()
+        if node.__class__ not in LEAVES:
+            if isinstance(node, ast.Call):
+                found.append((node.lineno, node.col_offset, node, _joined(scope, slot)))
+            waiting += _within(node, scope, slot)
+    found.sort(key=lambda each: each[:2])
+    counts: dict[str, int] = {}
+    result: dict[int, str] = {}
+    for *_, call, name in found:
+        counts[name] = count = counts.get(name, 0) + 1
+        result[id(call)] = name if count == 1 else f"{name}#{count}"
+    return result
+
+
+def _within(node: ast.AST, scope: str, slot: str) -> _Nodes:
+    """What lies in a node, with where it belongs."""
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            inner = scope if name == "__init__" and scope and not isinstance(node, ast.ClassDef) else None
+            return [(each, inner or _joined(scope, name), "") for each in below(node)]
+        case ast.Assign(targets=[target, *_], value=value):
+            return [(value, scope, _slot(target))]
+        case (
+            ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.AugAssign(target=target, value=value)
+            | ast.NamedExpr(target=target, value=value)
+        ):
+            return [(value, scope, _slot(target))]
+        case (
+            ast.List(elts=[ast.Constant(value=str(key)), value]) | ast.Tuple(elts=[ast.Constant(value=str(key)), value])
+        ):
+            return [(value, scope, _keyed(slot, key))]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return [(each, scope, f"{slot}[{index}]") for index, each in enumerate(elements)]
+        case ast.Dict(keys=keys, values=values):
+            named = (key.value if isinstance(key, ast.Constant) else None for key in keys)
+            return [(value, scope, _keyed(slot, key)) for key, value in zip(named, values, strict=True)]
+        case ast.Call():
+            return _arguments(node, scope, slot)
+    return [(each, scope, slot) for each in below(node)]
+
+
+def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
+    args = call.args
+    match call:
+        case ast.Call(
+            func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]
+        ):  # fmt: skip
+            return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
+        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=held), args=[_, *_]):
+            return [(each, scope, _slot(held)) for each in args]
+        case ast.Call(args=[ast.List() | ast.Tuple() | ast.Starred() | ast.Call() as only], keywords=[]):
+            inner: _Nodes = [(only, scope, slot)]
+        case _:
+            inner = [(each, scope, f"{slot}[{index}]") for index, each in enumerate(args)]
+    inner += [(each.value, scope, f"{slot}.{each.arg}" if slot and each.arg else each.arg or slot)
+              for each in call.keywords]  # fmt: skip
+    function = call.func
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return [*inner, (function, scope, slot)]
+
+
+def _slot(target: ast.expr) -> str:
+    return dotted(target).removeprefix("self.")
+
+
+def _keyed(slot: str, key: object) -> str:
+    if not isinstance(key, (str, int)):
+        return slot
+    return f"{slot}.{key}" if slot else str(key)
+
+
+def _joined(scope: str, slot: str) -> str:
+    if not slot:
+        return scope
+    return scope + slot if slot.startswith("[") else f"{scope}.{slot}" if scope else slot

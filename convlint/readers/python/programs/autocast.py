@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from convlint.model.location import Location
-from convlint.readers.python.programs.constants import literal
-from convlint.readers.python.programs.unit import Unit
+from convlint.readers.python.programs.unit import Unit, last_name, literal
 from convlint.readers.python.walking import every
 
 _AUTOCAST = {
@@ -97,7 +96,7 @@ def _model_call(node: ast.stmt) -> str:
     call = node.value
     if not isinstance(call, ast.Call) or not call.args:
         return ""
-    name = _last(call.func).lower()
+    name = last_name(call.func).lower()
     return node.targets[0].id if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
 
 
@@ -110,15 +109,9 @@ def _only_loss(body: list[ast.stmt], output: str) -> bool:
         for each in every(node):
             if not isinstance(each, ast.Call):
                 continue
-            name = _last(each.func).lower()
+            name = last_name(each.func).lower()
             if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
                 return False
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
             used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in every(arg))
     return used
-
-
-def _last(func: ast.expr) -> str:
-    if isinstance(func, ast.Attribute):
-        return func.attr
-    return func.id if isinstance(func, ast.Name) else ""

@@ -1,14 +1,19 @@
-"""Which files are programs: a guard, or a statement of the module that trains, and a loop in what it reaches."""
+"""Which files are programs that train, what they import and run on, and where a setting can be put into them."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from convlint.model.location import Location
+from convlint.readers.python.imports import Imports
 from convlint.readers.python.programs.segments import Segment
-from convlint.readers.python.programs.unit import Unit, statements
-from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.programs.settings import may_set
+from convlint.readers.python.programs.unit import Definition, Unit, statements
+from convlint.readers.python.source_file import is_guard, is_quiet
 from convlint.readers.python.walking import every
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
@@ -62,3 +67,248 @@ def _trains(node: ast.expr, loops: set[str]) -> bool:
     if isinstance(node.func, ast.Name):
         return node.func.id in loops
     return isinstance(node.func, ast.Attribute) and node.func.attr in _TRAINS
+
+
+MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
+
+
+def candidates(imports: Imports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
+    """Those in the files that are `wanted`, or with a setting there; `entries`, where given, are all there are."""
+    project = imports.project
+    if entries:
+        real = {os.path.normpath(os.path.abspath(each)) for each in entries}
+        real |= {os.path.normpath(os.path.abspath(os.path.join(project.root, each))) for each in entries}
+        return [path for path in project.paths if os.path.normpath(os.path.abspath(path)) in real]
+    setting = {path for path in wanted if not is_quiet(path) and may_set(project.content(path) or b"")}
+    found = []
+    for path in project.paths:
+        if is_quiet(path) or (path not in wanted and not setting):
+            continue
+        if not may_be_entry(project.content(path) or b""):
+            continue
+        if path in wanted or not setting.isdisjoint(imports.closure(path).files):
+            found.append(path)
+    others = [path for path in found if path not in wanted]
+    return [path for path in found if path in wanted or path in others[:MOST_OTHERS]]
+
+
+_MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
+_DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
+_LIBRARIES = {"Accelerator", "Fabric"}
+# Of torch.cuda, what a script on the CPU calls too: it asks for a GPU, or seeds in case there is one.
+_IDLE = re.compile(r"torch\.cuda(?:\.(?:is_available|device_count|get_device_name|manual_seed\w*|empty_cache))?")
+
+
+def has_gpu(content: bytes, unit: Callable[[], Unit | None]) -> bool:
+    """Whether a file moves something to a GPU, or lets somebody choose one."""
+    parsed = unit() if _MENTIONS.search(content) is not None else None
+    return parsed is not None and any(_uses(node, parsed) for node in every(parsed.file.tree))
+
+
+def _uses(node: ast.AST, unit: Unit) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return _DEVICE.fullmatch(text) is not None
+        case ast.Attribute(attr=name):
+            full = unit.full_name(node)
+            if full.startswith("torch.backends.cudnn."):
+                return name != "enabled"  # which a script on the CPU switches off too; the others are set for a GPU
+            return _IDLE.fullmatch(full) is None and (_speaks(name) or full.startswith("torch.cuda."))
+        case ast.ImportFrom(module=str(name)):
+            return name.startswith("torch.cuda")
+        case ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+            return _speaks(name)
+    return False
+
+
+def _speaks(name: str) -> bool:
+    return name in _LIBRARIES or any(each in name.lower() for each in ("cuda", "gpu"))
+
+
+_OF_LIBRARIES = re.compile(
+    rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
+    rb"\btimm\.create_model\b|\bsegmentation_models_pytorch\b|\bConv2D\b"
+)
+_CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
+_PARENTHESES = re.compile(rb"[()]")
+_LONGEST = 1_000  # bytes of a call
+_KERNEL = re.compile(rb"\bkernel_size\s*=\s*([^,()]+|\([^()]*\))\s*[,)]")
+_STRIDE = re.compile(rb"\bstride\s*=\s*([^,()]+|\([^()]*\))\s*[,)]")
+
+
+def convolves(content: bytes) -> bool:
+    """Whether it has any but those that cut an image into patches: one matrix product in front of the rest."""
+    if _OF_LIBRARIES.search(content):
+        return True
+    return any(not _cuts_patches(_arguments(content, match.end())) for match in _CONSTRUCTED.finditer(content))
+
+
+def _arguments(content: bytes, start: int) -> bytes:
+    """What stands between a parenthesis and the one that closes it, that one included."""
+    depth = 1
+    for match in _PARENTHESES.finditer(content, start, start + _LONGEST):
+        depth += 1 if match[0] == b"(" else -1
+        if not depth:
+            return content[start : match.end()]
+    return b""
+
+
+def _cuts_patches(arguments: bytes) -> bool:
+    kernel, stride = _KERNEL.search(arguments), _STRIDE.search(arguments)
+    return kernel is not None and stride is not None and kernel[1].strip() == stride[1].strip() != b"1"
+
+
+# Libraries with a loop of their own that own the settings, as they are named to people.
+TRAINERS = {
+    "pytorch_lightning": "Lightning", "lightning": "Lightning", "lightning_fabric": "Lightning",
+    "composer": "Composer", "mmengine": "MMEngine", "mmcv": "MMCV", "mmdet": "MMDetection",
+    "mmcls": "MMClassification", "mmpretrain": "MMPretrain", "mmseg": "MMSegmentation",
+    "detectron2": "Detectron2", "fastai": "fastai", "ignite": "Ignite", "catalyst": "Catalyst",
+    "ultralytics": "Ultralytics", "super_gradients": "SuperGradients", "skorch": "skorch",
+    "torchbearer": "torchbearer", "poutyne": "Poutyne", "classy_vision": "ClassyVision", "vissl": "VISSL",
+    "deepspeed": "DeepSpeed", "basicsr": "BasicSR", "torchreid": "torchreid", "avalanche": "Avalanche",
+    "anomalib": "Anomalib", "nnunetv2": "nnU-Net", "flash": "Flash", "pl_bolts": "Lightning Bolts",
+}  # fmt: skip
+_OF_TRANSFORMERS = ("Trainer", "Seq2SeqTrainer", "TrainingArguments")
+FRAMEWORKS = {
+    "torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras", "tf_keras": "keras", "mxnet": "mxnet",
+    "jax": "jax", "paddle": "paddle",
+}  # fmt: skip
+# These set nothing of cudnn's by being imported, nor by what training scripts call of them.
+_HARMLESS = frozenset(
+    """
+    torch torchvision torchaudio torchtext torchdata timm numpy scipy pandas PIL cv2 skimage sklearn matplotlib seaborn
+    tqdm yaml ruamel tensorboard tensorboardX tensorboard_logger visdom wandb mlflow comet_ml neptune aim swanlab
+    albumentations imgaug einops h5py lmdb msgpack pyarrow json5 ujson orjson simplejson toml tomli omegaconf hydra
+    fire click absl typer tyro configargparse jsonargparse docopt termcolor colorama rich loguru progress progressbar
+    tabulate prettytable texttable natsort easydict addict munch attr attrs dotenv requests boto3 gdown huggingface_hub
+    transformers tokenizers datasets safetensors accelerate apex torchsummary torchinfo thop ptflops torchmetrics lpips
+    pytorch_msssim piq piqa kornia segmentation_models_pytorch efficientnet_pytorch pretrainedmodels pytorchcv
+    pycocotools nltk sentencepiece networkx psutil GPUtil pynvml cupy numba imageio tifffile nibabel SimpleITK pydicom
+    rasterio medpy moviepy av decord tables openpyxl xlrd dill cloudpickle joblib packaging setuptools pkg_resources
+    six future builtins typing_extensions IPython ipdb graphviz torchviz onnx onnxruntime tensorflow warmup_scheduler
+    torch_optimizer ranger adabelief_pytorch lion_pytorch ema_pytorch torch_ema randaugment autoaugment mpi4py horovod
+    torchsample resnet_pytorch facenet_pytorch pytorch_warmup tensorwatch plotly bokeh shapely trimesh open3d
+    sacred ray optuna hyperopt nni pyvips jpeg4py turbojpeg kaggle mnist medmnist cleanfid pytorch_fid torch_fidelity
+    fvcore iopath yacs xformers bitsandbytes vit_pytorch timm_vis geffnet ffcv webdataset streaming
+    """.split()  # noqa: SIM905 - a table of hundred names reads better so
+)
+
+
+def trainer_of(foreign: Iterable[str]) -> str:
+    """The library that owns a program's settings, by the modules that it imports; '' for none."""
+    for name in sorted(foreign):
+        first, *rest = name.split(".")
+        if first in TRAINERS:
+            return TRAINERS[first]
+        if first == "transformers" and rest and rest[-1] in _OF_TRANSFORMERS:
+            return "Transformers' Trainer"
+    return ""
+
+
+def unknown(foreign: Iterable[str]) -> str:
+    """A library that may set anything, as nobody knows it; '' for none."""
+    known = _HARMLESS | sys.stdlib_module_names
+    return next((name for name in sorted(foreign) if name and name.split(".")[0] not in known), "")
+
+
+def framework_of(foreign: Iterable[str]) -> str:
+    """The framework that a program trains with; '' for none."""
+    first = {name.split(".")[0] for name in foreign}
+    return next((framework for name, framework in FRAMEWORKS.items() if name in first), "")
+
+
+_STARTERS = (b"spawn", b"Process(", b"launch")
+
+
+def insertion(unit: Unit, beginning: ast.stmt) -> tuple[Location | None, str]:
+    """The statement to put it in front of, and what `torch` is called there; '' where nothing binds it.
+
+    In front of what main() begins with, or the guard; behind the imports, where the program starts others of its
+    kind, which do not inherit what it sets, but import the file.
+    """
+    body = unit.file.tree.body
+    torch = _torch(body)
+    apart = any(each in unit.file.content for each in _STARTERS)
+    if is_guard(beginning) and not apart:
+        function = _main(beginning, unit)
+        first = _first(function.body) if function is not None else beginning.body[0]
+        shadowed = function is not None and _binds(function, torch)
+        if first is not None and not shadowed and first.lineno != (function or beginning).lineno:
+            return _front(first, unit), torch
+    after = _behind_imports(body)
+    return (_front(after, unit), torch) if after is not None else (None, torch)
+
+
+def _front(node: ast.stmt, unit: Unit) -> Location:
+    """Where a statement begins, with its decorators."""
+    at = unit.file.locate(node)
+    first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
+    return Location(path=at.path, line=first, column=at.column, end_line=at.end_line, end_column=at.end_column)
+
+
+def _main(guard: ast.If, unit: Unit) -> Definition | None:
+    """The function of this file that the guard calls, where that and its arguments are all that stands there."""
+    *before, last = guard.body
+    if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):
+        return None
+    call = last.value if isinstance(last, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    return unit.functions.get(call.func.id)
+
+
+def _first(body: list[ast.stmt]) -> ast.stmt | None:
+    """The first statement that is no docstring and no declaration of names."""
+    for node in body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not docstring and not isinstance(node, ast.Global | ast.Nonlocal | ast.Import | ast.ImportFrom):
+            return node
+    return None
+
+
+def _behind_imports(body: list[ast.stmt]) -> ast.stmt | None:
+    """The statement behind the last import of the module's head, decorators included."""
+    last = next(
+        (index for index in range(len(body) - 1, -1, -1) if isinstance(body[index], ast.Import | ast.ImportFrom)), None
+    )
+    if last is None or last + 1 >= len(body):
+        return None
+    first = next((index for index, node in enumerate(body) if _trains_on(node)), len(body))
+    if last > first:  # an import in the middle of the program: the last one in front of it
+        before = [index for index in range(first) if isinstance(body[index], ast.Import | ast.ImportFrom)]
+        if not before:
+            return None
+        last = before[-1]
+    node = body[last + 1]
+    return node if node.lineno != body[last].lineno else None
+
+
+def _trains_on(node: ast.stmt) -> bool:
+    return isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef)
+
+
+def _torch(body: list[ast.stmt]) -> str:
+    """What the module's imports call torch."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                if each.name == "torch" or (each.name.startswith("torch.") and each.asname is None):
+                    return each.asname or "torch"
+    return ""
+
+
+def _binds(function: Definition, name: str) -> bool:
+    """Whether a function has something else of that name."""
+    if not name:
+        return False
+    for node in every(function):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, ast.arg) and node.arg == name:
+            return True
+        if isinstance(node, ast.Import | ast.ImportFrom) and any(
+            (each.asname or each.name.split(".")[0]) == name for each in node.names
+        ):
+            return True
+    return False

@@ -5,29 +5,30 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from convlint.model.location import Location
+from msgspec.structs import replace
+
 from convlint.model.source import Program
-from convlint.readers.python.programs.assignments import ANY, assignments
+from convlint.readers.python.imports import Closure, Imports
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
-from convlint.readers.python.programs.candidates import candidates
-from convlint.readers.python.programs.closure import Closure, Imports
-from convlint.readers.python.programs.convolutions import Convolutions
-from convlint.readers.python.programs.devices import Devices
-from convlint.readers.python.programs.entries import beginning, has_loop
-from convlint.readers.python.programs.events import Event
-from convlint.readers.python.programs.followed import Followed
-from convlint.readers.python.programs.input_size import InputSizes
-from convlint.readers.python.programs.insertion import insertion
-from convlint.readers.python.programs.libraries import framework_of, trainer_of, unknown
-from convlint.readers.python.programs.outcome import Events
-from convlint.readers.python.programs.reach import Reach
-from convlint.readers.python.programs.relevance import SETS, Relevant, may_set
-from convlint.readers.python.programs.segments import Segment, parts
-from convlint.readers.python.programs.skipped import Skipped
+from convlint.readers.python.programs.entries import (
+    beginning,
+    candidates,
+    convolves,
+    framework_of,
+    has_gpu,
+    has_loop,
+    insertion,
+    trainer_of,
+    unknown,
+)
+from convlint.readers.python.programs.input_size import input_size
+from convlint.readers.python.programs.running import Relevant, Runs, Skipped, stated
+from convlint.readers.python.programs.segments import Followed, Reach, Segment
+from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import Unit, Units
-from convlint.readers.python.programs.walk import Walk
 from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
@@ -68,13 +69,8 @@ def _with_autocast(programs: list[Program], reader: _Reader, paths: Iterable[str
             continue
         if backward or loss:
             bare = Program(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
-            by_path[path] = _replaced(by_path.get(path, bare), backward_in_autocast=backward, autocast_around_loss=loss)
+            by_path[path] = replace(by_path.get(path, bare), backward_in_autocast=backward, autocast_around_loss=loss)
     return list(by_path.values())
-
-
-def _replaced(program: Program, **changes: object) -> Program:
-    values = {name: getattr(program, name) for name in Program.__struct_fields__}
-    return Program(**(values | changes))
 
 
 def _may_train(content: bytes) -> bool:
@@ -90,20 +86,19 @@ class _Begun(NamedTuple):
     reached: list[Segment]
     framework: str
     trainer: str
+    named: bool  # by the configuration
 
 
 class _Reader:
     def __init__(self, imports: Imports) -> None:
         self.imports, self.project = imports, imports.project
-        self.units = Units(imports)
-        self._reach = Reach(self.units)
-        self._relevant = Relevant(imports, self._reach)
-        self._walk = Walk(self.units, self._relevant)
-        self._followed, self._devices = Followed(self.units), Devices(self.units)
-        self._convolutions = Convolutions(self.project.content)
-        self._sizes = InputSizes()
+        self._relevant = Relevant(imports)
+        self._runs = Runs(imports, self._relevant)
+        self.units = Units(imports, self._runs.machine)
+        self._reach = self._relevant.reach = Reach(self.units)
+        self._followed = Followed(self.units)
         self._found: dict[tuple[_Says, str], bool] = {}
-        self._set: dict[int, list[tuple[str, Location]]] = {}
+        self._gpu: dict[str, bool] = {}
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
         """Looks at once through the files of all programs that set anything, as they share them."""
@@ -122,7 +117,10 @@ class _Reader:
     def program(self, begun: _Begun) -> Program | None:
         """What it sets, and what it shows of its input; None where it nests too deep as well."""
         try:
-            return self._facts(*begun)
+            anyway = begun.trainer or begun.framework != "pytorch" or begun.named
+            if not anyway and not self._any_gpu(begun.closure):
+                return None  # of a program that runs on the CPU nothing is of interest here
+            return self._facts(*begun[:-1])
         except RecursionError:
             return None
 
@@ -140,12 +138,18 @@ class _Reader:
         reached = self._reach.of(closure.files)
         if start is None or not (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
             return None
-        if not (named or trainer or framework != "pytorch" or self._devices.has_gpu(closure.files)):
-            return None  # of a program that runs on the CPU nothing is of interest here
-        return _Begun(unit, start, closure, reached, framework, trainer)
+        return _Begun(unit, start, closure, reached, framework, trainer, named)
 
     def _may_train(self, closure: Closure) -> bool:
         return bool(self._anywhere(_may_train, closure))
+
+    def _any_gpu(self, closure: Closure) -> bool:
+        for path in closure.files:
+            if path not in self._gpu:
+                self._gpu[path] = has_gpu(self.project.content(path) or b"", partial(self.units.get, path))
+            if self._gpu[path]:
+                return True
+        return False
 
     def _anywhere(self, says: _Says, closure: Closure) -> str:
         """The first file of a closure whose bytes are as asked; ''."""
@@ -161,13 +165,13 @@ class _Reader:
         self, unit: Unit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
     ) -> Program:
         sets = self._anywhere(may_set, closure)
-        followed = self._walk.events(unit.path) if sets else ()
-        besides = self._besides(reached, followed) if sets else ()
-        lacking = self._lacking(closure, trainer, (*followed, *besides))
+        followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
+        besides = self._besides(unit.path, reached, followed) if sets else ()
+        lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
-        has_convolutions = self._convolutions.among(closure.files)
-        sizes = self._sizes.of(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
+        has_convolutions = bool(self._anywhere(convolves, closure))
+        sizes = input_size(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return Program(
             path=unit.path,
@@ -196,31 +200,19 @@ class _Reader:
         followed = self._followed.of(entry, reached)
         return followed if has_loop(followed, bool(trainer)) else []
 
-    def _besides(self, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
+    def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
         """Settings in functions that the program may reach and that were not come by on the way."""
         seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
-        skipped = Skipped(reached, self._walk.passed, self.imports)
+        skipped = Skipped(reached, self._runs.machine, self.imports, entry)
         return tuple(
             Event(name, None, at)
             for segment in reached
             if segment.has(SETS)
-            for name, at in self._in(segment)
+            for name, at in segment.once(stated)
             if (at.path, at.line, at.column) not in seen and not skipped.never(segment, at)
         )
 
-    def _in(self, segment: Segment) -> list[tuple[str, Location]]:
-        """What a segment sets, and where."""
-        if id(segment) not in self._set:
-            unit = segment.unit
-            self._set[id(segment)] = [
-                (each.name, unit.file.locate(node))
-                for node in (parts(segment) if unit is not None else ())
-                if isinstance(node, ast.stmt | ast.Call) and unit is not None
-                for each in assignments(node, unit)
-            ]
-        return self._set[id(segment)]
-
-    def _lacking(self, closure: Closure, trainer: str, events: Iterable[Event]) -> str:
+    def _lacking(self, closure: Closure, trainer: str, events: Iterable[Event], *, whole: bool) -> str:
         """Why something else may set what this program leaves alone; '' where nothing can."""
         if trainer:
             return f"{trainer} sets it"
@@ -228,7 +220,7 @@ class _Reader:
             return f"no file for the import of {closure.missing}"
         if closure.dynamic:
             return f"imports by name in {closure.dynamic}"
-        if closure.cut or self._walk.cut:
+        if closure.cut or not whole:
             return "larger than is followed"
         if any(each.name == ANY for each in events):
             return "sets cudnn's flags by name"

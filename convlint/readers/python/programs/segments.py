@@ -1,23 +1,23 @@
-"""A file cut into its functions and the rest, each with the words in it: what a program may reach goes by those.
-
-Files are cut by indentation, without parsing them: a program's closure is large, and what is looked at closely small.
-Words and not names: strings count, so that what is reached through a registry counts as reached. A line that could be
-of two segments is of the module, which runs always.
-"""
+"""A file cut into its functions and the rest, and which of these a program may reach, or surely comes by."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from convlint.readers.python.programs.imports import IMPORT
-from convlint.readers.python.programs.unit import Function, Unit, Units
+from convlint.readers.python.imports import IMPORT
+from convlint.readers.python.programs.unit import Definition, Unit, Units, local_names
+from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_ATTRIBUTE = re.compile(rb"[.'\"]\s*([A-Za-z_]\w*)")
+_CALLED = re.compile(rb"([A-Za-z_]\w*)\(")
+_LONG_TEXT = re.compile(rb"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_GUARD = re.compile(rb"^if __name__\b", re.MULTILINE)
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXPORTS = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
 _HEAD = re.compile(rb"([ \t]*)(?:(def|async[ \t]+def|class)[ \t]+(\w+)|(@.*)|(\S.*))?")
@@ -29,6 +29,7 @@ _PLAIN = {
     b"cached_property", b"deprecated", b"torch", b"click", b"hydra", b"functools", b"abc", b"setter",
 }  # fmt: skip
 Kind = Literal["module", "class", "function"]
+Seen = TypeVar("Seen")
 
 
 class Segment:
@@ -42,6 +43,14 @@ class Segment:
         self.lines: list[bytes] = []
         self.decorators: list[bytes] = []
         self._found: dict[re.Pattern[bytes], bool] = {}
+        self._seen: dict[Callable[[Segment], Any], Any] = {}
+
+    def once(self, look: Callable[[Segment], Seen]) -> Seen:
+        """What a look at it finds, remembered: programs share their files."""
+        if look not in self._seen:
+            self._seen[look] = look(self)
+        found: Seen = self._seen[look]
+        return found
 
     @cached_property
     def content(self) -> bytes:
@@ -53,6 +62,21 @@ class Segment:
     def words(self) -> frozenset[bytes]:
         """All words in it, those of comments left out."""
         return frozenset(_WORD.findall(_COMMENT.sub(b"", self.content)))
+
+    @cached_property
+    def attributes(self) -> frozenset[bytes]:
+        """The words in it that a dot is in front of, or quotes are around."""
+        return frozenset(_ATTRIBUTE.findall(_COMMENT.sub(b"", self.content)))
+
+    @cached_property
+    def called(self) -> frozenset[bytes]:
+        """The words in it that a bracket follows."""
+        return called(self.content)
+
+    @cached_property
+    def by_import(self) -> bytes:
+        """What of it an import runs: no long text, and not what stands below the guard of a script."""
+        return _LONG_TEXT.sub(b"", _GUARD.split(self.content, maxsplit=1)[0])
 
     @property
     def is_method(self) -> bool:
@@ -76,7 +100,7 @@ class Segment:
         return self._units.get(self.path)
 
     @cached_property
-    def node(self) -> Function | ast.ClassDef | None:
+    def node(self) -> Definition | ast.ClassDef | None:
         """What it is in the parsed file; None for a module."""
         unit = self.unit if self.kind != "module" else None
         return unit.at.get(self.line) if unit is not None else None
@@ -87,6 +111,11 @@ class Segment:
         if self.kind == "module":
             return self.unit.file.tree.body if self.unit is not None else []
         return self.node.body if self.node is not None else []
+
+
+def called(content: bytes) -> frozenset[bytes]:
+    """The words that a bracket follows."""
+    return frozenset(_CALLED.findall(_COMMENT.sub(b"", content)))
 
 
 def segments(units: Units, path: str, content: bytes) -> list[Segment]:
@@ -139,3 +168,146 @@ def parts(segment: Segment) -> Iterator[ast.AST]:
     for node in segment.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from every(node)
+
+
+class Reach:
+    """Reaches from entries, over segments that are cut once for each file."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._cut: dict[str, list[Segment]] = {}
+
+    def of(self, files: Iterable[str]) -> list[Segment]:
+        """The segments that a program of these files may run; bodies of modules are run all."""
+        waiting: list[Segment] = []
+        functions: dict[bytes, list[Segment]] = {}
+        classes: dict[bytes, list[Segment]] = {}
+        methods: dict[tuple[str, str], list[Segment]] = {}
+        for path in files:
+            for each in self.segments(path):
+                if each.kind == "module" or (each.handed_over and not each.is_method):
+                    waiting.append(each)
+                if each.kind == "module":
+                    continue
+                if each.is_method:
+                    methods.setdefault((each.path, each.cls), []).append(each)
+                elif each.kind == "class":
+                    classes.setdefault(each.name.encode(), []).append(each)
+                else:
+                    functions.setdefault(each.name.encode(), []).append(each)
+        return _closed(waiting, functions, classes, methods)
+
+    def segments(self, path: str) -> list[Segment]:
+        """All segments of one file; none of one that cannot be read."""
+        if path not in self._cut:
+            content = self._units.imports.project.content(path)
+            self._cut[path] = segments(self._units, path, content) if content is not None else []
+        return self._cut[path]
+
+
+def _closed(
+    waiting: list[Segment],
+    functions: dict[bytes, list[Segment]],
+    classes: dict[bytes, list[Segment]],
+    methods: dict[tuple[str, str], list[Segment]],
+) -> list[Segment]:
+    reached: dict[int, Segment] = {}
+    said: set[bytes] = set()
+    live: dict[bytes, list[Segment]] = {}  # methods of classes that are said, by name
+    while waiting:
+        segment = waiting.pop()
+        if id(segment) in reached:
+            continue
+        reached[id(segment)] = segment
+        if segment.kind == "class":
+            for method in methods.get((segment.path, segment.cls), ()):
+                name = method.name.encode()
+                live.setdefault(name, []).append(method)
+                if name in said or name.startswith(b"__") or method.handed_over:
+                    waiting.append(method)
+        for word in segment.words - said:
+            said.add(word)
+            waiting += functions.get(word, ())
+            waiting += classes.get(word, ())
+            waiting += live.get(word, ())
+    return list(reached.values())
+
+
+Place = tuple[str, int]  # path and line of a `def` or a `class`
+
+
+class Imported(Segment):
+    """The body of a module that another one imports: all but what stands below its guard."""
+
+    def __init__(self, units: Units, module: Segment) -> None:
+        super().__init__(units, module.path)
+        self.lines = module.lines
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """Its statements without those of the guard."""
+        return [each for each in super().body if not is_guard(each)]
+
+
+class Followed:
+    """Follows programs by their names."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._imported: dict[str, Imported] = {}
+
+    def of(self, entry: str, reached: Iterable[Segment]) -> list[Segment]:
+        """The segments among `reached` that the program which begins with `entry` surely comes by."""
+        waiting: list[Segment] = []
+        others: dict[Place, Segment] = {}
+        methods: dict[tuple[str, str], list[Segment]] = {}
+        for each in reached:
+            if each.kind == "module":
+                waiting.append(each if each.path == entry else self._view(each))
+                continue
+            others[each.path, each.line] = each
+            if each.is_method:
+                methods.setdefault((each.path, each.cls), []).append(each)
+            elif each.handed_over:
+                waiting.append(each)
+        found: dict[int, Segment] = {}
+        said: set[bytes] = set()
+        live: list[Segment] = []
+        while waiting:
+            segment = waiting.pop()
+            if id(segment) in found:
+                continue
+            found[id(segment)] = segment
+            said |= segment.words
+            if segment.kind == "class":
+                live += methods.get((segment.path, segment.name), ())
+            waiting += [others[place] for place in segment.once(_leads_to) if place in others]
+            waiting += [each for each in live if _runs(each, said)]
+            live = [each for each in live if not _runs(each, said)]
+        return list(found.values())
+
+    def _view(self, module: Segment) -> Imported:
+        if module.path not in self._imported:
+            self._imported[module.path] = Imported(self._units, module)
+        return self._imported[module.path]
+
+
+def _leads_to(segment: Segment) -> frozenset[Place]:
+    """The functions and classes that a segment names, wherever they stand."""
+    return frozenset(_places(segment, segment.unit)) if segment.unit is not None else frozenset()
+
+
+def _places(segment: Segment, unit: Unit) -> Iterable[Place]:
+    node = segment.node if segment.kind != "module" else None
+    local = local_names(node, unit) if isinstance(node, Definition) else frozenset[str]()
+    bases: Sequence[ast.AST] = node.bases if isinstance(node, ast.ClassDef) else ()
+    for each in (*parts(segment), *bases):
+        if isinstance(each, ast.Name | ast.Attribute) and isinstance(each.ctx, ast.Load):
+            named = unit.named(each, local)
+            if named.unit is not None and named.node is not None:
+                yield named.unit.path, named.node.lineno
+
+
+def _runs(method: Segment, said: set[bytes]) -> bool:
+    """Whether a method of a class that is made is run: something says its name, or Python does by itself."""
+    return method.name.encode() in said or method.name.startswith("__") or method.handed_over

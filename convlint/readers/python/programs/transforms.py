@@ -1,13 +1,19 @@
-"""What a chain of image transforms makes of the size of an image: one size for all, or sizes that differ."""
+"""Data sets that a program trains on, their transforms, and whether all images reach the model in one size."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Literal
 
-from convlint.readers.python.programs.unit import Unit
-from convlint.readers.python.walking import every
+from msgspec import Struct
+
+from convlint.model.location import Location
+from convlint.readers.python.programs.segments import Segment
+from convlint.readers.python.programs.unit import Named, Unit, bindings, last_name, statements
+from convlint.readers.python.walking import below, every
 
 Size = Literal["fixed", "varying", "unknown"]
 
@@ -36,7 +42,7 @@ def size_after(node: ast.expr, unit: Unit, before: Size = "unknown") -> tuple[Si
         return _chain(node.elts, unit, before)
     if not isinstance(node, ast.Call):
         return before, None
-    name = unit.full_name(node.func).split(".")[-1] or _last(node.func)
+    name = unit.full_name(node.func).split(".")[-1] or last_name(node.func)
     if name in _COMPOSED:
         inside = (
             node.args[0]
@@ -103,10 +109,234 @@ def _is_number(node: ast.expr) -> bool:
 
 def _drawn(node: ast.expr) -> bool:
     """Whether a size is drawn at random."""
-    return any(isinstance(each, ast.Call) and _last(each.func) in _RANDOM for each in every(node))
+    return any(isinstance(each, ast.Call) and last_name(each.func) in _RANDOM for each in every(node))
 
 
-def _last(func: ast.expr) -> str:
-    if isinstance(func, ast.Attribute):
-        return func.attr
-    return func.id if isinstance(func, ast.Name) else ""
+Settled = tuple[str, Location]  # the transform that settles a size, in words, and where it stands
+_MOST_HOPS = 5
+
+
+def transformed(call: ast.Call, body: list[ast.stmt], unit: Unit, before: Size) -> tuple[Size, Settled | None]:
+    """The size behind the transforms that a data set is given, where they can be found."""
+    results: list[tuple[Size, Settled | None]] = []
+    for value in (*call.args, *(each.value for each in call.keywords)):
+        for node, where in _values(value, body, unit, 0):
+            chain = isinstance(node, ast.List) and any(is_transform(each, where) for each in node.elts)
+            if not (chain or is_transform(node, where)):
+                continue
+            size, by = size_after(node, where, before)
+            results.append((size, _words(by, where) if by is not None else None))
+    if not results:
+        return before, None
+    return next((one for size in ("varying", "unknown") for one in results if one[0] == size), results[0])
+
+
+def _values(node: ast.expr, body: list[ast.stmt], unit: Unit, hops: int) -> Iterator[tuple[ast.expr, Unit]]:
+    """What an argument may be: itself, what its name is bound to, what a function of the repository returns."""
+    if hops > _MOST_HOPS:
+        return
+    if isinstance(node, ast.IfExp):
+        yield from _values(node.body, body, unit, hops + 1)
+        yield from _values(node.orelse, body, unit, hops + 1)
+    elif isinstance(node, ast.Name):
+        values = _bound(node.id, body)
+        if not values and node.id in unit.assigned:
+            values = [each for each in unit.assigned[node.id] if each is not None]
+        for each in values:
+            yield from _values(each, body, unit, hops + 1)
+    elif isinstance(node, ast.Subscript):
+        for each, where in _values(node.value, body, unit, hops + 1):
+            if isinstance(each, ast.Dict):
+                yield from ((value, where) for value in _entries(each, node.slice))
+    elif isinstance(node, ast.Call) and not is_transform(node, unit):
+        named = unit.named(node.func)
+        if isinstance(named.node, ast.FunctionDef) and named.unit is not None:
+            for returned in statements(named.node.body):
+                if isinstance(returned, ast.Return) and returned.value is not None:
+                    yield from _values(returned.value, named.node.body, named.unit, hops + 1)
+    else:
+        yield node, unit
+
+
+def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
+    """What a dictionary may have at a place: all that it has, where only a run knows the place."""
+    for key, value in zip(table.keys, table.values, strict=True):
+        match key, at:
+            case ast.Constant(value=one), ast.Constant(value=other) if one != other:
+                continue
+        yield value
+
+
+def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:
+    """What a name is bound to in a body."""
+    return [value for node in statements(body) for one, value in bindings(node) if one == name and value is not None]
+
+
+def inside(node: ast.ClassDef, unit: Unit) -> tuple[Size, Settled | None]:
+    """What the transforms in a data set's own class make of its images."""
+    results = []
+    for each in every(node):
+        if isinstance(each, ast.Call) and is_transform(each, unit) and unit.full_name(each.func).endswith(".Compose"):
+            size, by = size_after(each, unit)
+            results.append((size, _words(by, unit) if by is not None else None))
+    if not results or any(size != "fixed" for size, _ in results):
+        return next((one for one in results if one[0] == "varying"), ("unknown", None))
+    return results[0]
+
+
+def _words(node: ast.expr, unit: Unit) -> Settled:
+    text = ast.unparse(node)
+    name, _, rest = text.partition("(")
+    return f"{name.split('.')[-1]}({rest}" if len(text) < 80 else f"{name.split('.')[-1]}(...)", unit.file.locate(node)
+
+
+# Data sets of torchvision whose images are all of one size.
+ONE_SIZE = frozenset(
+    """
+    CIFAR10 CIFAR100 MNIST FashionMNIST KMNIST EMNIST QMNIST SVHN STL10 USPS FakeData PCAM EuroSAT Omniglot
+    SEMEION CelebA
+    """.split()  # noqa: SIM905 - a table of names reads better so
+)
+_FOLDERS = frozenset(
+    """
+    ImageFolder DatasetFolder ImageNet Places365 LSUN Flowers102 OxfordIIITPet Food101 StanfordCars FGVCAircraft
+    Caltech101 Caltech256 INaturalist SUN397 DTD GTSRB Country211 Imagenette RenderedSST2 VOCSegmentation
+    Cityscapes VOCDetection CocoDetection CocoCaptions SBDataset Kinetics HMDB51 UCF101 LFWPeople LFWPairs
+    Flickr8k Flickr30k
+    """.split()  # noqa: SIM905 - a table of names reads better so
+)
+_BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
+_HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
+_NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
+
+
+class Data(Struct, frozen=True):
+    """A data set that is made for training: what it is called, where, and of what sizes its images are."""
+
+    name: str
+    at: Location
+    size: Size
+    settled: Settled | None = None  # the transform that makes it so
+
+
+def data_sets(reached: Iterable[Segment]) -> list[Data]:
+    """Those that the reached parts of a program make, held-out ones left aside."""
+    return [each for segment in reached if _mentions(segment) for each in segment.once(_made)]
+
+
+def _mentions(segment: Segment) -> bool:
+    """Whether its words speak of data at all."""
+    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
+
+
+def _made(segment: Segment) -> list[Data]:
+    """The data sets that a segment makes for training."""
+    unit, found = segment.unit, []
+    bound = _Bound(segment.body) if unit is not None else None
+    for node in statements(segment.body):
+        if unit is None or bound is None or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for call in _own_calls(node):
+            made = _data(call, bound, unit)
+            if made is not None and not _held_out(call, _targets(node), segment):
+                found.append(made)
+    return found
+
+
+class _Bound:
+    """What each variable of a body is bound to, looked for where a variable is called."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.body = body
+
+    @cached_property
+    def values(self) -> dict[str, list[ast.expr | None]]:
+        """By name; None for what is a part of something."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for node in statements(self.body):
+            for name, value in bindings(node):
+                found.setdefault(name, []).append(value)
+        return found
+
+
+def _targets(node: ast.stmt) -> str:
+    """What a statement binds, as it is written."""
+    return " ".join(map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [])).lower()
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """Calls in a statement itself, and not in the statements of its blocks."""
+    waiting: list[ast.AST] = [each for each in below(node) if not isinstance(each, ast.stmt)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Call):
+            yield each
+        waiting.extend(child for child in below(each) if not isinstance(child, ast.stmt))
+
+
+def _data(call: ast.Call, bound: _Bound, unit: Unit) -> Data | None:
+    """The data set that a call makes; None of any other call."""
+    named = unit.named(call.func)
+    names = [named.full.split(".")[-1]] if _of_library(named.full) else []
+    if named == Named() and isinstance(call.func, ast.Name):
+        names = _chosen(bound.values.get(call.func.id, []), unit)
+    if names:
+        before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
+        size, settled = transformed(call, bound.body, unit, before)
+        return Data(" or ".join(names), unit.file.locate(call), size, settled)
+    if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
+        return None
+    of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
+    size, settled = transformed(call, bound.body, unit, "fixed" if of_one_size else "unknown")
+    if settled is None and not of_one_size:
+        size, settled = inside(named.node, named.unit)
+    return Data(named.node.name, unit.file.locate(call), size, settled)
+
+
+def _of_library(full: str) -> bool:
+    return full.startswith("torchvision.datasets") and full.split(".")[-1] in ONE_SIZE | _FOLDERS
+
+
+def _chosen(values: Iterable[ast.expr | None], unit: Unit) -> list[str]:
+    """The data sets of a library among which a variable was chosen; none where it may be anything else."""
+    full = ["" if each is None else unit.full_name(each) for each in values]
+    return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
+
+
+def _library_base(node: ast.ClassDef, unit: Unit) -> str:
+    """The data set of a library that a class adds something to."""
+    full = (unit.full_name(base) for base in node.bases)
+    return next((each.split(".")[-1] for each in full if _of_library(each)), "")
+
+
+def _is_data_set(node: ast.ClassDef, unit: Unit, hops: int = 0) -> bool:
+    for base in node.bases:
+        named = unit.named(base)
+        if named.full in _BASES or (named.full.startswith("torchvision.datasets.")):
+            return True
+        near = hops < _MOST_HOPS and isinstance(named.node, ast.ClassDef) and named.unit is not None
+        if near and _is_data_set(named.node, named.unit, hops + 1):  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def _held_out(call: ast.Call, bound: str, segment: Segment) -> bool:
+    """Whether a data set is for anything but training, by what it is given and by what it is called."""
+    for keyword in call.keywords:
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if keyword.arg in ("train", "is_train", "training") and value is False:
+            return True
+        if keyword.arg in ("split", "mode", "image_set", "phase", "subset", "partition", "set") and isinstance(
+            value, str
+        ):
+            return any(each in value.lower() for each in _HELD_OUT)
+    if any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.lower() in _HELD_OUT
+        for each in call.args
+    ):
+        return True
+    words = bound.replace(".", "_").split("_")
+    if any(word.startswith(_HELD_OUT) for word in words) and "train" not in bound:
+        return True
+    owner = segment.name.lower()
+    return any(each in owner for each in ("val", "test", "eval")) and "train" not in owner

@@ -1,23 +1,25 @@
-"""One file of a program: its functions, classes and constants by name, and what a dotted name means in it."""
+"""One file of a program: its functions and constants by name, and what a name in it means."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.values import Class, Function, Module, Name, Value
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
-    from convlint.readers.python.programs.closure import Imports
+    from convlint.readers.python.evaluator.machine import Machine
+    from convlint.readers.python.imports import Import, Imports
+    from convlint.readers.python.programs.settings import LiteralValue
     from convlint.readers.python.source_file import SourceFile
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-_MOST_HOPS = 12  # from one re-export to the next
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _WITH_BLOCKS = frozenset(
     (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 )
@@ -29,47 +31,40 @@ class Named(Struct, frozen=True):
 
     full: str = ""
     unit: Unit | None = None
-    node: Function | ast.ClassDef | None = None
+    node: Definition | ast.ClassDef | None = None
     path: str = ""
 
 
 class Unit:
     """A parsed file among those of its project."""
 
-    def __init__(self, file: SourceFile, imports: Imports, units: Units) -> None:
-        self.file, self.path, self._imports, self._units = file, file.path, imports, units
-        self._found: dict[re.Pattern[bytes], bool] = {}
-        self.functions: dict[str, Function] = {}
-        self.classes: dict[str, ast.ClassDef] = {}
+    def __init__(self, file: SourceFile, units: Units) -> None:
+        self.file, self.path, self._units = file, file.path, units
+        self.imports = units.imports.of(self.path)
+        self.functions: dict[str, Definition] = {}
         self.assigned: dict[str, list[ast.expr | None]] = {}  # module-level names -> what they are bound to
+        self._defined: dict[str, list[Definition | ast.ClassDef]] = {}
         for node in statements(file.tree.body):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                self.functions[node.name] = node
-            elif isinstance(node, ast.ClassDef):
-                self.classes[node.name] = node
+            if isinstance(node, Definition | ast.ClassDef):
+                self._defined.setdefault(node.name, []).append(node)
             else:
                 for name, value in bindings(node):
                     self.assigned.setdefault(name, []).append(value)
-        self.bound = {each.name: each for each in imports.of(self.path) if each.name != "*"}
-        self.stars = [each for each in imports.of(self.path) if each.name == "*"]
+            if isinstance(node, Definition):
+                self.functions[node.name] = node
+        self._meanings: dict[str, Named] = {}
 
     @cached_property
-    def at(self) -> dict[int, Function | ast.ClassDef]:
+    def at(self) -> dict[int, Definition | ast.ClassDef]:
         """Its functions and classes, and the methods of those, by the lines of their `def`; the first of a line."""
-        found: dict[int, Function | ast.ClassDef] = {}
+        found: dict[int, Definition | ast.ClassDef] = {}
         for each in statements(self.file.tree.body):
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if isinstance(each, Definition | ast.ClassDef):
                 found.setdefault(each.lineno, each)
             for inner in statements(each.body) if isinstance(each, ast.ClassDef) else ():
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                if isinstance(inner, Definition):
                     found.setdefault(inner.lineno, inner)
         return found
-
-    def has(self, pattern: re.Pattern[bytes]) -> bool:
-        """Whether a pattern is found in the file; remembered."""
-        if pattern not in self._found:
-            self._found[pattern] = pattern.search(self.file.content) is not None
-        return self._found[pattern]
 
     def full_name(self, node: ast.expr) -> str:
         """What a dotted name means outside of the repository: `torch.backends.cudnn.benchmark`; else ''."""
@@ -77,99 +72,94 @@ class Unit:
 
     def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> Named:
         """What a dotted name leads to; `local` are names that mean something else where it stands."""
-        parts = _parts(node)
-        return self.lookup(parts) if parts and parts[0] not in local else Named()
-
-    def lookup(self, parts: list[str], hops: int = 0) -> Named:
-        """The same for a name in its parts."""
-        first, *rest = parts
-        if hops > _MOST_HOPS:
+        first, *rest = _parts(node) or ("",)
+        if not first or first in local:
             return Named()
-        if not rest and first in self.functions:
-            return Named(unit=self, node=self.functions[first])
-        if first in self.classes:
-            return self._member(self.classes[first], rest)
-        if first in self.functions:
-            return Named()
-        bound = self.bound.get(first)
-        if bound is None:
-            return self._unbound(parts, hops)
-        if not bound.attr:
-            plain = bound.name == bound.module.split(".")[0] and "." in bound.module
-            return self._inside([*([first] if plain else bound.module.split(".")), *rest], 0, hops)
-        if bound.level and not bound.module:
-            return self._inside([bound.attr, *rest], bound.level, hops)
-        return self._inside([*bound.module.split("."), bound.attr, *rest], bound.level, hops)
+        found = self.meaning(first)
+        for attr in rest:
+            found = self._units.member(found, attr)
+            below = self._units.imports.resolve(found.full, self.path) if found.full else None
+            found = Named(path=below) if below is not None else found  # in a folder that is no package
+        return found
 
-    def _unbound(self, parts: list[str], hops: int) -> Named:
-        first, *rest = parts
-        values = self.assigned.get(first, [])
-        same = _parts(values[0]) if len(values) == 1 else []
-        if same and first not in same:  # another name for it
-            return self.lookup([*same, *rest], hops + 1)
-        if values:
-            return Named()
-        for star in self.stars:
-            path = self._imports.resolve(star.module, self.path, star.level)
-            unit = self._units.get(path) if path else None
-            found = unit.lookup(parts, hops + 1) if unit is not None else Named()
-            if found != Named():
-                return found
-        return Named(full=".".join([_UNBOUND[first], *rest])) if first in _UNBOUND else Named()
+    def meaning(self, name: str) -> Named:
+        """What a name means in the module, or what an import in one of its functions binds it to."""
+        if name not in self._meanings:
+            self._meanings[name] = Named()  # of one that means itself in the end
+            self._meanings[name] = self._meaning(name)
+        return self._meanings[name]
 
-    def _inside(self, parts: list[str], level: int, hops: int) -> Named:
-        """`parts` as seen from an import: as much of it as is a module, then names in that."""
-        for count in range(len(parts), 0, -1):
-            path = self._imports.resolve(".".join(parts[:count]), self.path, level)
-            if path is None or path == self.path:
-                continue
-            if count == len(parts):
-                return Named(path=path)
-            unit = self._units.get(path)
-            return unit.lookup(parts[count:], hops + 1) if unit is not None else Named()
-        if level:
-            path = self._imports.resolve("", self.path, level)
-            unit = self._units.get(path) if path and path != self.path else None
-            return unit.lookup(parts, hops + 1) if unit is not None else Named()
-        return Named(full=".".join(parts))
-
-    def _member(self, node: ast.ClassDef, rest: list[str]) -> Named:
-        if not rest:
-            return Named(unit=self, node=node)
-        found = self.method(node, rest[0]) if len(rest) == 1 else None
-        return Named(unit=found[0], node=found[1]) if found else Named()
-
-    def method(self, node: ast.ClassDef, name: str, hops: int = 0) -> tuple[Unit, Function] | None:
-        """A method of a class, or of what it is derived from, and the file that it stands in."""
-        for each in node.body:
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == name:
-                return self, each
-        return self.inherited(node, name, hops)
-
-    def inherited(self, node: ast.ClassDef, name: str, hops: int = 0) -> tuple[Unit, Function] | None:
-        """A method of what a class is derived from."""
-        for base in node.bases if hops < _MOST_HOPS else ():
-            named = self.named(base)
-            if named.unit is not None and isinstance(named.node, ast.ClassDef) and named.node is not node:
-                found = named.unit.method(named.node, name, hops + 1)
-                if found is not None:
-                    return found
-        return None
+    def _meaning(self, name: str) -> Named:
+        """The module need not be run for what is bound once, by a definition or an import."""
+        imports = [each for each in self.imports if each.name == name]
+        nodes = self._defined.get(name, [])
+        if len(imports) + len(nodes) == 1 and name not in self.assigned:
+            return Named(unit=self, node=nodes[0]) if nodes else self._units.imported(imports[0], self.path)
+        star = any(each.name == "*" for each in self.imports)
+        found = self._units.variable(self.path, name) if nodes or star or name in self.assigned else Named()
+        if found == Named() and imports:
+            return self._units.imported(imports[0], self.path)
+        return Named(full=_UNBOUND[name]) if found == Named() and star and name in _UNBOUND else found
 
 
 class Units:
-    """The files of a project as units, each made when it is first needed."""
+    """The files of a project as units, each made when it is first needed; `machine` runs them where it has to."""
 
-    def __init__(self, imports: Imports) -> None:
-        self.imports = imports
+    def __init__(self, imports: Imports, machine: Machine) -> None:
+        self.imports, self.machine = imports, machine
         self._made: dict[str, Unit | None] = {}
 
     def get(self, path: str) -> Unit | None:
         """The unit at `path`; None where it cannot be parsed."""
         if path not in self._made:
             file = self.imports.project.file(path)
-            self._made[path] = None if file is None else Unit(file, self.imports, self)
+            self._made[path] = None if file is None else Unit(file, self)
         return self._made[path]
+
+    def variable(self, path: str, name: str) -> Named:
+        """What a variable of a module holds once that has run."""
+        scope = self.machine.run_module(path)
+        return self._of(self.machine.modules.variable(scope, name) if scope is not None else None)
+
+    def imported(self, bound: Import, path: str) -> Named:
+        """What an import in the file at `path` binds."""
+        if not bound.attr:
+            whole = bound.name != bound.module.split(".")[0] or "." not in bound.module
+            return self._module(bound.module if whole else bound.name, path, 0)
+        home = self._module(bound.module, path, bound.level)
+        if home.path in ("", path):  # a folder that is no package, or a package that imports a module below it
+            below = self.imports.resolve(f"{bound.module}.{bound.attr}".lstrip("."), path, bound.level)
+            if below is not None:
+                return Named(path=below)
+        return self.member(home, bound.attr) if home.path != path else Named()
+
+    def _module(self, name: str, path: str, level: int) -> Named:
+        found = self.imports.resolve(name, path, level)
+        return Named(path=found) if found is not None else Named() if level else Named(full=name)
+
+    def member(self, of: Named, name: str) -> Named:
+        """`of.name`: in a file, what the name means there; of a class, a method, or what it has from others."""
+        if of.full:
+            return Named(full=f"{of.full}.{name}")
+        unit = self.get(of.path) if of.path else None
+        if unit is not None:
+            found = unit.meaning(name)
+            below = self.imports.resolve(name, of.path, 1) if found == Named() else None
+            return Named(path=below) if below is not None else found
+        if of.unit is None or not isinstance(of.node, ast.ClassDef):
+            return Named()
+        scope = self.machine.run_module(of.unit.path)
+        held = self.machine.modules.variable(scope, of.node.name) if scope is not None else None
+        return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else Named()
+
+    def _of(self, value: Value | None) -> Named:
+        if isinstance(value, Name):
+            return Named(full=value.name)
+        if isinstance(value, Module):
+            return Named(path=value.path)
+        if isinstance(value, Function | Class) and not isinstance(value.node, ast.Lambda):
+            return Named(unit=self.get(value.file.path), node=value.node)
+        return Named()
 
 
 def _parts(node: ast.expr | None) -> list[str]:
@@ -179,6 +169,11 @@ def _parts(node: ast.expr | None) -> list[str]:
         parts.append(node.attr)
         node = node.value
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
+
+
+def last_name(node: ast.expr) -> str:
+    """`c` of `a.b.c`, and of whatever else has that attribute; '' of what has no name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -217,3 +212,19 @@ def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
 
 def _stored(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
+    """The value of a literal, in a tuple as None is one too."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | type(None)):
+        return (node.value,)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return (-value,) if isinstance(value, int | float) else None
+    return None
+
+
+def local_names(function: Definition, unit: Unit) -> frozenset[str]:
+    """What a function binds itself, but for what it imports."""
+    own = names_of.bound(function.body) | {each.arg for each in names_of.parameters(function)}
+    return frozenset(own - {each.name for each in unit.imports})

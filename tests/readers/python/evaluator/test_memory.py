@@ -15,6 +15,7 @@ from convlint.readers.python.evaluator.values import (
     Function,
     Instance,
     Items,
+    List,
     Name,
     Partial,
     Table,
@@ -43,7 +44,7 @@ def runs(text: str, *, remembers: bool, reverse: bool = False) -> tuple[Machine,
 def seen(value: Any, known: dict[int, int] | None = None) -> Any:
     """The value as far as it goes, and which parts of it are one object."""
     known = {} if known is None else known
-    if isinstance(value, (Items, Table, Instance, Partial)):
+    if isinstance(value, (List, Table, Instance, Partial)):
         if id(value) in known:
             return f"again {known[id(value)]}"
         known[id(value)] = len(known)
@@ -202,6 +203,17 @@ SNIPPETS = {
                                 "    return p, q, l, m, p.l is l, q.l is m, C(l).l is l",
     "an argument that is changed": f"def g(l):\n    {LONG}\n    l.append(1)\n    return l\n"
                                    "def f():\n    l = []\n    g(l)\n    g([])\n    return g(l), g([]), l",
+    "a function that calls itself": f"T = 3\ndef g(n, m):\n    {LONG}\n    return [g(n - ONE, m)] if n else []\n"
+                                    "def f(p): return g(T, p), g(T - ONE, p), g(T, p)\n"
+                                    "def h(p): return [g(T - ONE, p), g(T, p), g(T - ONE, p)]",
+    "what a module made, changed": "class B: pass\nc = B()\nd = B()\nc.n = d.n = 1\n"
+                                   f"def g(k):\n    {LONG}\n    return [k, d.n]\n"
+                                   "def f():\n    c.n = 2\n    a = g(ONE), g(ONE)\n    d.n = 3\n    return a, g(ONE)\n"
+                                   "def h(): return g(ONE), g(ONE)",
+    "what a module made, changed on one path": f"class B: pass\nc = B()\nc.n = 1\ndef g(k):\n    {LONG}\n"
+                                               "    return [k, c.n]\ndef f(p):\n    if p:\n        c.n = 2\n"
+                                               "        x = g(ONE)\n    else:\n        x = g(ONE), g(ONE)\n"
+                                               "    return x, g(ONE)\ndef h(): return g(ONE)",
     "an object that refers to itself": f"class C:\n    def __init__(self):\n        {LONG}\n        self.me = self\n"
                                        "        self.l = [self]\ndef f():\n    p, q = C(), C()\n    p.v = 1\n"
                                        "    return p, q, p.me is p, q.l[0] is q, p is q",
@@ -218,7 +230,10 @@ def test_results_and_records_are_those_without_memory(name: str, reverse: bool) 
     assert {root: told(run) for root, run in found.items()} == {root: told(run) for root, run in without.items()}
 
 
-ANSWERED = ["resnet", "nested", "kwargs", "partials", "an iterator", "an argument that is kept", "lists apart first"]
+ANSWERED = [
+    "a function that calls itself", "what a module made, changed", "resnet", "nested", "kwargs", "partials",
+    "an iterator", "an argument that is kept", "lists apart first",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ANSWERED)

@@ -67,7 +67,7 @@ def test_what_functions_of_a_module_change_is_unknown_to_functions(text: str, re
 WRITES = [
     "from a import L\ndef f(): L.append(2)\ndef g(): return len(L)",
     "import a\ndef f(): a.L = [1, 2, 3]\ndef g(): return len(a.L)",
-    "from a import C\ndef f(): C.L = [1, 2]\ndef g(): return len(C.L)",
+    "from a import C as D\ndef f(): D.L = [1, 2]\ndef g(): return len(D.L)",
     "from a import o\ndef f(): o.v = [1, 2]\ndef g(): return len(o.v)",
 ]
 
@@ -101,3 +101,25 @@ ROOTS = [
 @pytest.mark.parametrize(("text", "defaults", "value"), ROOTS)
 def test_parameters_of_a_root(text: str, defaults: bool, value: object) -> None:
     assert plain(roots_of(text, defaults=defaults)["f"].value) == value
+
+
+CLASS = "class R:\n    N = 60\n    opts = {'w': 62}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "value"),
+    [
+        ({"m.py": CLASS}, (60, 62)),
+        ({"m.py": f"{CLASS}R.N = 61\n"}, (61, 62)),
+        ({"m.py": f"{CLASS}def setup(args): R.N = args.n\n"}, ("?caller", 62)),
+        ({"m.py": f"{CLASS}def setup(args): R.opts.update(vars(args))\n"}, (60, "?caller")),
+        ({"m.py": f"{CLASS}def setup(args, R): R.N = args.n\n"}, (60, 62)),
+        ({"m.py": f"{CLASS}if __name__ == '__main__':\n    R.N = 4\n"}, ("?caller", 62)),
+        ({"m.py": CLASS, "a.py": "from m import R\nR.N = 4\n"}, ("?caller", 62)),
+        ({"m.py": CLASS, "a.py": "import m\nm.R.opts['w'] = 4\n"}, (60, "?caller")),
+        ({"m.py": CLASS, "a.py": "class R: pass\nR.N = 4\n"}, (60, 62)),
+    ],
+)
+def test_an_attribute_of_a_class_that_other_code_sets_is_unknown(files: dict[str, str], value: object) -> None:
+    given = {**files, "m.py": files["m.py"] + "def read(): return R.N, R.opts.get('w')\n"}
+    assert plain(roots_of(given)["read"].value) == value

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from convlint.readers.python.nn.bias_uses import bias_uses
-from convlint.readers.python.nn.bias_words import may_use
+from convlint.readers.python.nn.bias_uses import first_uses, may_use, named_uses
+from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
 
 
 def lines(code: str) -> list[int]:
-    return [node.lineno for node in bias_uses(parsed("net.py", code.encode()))]
+    return [node.lineno for node, _ in named_uses(parsed("net.py", code.encode()))]
 
 
 @pytest.mark.parametrize(
@@ -152,3 +154,30 @@ def test_code_that_nests_deeply_is_taken_for_a_use() -> None:
     assert lines("x = " + "-" * 600 + "m.bias") == [1]
     chain = "if m.bias is not None: pass\n" + "".join(f"elif a == {n}: pass\n" for n in range(900)) + "else: m.bias.x\n"
     assert lines(chain) != []
+
+
+ANY = "def reset(m):\n    m.bias.data.zero_()\n"
+OWN = "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        self.conv = nn.Conv2d(3, 8, 3)\n"
+OWN += "        self.conv.bias.data.zero_()\n"
+
+
+def uses(
+    files: dict[str, str], given: list[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> list[tuple[str, str]]:
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    monkeypatch.chdir(folder)
+    return [(use.at.path, use.attribute) for use in first_uses(Project(".", given))]
+
+
+def test_those_of_files_to_report_on_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = uses({"a.py": OWN, "b.py": OWN, "c.py": OWN}, ["b.py"], monkeypatch, tmp_path)
+    assert found == [("b.py", "conv"), ("a.py", "conv"), ("c.py", "conv")]
+
+
+def test_behind_one_of_every_layer_only_files_to_report_on_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"a.py": OWN, "b.py": ANY, "c.py": OWN, "net.py": ANY, "other.py": OWN}
+    assert uses(files, ["net.py", "other.py"], monkeypatch, tmp_path) == [("net.py", ""), ("other.py", "conv")]
+    assert uses(files, ["other.py"], monkeypatch, tmp_path) == [("other.py", "conv"), ("a.py", "conv"), ("b.py", "")]

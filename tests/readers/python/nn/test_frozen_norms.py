@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.nn.frozen_norms import FrozenNorms
-from convlint.readers.python.nn.held_norms import freezes_norms
-from convlint.readers.python.programs.closure import Imports
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.nn.frameworks import Frameworks
+from convlint.readers.python.nn.frozen_norms import FrozenNorms, freezes_norms
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
 
@@ -73,7 +74,7 @@ def test_a_file_is_looked_through_once(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("from nets import Base\nclass Net(Base):\n pass\n")
     project = _Counting(str(tmp_path), [str(path)])
-    frozen = FrozenNorms(Imports(project))
+    frozen = FrozenNorms(Machine(project, Frameworks()), Imports(project))
     assert not frozen.in_file(str(path))
     before = project.asked
     assert not any(frozen.in_file(str(path)) for _ in range(100))
@@ -104,7 +105,7 @@ FREEZES = "def freeze(net):\n for m in net.modules():\n  if isinstance(m, nn.Bat
         ),
         (
             {
-                "models/net.py": "",
+                "models/net.py": "class Net:\n pass\n",
                 "models/__init__.py": "from .net import Net",
                 "train.py": "from models import Net\n" + FREEZES,
             },
@@ -124,4 +125,5 @@ def test_norms_that_another_file_holds(
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     path = next(iter(files))
-    assert FrozenNorms(Imports(Project(".", [path]))).in_file(path) is held
+    project = Project(".", [path])
+    assert FrozenNorms(Machine(project, Frameworks()), Imports(project)).in_file(path) is held

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from convlint.model.source import SourceLayer
+from convlint.readers.python.imports import Imports
 from convlint.readers.python.nn.reading import read_layers
-from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "import tensorflow as tf\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"

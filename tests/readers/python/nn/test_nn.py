@@ -35,6 +35,7 @@ MODELS = (
 )  # fmt: skip
 
 
+@pytest.mark.contract
 @pytest.mark.slow
 def test_the_convolutions_of_published_networks_are_those_that_torch_builds() -> None:
     import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 
 from convlint.model.source import SourceLayer
 from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.imports import Imports
 from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import LayersRead, read_layers
-from convlint.readers.python.programs.closure import Imports
 from convlint.readers.python.project import Project
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -375,3 +376,138 @@ def test_a_root_that_states_everything_runs_once(
     monkeypatch.setattr(Machine, "run_root", lambda *given: ran.append(given) or run_root(*given))
     read(tmp_path, module(body, parameters=", n=3"))
     assert len(ran) == runs
+
+
+FUNCTIONAL = [
+    ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w)", (32, 64, 1, 3, False)),
+    ("self.w = nn.Parameter(torch.empty(64, 32 // 4, 1, 1))", "F.conv2d(x, self.w, groups=4)", (32, 64, 4, 1, False)),
+    ("self.w = nn.Parameter(torch.zeros(64, 32, 3, 3))", "torch.conv2d(x, self.w * 0.5, stride=2)",
+     (32, 64, 1, 3, False)),
+    ("self.w = nn.Parameter(torch.randn([32, 64, 4, 4]))", "F.conv_transpose2d(x, self.w)", (32, 64, 1, 4, False)),
+    ("self.register_buffer('w', torch.ones(3, 1, 5, 5))", "F.conv2d(x, self.w, groups=3)", (3, 3, 3, 5, False)),
+    ("self.w = nn.Parameter(torch.randn(64, 32, 3))", "F.conv1d(x, self.w.to(x.dtype))", (32, 64, 1, 1, False)),
+    ("self.w = nn.Parameter(torch.randn(8, 4, 3, 3))\nself.b = torch.zeros(8)", "F.conv2d(x, self.w, self.b)",
+     (4, 8, 1, 3, None)),
+    ("self.w = make(64, 32)", "F.conv2d(x, self.w)", (None, None, 1, None, False)),
+    ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w * styles(x))",
+     (None, None, 1, None, False)),
+    ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w, groups=n(x))", (None, None, 1, 3, False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("init", "run", "expected"), FUNCTIONAL)
+def test_a_functional_convolution_is_as_wide_as_its_weight(
+    init: str, run: str, expected: tuple[object, ...], tmp_path: Path
+) -> None:
+    found = read(tmp_path, module(init, f"return {run}"))
+    layer = one(found).layer
+    assert (layer.C, layer.K, layer.groups, layer.R, layer.bias) == expected
+    assert (found.constructions, found.known) == (1, int(expected[0] is not None))
+    assert [each.why for each in found.unread] == ([] if expected[0] else [found.unread[0].why])
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        ("self.w.transpose_(0, 1)", False),
+        ("self.w.resize_(64, 64, 3, 3)", False),
+        ("self.w.data.transpose_(0, 1)", False),
+        ("self.w.data = torch.empty(64, 64, 3, 3)", False),
+        ("with torch.no_grad():\n    self.w.set_(other)", False),
+        ("setattr(self.w, 'data', other)", False),
+        ("if other:\n    self.w.t_()", False),
+        ("nn.init.normal_(self.w)", True),
+        ("self.w.data.normal_(0, 0.1).mul_(2)", True),
+        ("self.w.data *= 0.5", True),
+        ("self.w.data = torch.empty(62, 64, 3, 3)", True),
+    ],
+)
+def test_a_weight_that_may_have_another_shape_by_now_says_nothing(tmp_path: Path, change: str, known: bool) -> None:
+    init = f"self.w = nn.Parameter(torch.empty(62, 64, 3, 3))\n{change}"
+    layer = one(read(tmp_path, module(init, "return F.conv2d(x, self.w)", ", other"))).layer
+    expected = (64, 62) if known else (None, None)
+    assert expected == (layer.C, layer.K)
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        ("self.conv.weight.data = self.conv.weight.data.transpose(0, 1)", False),
+        ("self.conv.weight.data.transpose_(0, 1)", False),
+        ("self.conv.weight.data.zero_()", True),
+    ],
+)
+def test_a_layer_s_own_weight_may_have_another_shape_by_now(tmp_path: Path, change: str, known: bool) -> None:
+    text = module(f"self.conv = nn.Conv2d(64, 62, 3)\n{change}", "return F.conv2d(x, self.conv.weight)")
+    assert [each.layer.K for each in read(tmp_path, text).layers] == ([62, 62] if known else [62, None])
+
+
+def test_a_weight_without_a_shape_is_the_reason(tmp_path: Path) -> None:
+    found = read(tmp_path, "def blur(x, kernel):\n    return F.conv2d(x, kernel)\n")
+    assert [(each.why, each.at.line) for each in found.unread] == [("weight", 5)]
+
+
+def test_a_home_made_function_is_followed_to_the_framework_s(tmp_path: Path) -> None:
+    text = "def conv(x, w, up=1):\n    if up > 1:\n        w = w.flip([2, 3])\n    return F.conv2d(input=x, weight=w)\n"
+    init = "self.w = nn.Parameter(torch.randn(64, 32, 3, 3))"
+    found = read(tmp_path, text + module(init, "return conv(x=x, w=self.w)"))
+    assert [(each.layer.C, each.layer.K) for each in found.layers] == [(32, 64)]
+    assert (found.constructions, found.known) == (1, 1)
+
+
+def test_what_a_kind_of_convolution_computes_is_no_second_one(tmp_path: Path) -> None:
+    text = (
+        "class Own(nn.Conv2d):\n    def forward(self, x):\n        return F.conv2d(x, self.weight * 2, self.bias)\n"
+        "net = Own(3, 8, 3)\n"
+    )
+    found = read(tmp_path, text)
+    assert (found.constructions, found.known) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "constructions"),
+    [
+        ("import tensorflow as tf\ndef f(x, w):\n    return tf.nn.conv2d(x, w, 1, 'SAME')\n", 1),
+        ("import jax\ndef f(x, w):\n    return jax.lax.conv(x, w, (1, 1), 'SAME')\n", 1),
+        ("from jax import lax\ndef f(x, w):\n    return lax.conv_general_dilated(x, w, (1, 1), 'SAME')\n", 1),
+        ("import paddle.nn.functional as P\ndef f(x, w):\n    return P.conv2d(x, w)\n", 1),
+    ],
+)
+def test_functional_convolutions_of_other_frameworks_are_counted(text: str, constructions: int, tmp_path: Path) -> None:
+    found = read(tmp_path, text)
+    assert (found.constructions, found.known, [each.why for each in found.unread]) == (1, 0, ["weight"])
+    assert constructions == 1
+
+
+ANNOTATED = sorted((Path(__file__).parents[1] / "read").glob("*.py"))
+NAMED = {"norm": "norm_follows", "points": "pointwise_map", "made": "made_by"}
+
+
+def expected(path: Path) -> dict[int, set[str]]:
+    """By line of a construction, what the `# ?` above it says: `C=3 K=62 if slim`, several divided by semicolons."""
+    said = {
+        number: re.fullmatch(r"\s*# ?\? (.*)", line) for number, line in enumerate(path.read_text().splitlines(), 1)
+    }
+    return {number + 1: {each.strip() for each in found[1].split(";")} for number, found in said.items() if found}
+
+
+def told(layer: SourceLayer, like: str) -> str:
+    """A layer in the words of such a line: the fields that it asks for, and the condition."""
+    words = []
+    for name in re.findall(r"(\w+)=", like.partition(" if ")[0]):
+        field = NAMED.get(name, name)
+        value = getattr(layer if hasattr(layer, field) else layer.layer, field)
+        words.append(f"{name}={'?' if value is None else value}")
+    return " ".join(words) + (f" if {layer.condition}" if layer.condition else "")
+
+
+@pytest.mark.parametrize("path", ANNOTATED, ids=lambda path: path.stem)
+def test_annotated_source(path: Path) -> None:
+    said = expected(path)
+    found: dict[int, set[str]] = {}
+    here = "/annotated/net.py"  # the text of a test says nothing by itself
+    read = read_layers(Imports(Project("/annotated", [here], {here: path.read_bytes()})), [here])
+    for each in read.layers:
+        line = each.layer.locate().line or 0
+        found.setdefault(line, set()).add(told(each, min(said.get(line, {"C= K="}))))
+    assert found == said

@@ -1,10 +1,14 @@
+"""None"""
+
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from training_scripts import LOOP, program, programs
 
-from convlint.readers.python.programs.closure import Imports
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.programs.running import Relevant, Runs
 from convlint.readers.python.programs.segments import segments
 from convlint.readers.python.programs.unit import Units
 from convlint.readers.python.project import Project
@@ -41,8 +45,8 @@ if x:
 
 
 def test_a_file_is_cut_by_indentation(tmp_path: Path) -> None:
-    units = Units(Imports(Project(str(tmp_path), ())))
-    found = segments(units, "a.py", TEXT)
+    imports = Imports(Project(str(tmp_path), ()))
+    found = segments(Units(imports, Runs(imports, Relevant(imports)).machine), "a.py", TEXT)
     assert [(each.name, each.kind, each.line) for each in found] == [
         ("", "module", 0),
         ("first", "function", 6),
@@ -73,3 +77,74 @@ def test_files_that_import_each_other_end(tmp_path: Path) -> None:
     (found,) = programs(tmp_path, files)
     assert found.cudnn_benchmark is True
     assert set(found.closure) == set(files)
+
+
+HEAD = """
+import torch
+import torch.nn as nn
+from torchvision import datasets
+"""
+STEPS = """
+def {name}(data):
+    model = nn.Conv2d(3, 8, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for image, label in torch.utils.data.DataLoader(data):
+        model(image).sum().backward()
+        optimizer.step()
+"""
+GUARD = "if __name__ == '__main__':\n"
+OTHER = LOOP + GUARD + "    train()\n"
+
+
+class TestWhatShowsOneSize:
+    """It must lie on the program's own way, and names must lead there."""
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            # another `train`, never called, of which only the name is said
+            "from lib import helper\nfrom torchvision import datasets\n"
+            "def check(model):\n    model.train()\n    held = datasets.CIFAR10('d', train=False)\n"
+            + GUARD
+            + "    check(helper)",
+            # a loop of its own that nothing calls
+            HEAD + "import lib\n" + STEPS.format(name="fit") + GUARD + "    print(lib.helper)",
+            # a loop that is run, over data from below the guard of another file
+            HEAD + "import lib\n" + STEPS.format(name="fit") + GUARD + "    fit(lib.helper)",
+        ],
+        ids=["same-name", "not-called", "other-guard"],
+    )
+    def test_other_files_show_nothing(self, tmp_path: Path, entry: str) -> None:
+        files = {"run.py": entry, "lib.py": "def helper():\n    pass\n" + OTHER}
+        found = [each for each in programs(tmp_path, files) if each.path.endswith("run.py")]
+        assert [(each.fixed_input_size, each.evidence) for each in found if each.fixed_input_size is not None] == []
+
+    @pytest.mark.parametrize(
+        ("entry", "lib"),
+        [
+            ("from lib import train\n" + GUARD + "    train()\n", LOOP),
+            ("import lib\n" + GUARD + "    lib.train()\n", LOOP),
+            ("from lib import *\n" + GUARD + "    train()\n", LOOP),
+            ("def main():\n    from lib import train as run\n    run()\n" + GUARD + "    main()\n", LOOP),
+            ("import lib\nloops = {'cifar': lib.train}\n" + GUARD + "    loops['cifar']()\n", LOOP),
+            ("import torch\nimport lib\n" + GUARD + "    torch.multiprocessing.spawn(lib.train, nprocs=2)\n", LOOP),
+            (
+                "from lib import Fit\n" + GUARD + "    Fit().run()\n",
+                LOOP + "class Base:\n    def run(self):\n        train()\nclass Fit(Base):\n    pass\n",
+            ),
+            (
+                HEAD + "from lib import data\n" + STEPS.format(name="fit") + GUARD + "    fit(data)\n",
+                "from torchvision import datasets\ndata = datasets.SVHN('d', split='train')\n",
+            ),
+        ],
+        ids=["from", "module", "star", "local", "table", "handed-over", "inherited", "module-level"],
+    )
+    def test_names_lead_there(self, tmp_path: Path, entry: str, lib: str) -> None:
+        found = program(tmp_path, {"run.py": entry, "lib.py": lib})
+        assert found.fixed_input_size is True
+        assert {at.path for _, at in found.evidence} == {"lib.py"}
+
+    def test_what_is_only_said_may_speak_against_it(self, tmp_path: Path) -> None:
+        lib = "from torchvision import datasets\ndef photos():\n    return datasets.ImageFolder('d')\n"
+        entry = "import lib\n" + LOOP + "make = getattr(lib, 'photos')\n" + GUARD + "    train()\n"
+        assert program(tmp_path, {"run.py": entry, "lib.py": lib}).fixed_input_size is None

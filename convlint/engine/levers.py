@@ -1,0 +1,330 @@
+"""What rules would change of a network, as levers: settings of all of it, widths of channel groups, forms of layers.
+
+Only what keeps the network's capacity is a lever: settings, and sizes that grow. A fix that takes work away, one that a
+rule states as info, one that rests on a dtype only read from storage, and the width of a head, which the task fixes,
+are none; neither is a width that cannot change, whatever the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+from msgspec import Struct, structs
+
+from convlint.engine.changes import with_fix
+from convlint.engine.coupling import Coupling
+from convlint.engine.evaluate import Evaluator
+from convlint.engine.hits import Flaw
+from convlint.engine.severity import stated
+from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
+from convlint.estimate.memory import parameters
+from convlint.facts.layer import LayerFacts
+from convlint.facts.target import TargetFacts
+from convlint.model.channels import ChannelGroup
+from convlint.model.gemm import flops
+from convlint.model.layer import Allowance, ConvLayer, layer_identity
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+from convlint.rulebook.rule import Rule
+
+Kind = Literal["dtype", "layout", "runtime"]
+KINDS: tuple[Kind, ...] = ("dtype", "layout", "runtime")
+TF32 = "runtime.tf32"
+MOST_ROUNDS = 4  # in which sizes are changed and the rules asked again
+_SETS: Mapping[str, Kind] = {"dtype": "dtype", TF32: "dtype", "layout": "layout"}
+Key = tuple[object, ...]
+Wanted = Callable[[int, Flaw], bool]  # whether the user wants to hear of a flaw in a layer
+
+
+class Lever(NamedTuple):
+    """A new width of a group of channels, or `changes` of one layer; `layers` are those that it changes.
+
+    `asking` are the flaws behind it, with their layers.
+    """
+
+    key: Key
+    layers: tuple[int, ...]
+    asking: tuple[tuple[int, Flaw], ...]
+    group: int | None = None
+    width: int = 0
+    changes: Changes = NOTHING
+
+    @property
+    def code(self) -> str:
+        """The rule that asks first."""
+        return self.asking[0][1].rule.info.code
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether all that ask call it so."""
+        return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in self.asking)
+
+
+Levers = Mapping[Key, Lever]
+
+
+class Advised(NamedTuple):
+    """What rules advise for the network in one setting."""
+
+    settings: Sequence[tuple[int, Flaw]]
+    levers: Levers
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """What of a network stays: `fields` are kinds of settings and "channels"; or all that changes its results."""
+
+    fields: frozenset[str] = frozenset()
+    results: bool = False
+
+
+NOTHING_KEPT = Kept()
+
+
+def kind_of(changes: Iterable[str]) -> Kind | None:
+    """Which setting of the network these fields are; None where they are sizes and forms of a layer."""
+    kinds = {_SETS.get(name, "runtime" if name.startswith("runtime.") else None) for name in changes}
+    return next(iter(kinds)) if len(kinds) == 1 else None
+
+
+def may_play(flaw: Flaw, layer: ConvLayer) -> bool:
+    """Whether its fix is one that anybody may be advised to make for the sake of time."""
+    fix = flaw.case.fix
+    if fix is None or not fix.priced or flaw.rule.loss != "fix" or not flaw.set or "N" in flaw.set or flaw.composed:
+        return False
+    return stated(flaw, layer) != "info" and not takes_away(flaw.set, layer)
+
+
+def narrowing(flaw: Flaw, layer: ConvLayer) -> Changes:
+    """The narrower size that a flaw of tiles names, for those who allow it; nothing where it names none."""
+    fix = flaw.case.fix
+    if flaw.rule.loss != "tile" or fix is None or not fix.priced or flaw.refused or flaw.composed or flaw.part:
+        return NOTHING
+    if stated(flaw, layer) == "info":
+        return NOTHING
+    ways = (way for way in (flaw.set, flaw.other) if len(way) == 1 and way.keys() <= {"C", "K"})
+    return next((way for way in ways if takes_away(way, layer)), NOTHING)
+
+
+def takes_away(changes: Changes, layer: ConvLayer) -> bool:
+    """Whether a layer does less work after these changes, or has fewer weights."""
+    if kind_of(changes) is not None:
+        return False
+    after = with_fix(layer, changes)
+    if any(name in changes and getattr(after, name) < (getattr(layer, name) or 0) for name in ("C", "K")):
+        return True
+    pairs = ((flops(layer), flops(after)), (parameters([layer]), parameters([after])))
+    return any(before is not None and later is not None and later < before for before, later in pairs)
+
+
+class Advice:
+    """The rules of one network on one target, asked about it in any setting."""
+
+    def __init__(
+        self, timing: Timing, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling, wanted: Wanted | None,
+        kept: Kept, allow: Collection[Allowance] = (),
+    ) -> None:  # fmt: skip
+        """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count."""
+        rules = list(rules)
+        own = [rule for rule in rules if rule.scope == "layer"]
+        self._on_tiles = Evaluator(own) if "narrower" in allow else None
+        self._timing, self._facts, self._coupling, self._wanted = timing, facts, coupling, wanted
+        self._kept = kept
+        self._evaluator = Evaluator(_playing(rules))
+        self._contexts: dict[Runtime, TargetFacts] = {}
+        self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
+
+    def of(self, setting: Setting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
+        """What the rules advise in a setting; `found` are their flaws there, where they are known."""
+        flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
+        settings = [(index, flaw) for index, flaw in flaws if kind_of(flaw.set) is not None]
+        known = {(index, flaw.key, key_of(flaw.set)) for index, flaw in settings}
+        levers: dict[Key, Lever] = {}
+        forms: dict[int, list[Key]] = {}
+        for index, flaw in flaws:
+            if kind_of(flaw.set) is None and flaw.rule.loss != "tile":
+                self._add(levers, forms, index, flaw)
+        changed = self.changes(levers)
+        for _ in range(MOST_ROUNDS):
+            if not changed:
+                break
+            before = {key: (lever.width, lever.changes) for key, lever in levers.items()}
+            useless: set[Key] = set()
+            for index, flaw in self._flaws(setting, changed, self.changes(levers)):
+                if kind_of(flaw.set) is not None:
+                    if (index, flaw.key, key_of(flaw.set)) not in known:  # sizes may be what a setting waits for
+                        known.add((index, flaw.key, key_of(flaw.set)))
+                        settings.append((index, flaw))
+                elif not self._add(levers, forms, index, flaw, again=True):
+                    useless.add(_key(index, flaw))
+            for key in useless & before.keys():  # the flaw would stay
+                del levers[key]
+            moved = [lever for key, lever in levers.items() if before.get(key) != (lever.width, lever.changes)]
+            touched = {index for lever in moved for index in lever.layers}
+            changed = {index: own for index, own in self.changes(levers).items() if index in touched}
+        if self._on_tiles is not None:
+            tiles = self._flaws(setting, range(len(setting.layers)), {}, self._on_tiles) if found is None else flaws
+            self._narrow(levers, tiles)
+        return Advised(settings, levers)
+
+    def _narrow(self, levers: dict[Key, Lever], flaws: Iterable[tuple[int, Flaw]]) -> None:
+        """Adds the narrower sizes that flaws of tiles name, where nothing asks for wider ones."""
+        for index, flaw in flaws:
+            layer = self._coupling.layers[index]
+            less, key = narrowing(flaw, layer), _key(index, flaw)
+            if not less or key in levers or not self._is_allowed(index, structs.replace(flaw, set=less)):
+                continue
+            if flaw.group is None:
+                levers[key] = Lever(key, (index,), ((index, flaw),), changes=less)
+                continue
+            group, side = self._coupling.group(flaw.group), next(iter(less))
+            width = int(less[side]) // group.multiple_of * group.multiple_of
+            if self._coupling.group_of(index, side) == flaw.group and 0 < width < group.width:
+                levers[key] = Lever(key, group.layers, ((index, flaw),), flaw.group, width)
+
+    def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
+        """What all of the levers change, by layer; of these layers alone, where they are named."""
+        own: dict[int, dict[str, object]] = {}
+        widths: dict[int, int] = {}
+        grouped: dict[int, None] = {}
+        for lever in levers.values():
+            if lever.group is None:
+                own.setdefault(lever.layers[0], {}).update(lever.changes)
+            else:
+                widths[lever.group] = lever.width
+                grouped.update(dict.fromkeys(lever.layers))
+        found: dict[int, Changes] = dict(own.items())  # type: ignore[arg-type]
+        for index in grouped:
+            sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
+            found[index] = {**found.get(index, {}), **sizes}
+        if layers is None:
+            return found
+        return {index: found[index] for index in layers if index in found}
+
+    def group(self, number: int) -> ChannelGroup:
+        """The group of that number."""
+        return self._coupling.group(number)
+
+    def own_group(self, index: int, changes: Changes) -> int | None:
+        """The group that is the one size which changes in a layer; None where more does, or the layer is not wired."""
+        return self._coupling.number_of(index, next(iter(changes))) if len(changes) == 1 else None
+
+    def widened(self, network: Network, widths: Mapping[int, int]) -> Network:
+        """The network with these groups as wide as that."""
+        return self._coupling.channels.widened(network, widths)
+
+    def _flaws(
+        self, setting: Setting, indices: Iterable[int], changes: Mapping[int, Changes],
+        on_tiles: Evaluator | None = None,
+    ) -> Iterator[tuple[int, Flaw]]:  # fmt: skip
+        """What may play of what rules find in these layers once they have `changes`, each layer as if it stood alone.
+
+        With `on_tiles`, what names narrower sizes.
+        """
+        context = self._context(setting.runtime)
+        known: dict[object, Sequence[Flaw]] = {}
+        for index in indices:
+            layer = setting.layers[index]
+            own = changes.get(index, NOTHING)
+            if own:
+                layer = with_fix(layer, own)
+            if layer.dtype is None:
+                continue
+            key = (layer_identity(layer), layer.name if self._evaluator.tells_apart else None)
+            values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
+            if key not in known:
+                flaws = (on_tiles or self._evaluator).evaluate(values, connected=False, exists=False).flaws
+                plays = may_play if on_tiles is None else narrowing
+                known[key] = [flaw for flaw in flaws if plays(flaw, layer)]
+            for flaw in known[key]:
+                for side in self._coupling.split(index, flaw, lambda values=values: values):  # type: ignore[misc]
+                    if side.set and (self._wanted is None or self._wanted(index, side)):
+                        yield index, side
+
+    def _context(self, runtime: Runtime) -> TargetFacts:
+        if runtime is self._facts.runtime:
+            return self._facts
+        if runtime not in self._contexts:
+            self._contexts[runtime] = self._facts.with_runtime(runtime)
+        return self._contexts[runtime]
+
+    def _add(
+        self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
+    ) -> bool:  # fmt: skip
+        """Adds what a flaw asks for; whether that is more than is there, where the rules are asked `again`.
+
+        `forms` are the keys of those that change one layer, by the layer.
+        """
+        if not self._is_allowed(index, flaw):
+            return True
+        key, known = _key(index, flaw), levers.get(_key(index, flaw))
+        if flaw.group is None:
+            own = self._own(index, flaw)
+            if known is not None:
+                more = {**known.changes, **own}
+                if again and more == known.changes:
+                    return False
+                levers[key] = known._replace(changes=more, asking=(*known.asking, (index, flaw)))
+                return True
+            clashing = [other for other in forms.get(index, ()) if other in levers and _clash(other, key)]
+            if clashing and not again:
+                return True  # the rule that comes first has it
+            for other in clashing:
+                more = {**levers[other].changes, **own}
+                if more == levers[other].changes:
+                    return True
+                levers[other] = levers[other]._replace(changes=more, asking=(*levers[other].asking, (index, flaw)))
+                return True
+            forms.setdefault(index, []).append(key)
+            levers[key] = Lever(key, (index,), ((index, flaw),), changes=own)
+            return True
+        width = self._coupling.width(flaw.group, flaw.width)
+        if known is None:
+            layers = self._coupling.group(flaw.group).layers
+            levers[key] = Lever(key, layers, ((index, flaw),), flaw.group, width)
+            return True
+        if again and width <= known.width:
+            return False
+        levers[key] = known._replace(asking=(*known.asking, (index, flaw)), width=max(width, known.width))
+        return True
+
+    def _own(self, index: int, flaw: Flaw) -> Changes:
+        """What a flaw changes in a layer: of a head, whose K the task fixes, the rest."""
+        if "K" not in flaw.set or not self._coupling.layers[index].head:
+            return flaw.set
+        return {name: value for name, value in flaw.set.items() if name != "K"}
+
+    def _is_allowed(self, index: int, flaw: Flaw) -> bool:
+        stays = "channels" in self._kept.fields or self._kept.results
+        if stays and not flaw.set.keys() <= {"copies_input"}:
+            return False
+        if flaw.group is None:
+            own = self._own(index, flaw)
+            return bool(own) and self._coupling.is_free(index, own)
+        group = self._coupling.group(flaw.group)
+        if group.fixed and not group.only_input:
+            return False
+        return (flaw.rule.info.code, flaw.group) not in self.out_of_play
+
+
+def _key(index: int, flaw: Flaw) -> Key:
+    return ("group", flaw.group) if flaw.group is not None else (index, *sorted(flaw.set))
+
+
+def _clash(one: Key, other: Key) -> bool:
+    """Whether two forms of one layer set the same field."""
+    return not set(one[1:]).isdisjoint(other[1:])
+
+
+def _playing(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules on single layers whose fixes may play, and those that silence them."""
+    own = [rule for rule in rules if rule.scope == "layer"]
+    players = [rule for rule in own if rule.loss == "fix" and any(_plays(rule, i) for i in range(len(rule.cases)))]
+    silencing = {code for rule in players for code in rule.yields_to}
+    return [rule for rule in own if rule in players or rule.info.code in silencing]
+
+
+def _plays(rule: Rule, number: int) -> bool:
+    case = rule.cases[number]
+    return case.severity != "info" and case.fix is not None and any(name != "N" for name, _ in case.fix.set)

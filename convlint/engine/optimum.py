@@ -1,0 +1,455 @@
+"""B: the set of changes that makes a network fastest. One choice of settings for all of it, and sizes within that.
+
+Settings are few: what rules lead to of dtypes, times the memory formats all NCHW, all NHWC, and NHWC with those grouped
+layers in NCHW that are faster so. Within each, sizes that hang together through layers are searched together, from all
+and from none of them, until no single change saves `LEAST_GAIN`. Whatever B is no slower without does not belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from convlint.engine.changes import with_settings
+from convlint.engine.hits import Flaw
+from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.timing import NOTHING, Changes, Setting, Timing
+from convlint.estimate.basis import Basis
+from convlint.model.layer import ConvLayer, Dtype, Layout
+from convlint.report import Scalar
+
+LEAST_GAIN = 1e-3  # of the time of what a change touches
+MOST_SETTINGS = 16
+MOST_ROUNDS = 8  # of a descent, and of searches without what rests on assumptions
+HOPELESS = 0.5  # of a large network's time in a setting: more than sizes can save in it
+MOST_SEARCHED = 300  # layers up to which no setting is hopeless
+_FORMATS: tuple[Layout, ...] = ("NHWC", "NCHW")
+
+
+class Choice(NamedTuple):
+    """A setting of the network: what layers get, what the runtime gets, and the flaws that lead there."""
+
+    kind: Kind
+    layers: Mapping[int, Scalar]  # a dtype or a layout
+    runtime: Changes
+    asking: tuple[tuple[int, Flaw], ...]
+
+    @property
+    def value(self) -> Mapping[str, Scalar]:
+        """What it sets, where it is one value for all."""
+        values = set(self.layers.values())
+        of_layers: dict[str, Scalar] = {self.kind: next(iter(values))} if len(values) == 1 else {}
+        return {**of_layers, **self.runtime}
+
+
+Choices = Mapping[Kind, Choice]
+
+
+class Optimum(NamedTuple):
+    """B, in the order of kinds and of layers; what rules advise as things are is `now`, and in B's settings `there`."""
+
+    choices: Choices
+    levers: Levers
+    setting: Setting
+    now: Advised
+    there: Advised
+    alone: Choices  # the best choice of each kind without the others, in B or not
+
+
+class Search:
+    """The search for one network. `silenced` are layers in which a kind of setting stays as it is."""
+
+    def __init__(
+        self, timing: Timing, advice: Advice, silenced: Mapping[Kind, frozenset[int]], kept: Kept,
+        clashing_layouts: bool = False,
+    ) -> None:  # fmt: skip
+        """`clashing_layouts`: a rule objects to layouts that differ between connected layers."""
+        self.timing, self.advice = timing, advice
+        self._silenced, self._kept = silenced, kept
+        self._clashing = clashing_layouts
+        self._settings: dict[object, Setting] = {}
+        self._advised: dict[int, Advised] = {}
+        self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
+        self._touching: dict[int, dict[int, list[Lever]]] = {}
+
+    def best(self, found: Sequence[tuple[int, Flaw]]) -> Optimum:
+        """B, where `found` are the flaws that may play as things are."""
+        timing = self.timing
+        now = self._advised[id(timing.now)] = self.advice.of(timing.now, found)
+        best = self._once(now)
+        for _ in range(MOST_ROUNDS):  # what rests on assumptions is no advice
+            assumed = set(self._assumed_of(best))
+            if not assumed:
+                break
+            self._assumed |= assumed
+            best = self._once(now)
+        return best
+
+    def _once(self, now: Advised) -> Optimum:
+        timing = self.timing
+        ways = sorted(self._ways(now), key=lambda way: (timing.gpu_us(self.setting(way), {}), len(way)))
+        found: list[tuple[float, int, int, Choices, Levers]] = []
+        way: Choices
+        levers: Levers
+        for way in ways:
+            setting = self.setting(way)
+            plain = timing.gpu_us(setting, {})
+            least_us = min((one[0] for one in found), default=plain)
+            if plain * HOPELESS > least_us and len(setting.layers) > MOST_SEARCHED:
+                sized = self.advice.changes(self._sizes(dict(list(way.items())[:-1])))
+                if timing.gpu_us(setting, sized) * HOPELESS > least_us:
+                    continue
+            levers = self._fastest(setting, self._sizes(way))
+            found.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
+        least_us = timing.network_us(min(one[0] for one in found))
+        close = [one for one in found if timing.network_us(one[0]) <= least_us * (1 + LEAST_GAIN)]
+        _, _, _, fastest, sizes = min(close, key=lambda one: (one[1], one[0], one[2]))
+        way, levers = self._needed(fastest, sizes)
+        setting = self.setting(way)
+        alone = {kind: choice for kind, choice in self._alone(ways) if kind not in way}
+        return Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
+
+    def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, Choice]]:
+        """The best choice of each kind on its own."""
+        single = [way for way in ways if len(way) == 1]
+        for kind in KINDS:
+            own = [way for way in single if kind in way]
+            if own:
+                yield kind, min(own, key=lambda way: self.timing.gpu_us(self.setting(way), {}))[kind]
+
+    def of(self, setting: Setting) -> Advised:
+        """What the rules advise in a setting."""
+        if id(setting) not in self._advised:
+            self._advised[id(setting)] = self.advice.of(setting)
+        return self._advised[id(setting)]
+
+    def setting(self, choices: Choices) -> Setting:
+        """The network with these choices."""
+        if not choices:
+            return self.timing.now
+        key = tuple((kind, tuple(one.layers.items()), tuple(one.runtime.items())) for kind, one in choices.items())
+        if key not in self._settings:
+            layers = list(self.timing.network.layers)
+            runtime = self.timing.network.runtime
+            for choice in choices.values():
+                runtime = with_settings(runtime, choice.runtime)
+                for index, value in choice.layers.items():
+                    layers[index] = _set(layers[index], choice.kind, value)
+            self._settings[key] = self.timing.setting(tuple(layers), runtime)
+        return self._settings[key]
+
+    # The settings that rules lead to.
+
+    def _ways(self, now: Advised) -> list[Choices]:
+        """All combinations, none first."""
+        ways: list[Choices] = []
+        for dtype in self._dtypes(now):
+            ways.append(dtype)
+            ways += [{**dtype, "layout": layout} for layout in self._layouts(dtype)]
+        runtimes = self._runtimes(now)
+        found: list[Choices] = [{**way, **runtime} for runtime in runtimes for way in ways]
+        return found[:MOST_SETTINGS]
+
+    def _dtypes(self, now: Advised) -> list[Choices]:
+        """What rules advise of dtypes, and what they advise once that is so."""
+        found: dict[object, Choices] = {(): {}}
+        waiting: list[Choices] = [{}]
+        while waiting:
+            before = waiting.pop(0)
+            advised = self.of(self.setting(before)).settings if before else now.settings
+            for index, flaw in advised if self._is_open("dtype") else ():
+                for sets in (flaw.set, flaw.other):
+                    if kind_of(sets) != "dtype":
+                        continue
+                    choice = self._dtype(
+                        before.get("dtype"), sets, index, [each for each in advised if _asks(each, sets)]
+                    )
+                    key = tuple(sorted(choice.layers.items())), tuple(choice.runtime.items())
+                    if key != ((), ()) and key not in found and self._is_allowed(choice):
+                        found[key] = {"dtype": choice}
+                        waiting.append(found[key])
+        return list(found.values())
+
+    def _dtype(self, before: Choice | None, sets: Changes, index: int, asking: Sequence[tuple[int, Flaw]]) -> Choice:
+        """All layers of the dtypes that rules object to get the new one, whether a rule judges them or not."""
+        layers = dict(before.layers) if before is not None else {}
+        runtime = dict(before.runtime) if before is not None else {}
+        stated = self.timing.network.layers
+        own = (*(before.asking if before is not None else ()), *asking)
+        if TF32 in sets:
+            return Choice("dtype", layers, {**runtime, TF32: sets[TF32]}, own)
+        present = {layers.get(number, stated[number].dtype) for number, _ in asking}
+        if present & {Dtype.fp32, Dtype.tf32}:
+            present |= {Dtype.fp32, Dtype.tf32}
+        for number, layer in enumerate(stated):
+            is_theirs = layers.get(number, layer.dtype) in present and layer.dtype_source == stated[index].dtype_source
+            if is_theirs and number not in self._silenced.get("dtype", ()):
+                layers[number] = Dtype(str(sets["dtype"]))
+        return Choice("dtype", layers, runtime, own)
+
+    def _layouts(self, dtype: Choices) -> Iterator[Choice]:
+        """The memory formats of the whole network, where rules object to those that layers have."""
+        setting = self.setting(dtype)
+        found = [*self.of(setting).settings, *(self.of(self.timing.now).settings if dtype else ())]
+        asking = [(i, flaw) for i, flaw in found if kind_of(flaw.set) == "layout"]
+        if not self._is_open("layout") or not (asking or self._clashing):
+            return
+        silenced = self._silenced.get("layout", frozenset[int]())
+        free = [i for i, layer in enumerate(setting.layers) if layer.layout in _FORMATS and i not in silenced]
+        wanted = {flaw.set["layout"] for i, flaw in asking if not _is_grouped(setting.layers[i])}
+        for layout in _FORMATS:
+            if layout == "NHWC" or layout in wanted:
+                formats = dict.fromkeys(free, layout)
+                if choice := self._layout(formats, setting, asking):
+                    yield choice
+            if layout == "NHWC":
+                apart = self._apart(setting, dict.fromkeys(free, layout))
+                if apart and (choice := self._layout(apart, setting, asking)):
+                    yield choice
+
+    def _layout(
+        self, formats: Mapping[int, Layout], setting: Setting, asking: Sequence[tuple[int, Flaw]]
+    ) -> Choice | None:
+        layers = {index: layout for index, layout in formats.items() if layout != setting.layers[index].layout}
+        own = tuple((i, flaw) for i, flaw in asking if flaw.set["layout"] == layers.get(i))
+        choice = Choice("layout", layers, NOTHING, own)
+        return choice if layers and (own or self._clashing) and self._is_allowed(choice) else None
+
+    def _apart(self, setting: Setting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
+        """The same with those grouped layers in NCHW that are faster so, copies included; None where there are none."""
+        grouped = [index for index in formats if _is_grouped(setting.layers[index])]
+        if not grouped:
+            return None
+        timing, ends = self.timing, []
+        for start in (formats, {**formats, **dict.fromkeys(grouped, "NCHW")}):
+            layers = list(setting.layers)
+            for index, layout in start.items():
+                layers[index] = _set(layers[index], "layout", layout)
+            for _ in range(MOST_ROUNDS):
+                moved = False
+                for index in grouped:
+                    near = (index, *timing.readers.get(index, ()))
+                    before_us = self._near_us(setting, layers, near)
+                    kept, other = layers[index], "NCHW" if layers[index].layout == "NHWC" else "NHWC"
+                    layers[index] = _set(kept, "layout", other)
+                    if self._near_us(setting, layers, near) < before_us * (1 - LEAST_GAIN):
+                        moved = True
+                    else:
+                        layers[index] = kept
+                if not moved:
+                    break
+            ends.append((self._near_us(setting, layers, range(len(layers))), layers))
+        layers = min(ends, key=lambda end: end[0])[1]
+        found = {index: layers[index].layout for index in formats}
+        return found if any(found[index] == "NCHW" for index in grouped) else None
+
+    def _near_us(self, setting: Setting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
+        timing = self.timing
+        return sum(
+            timing.running_us(setting, index, timing.running(layers, index, setting.runtime)) or 0.0
+            for index in indices
+        )
+
+    def _runtimes(self, now: Advised) -> list[Choices]:
+        """Other settings of the runtime that rules advise for the sake of time: all of them at once."""
+        asking = tuple((i, flaw) for i, flaw in now.settings if kind_of(flaw.set) == "runtime")
+        runtime: dict[str, Scalar] = {}
+        for _, flaw in asking:
+            runtime = {**flaw.set, **runtime}
+        choice = Choice("runtime", {}, runtime, asking)
+        return [{}, {"runtime": choice}] if runtime and self._is_open("runtime") and self._is_allowed(choice) else [{}]
+
+    def _is_open(self, kind: Kind) -> bool:
+        return kind not in self._assumed and kind not in self._kept.fields
+
+    def _is_allowed(self, choice: Choice) -> bool:
+        return not self._kept.results or all(
+            flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in choice.asking
+        )
+
+    # Sizes within one setting.
+
+    def _sizes(self, way: Choices) -> Levers:
+        """All that rules ask for in a setting; and what they ask for with less of it, where they leave that alone."""
+        every: dict[Key, Lever] = {}
+        for count in range(len(way) + 1):
+            every.update(self.of(self.setting(dict(list(way.items())[:count]))).levers)
+        return {key: lever for key, lever in every.items() if key not in self._assumed}
+
+    def _fastest(self, setting: Setting, levers: Levers) -> dict[Key, Lever]:
+        """Of all levers those that pay together; what has no layer in common is decided on its own."""
+        chosen: dict[Key, Lever] = {}
+        touching = _touching(levers.values())
+        for members in _components(levers, touching):
+            if len(members) == 1:
+                (key,) = members
+                if self._saves(setting, levers[key], {}, touching):
+                    chosen[key] = levers[key]
+                continue
+            every = {key: levers[key] for key in members}
+            layers = tuple(dict.fromkeys(index for lever in every.values() for index in lever.layers))
+            starts: tuple[Levers, Levers] = (every, {})
+            ends = [self._descended(setting, start, every, touching) for start in starts]
+            chosen.update(self._least(ends, setting, layers, touching))
+        return {key: lever for key, lever in levers.items() if key in chosen}
+
+    def _least(
+        self, ends: Sequence[Levers], setting: Setting, layers: Iterable[int], touching: Mapping[int, Sequence[Lever]]
+    ) -> Levers:  # fmt: skip
+        layers = list(layers)
+        return min(ends, key=lambda end: (self._us(setting, layers, end, touching), len(end)))
+
+    def _descended(
+        self, setting: Setting, start: Levers, every: Levers, touching: Mapping[int, Sequence[Lever]]
+    ) -> dict[Key, Lever]:
+        """From `start` on or off one by one, until no change saves enough."""
+        on = dict(start)
+        doubtful = set(every)
+        for _ in range(MOST_ROUNDS):
+            moved: set[int] = set()
+            for key, lever in every.items():
+                if key not in doubtful:
+                    continue
+                is_on = on.pop(key, None) is not None
+                saves = self._saves(setting, lever, on, touching)
+                if saves:
+                    on[key] = lever
+                if saves != is_on:
+                    moved.update(lever.layers)
+            doubtful = {key for key, lever in every.items() if not moved.isdisjoint(lever.layers)}
+            if not doubtful:
+                break
+        return on
+
+    def _saves(self, setting: Setting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Lever]]) -> bool:
+        without_us = self._us(setting, lever.layers, on, touching)
+        return self._us(setting, lever.layers, {**on, lever.key: lever}, touching) < without_us * (1 - LEAST_GAIN)
+
+    def _us(
+        self, setting: Setting, layers: Iterable[int], on: Levers, touching: Mapping[int, Sequence[Lever]]
+    ) -> float:
+        """Of these layers; what has no predictable time speaks neither for a change nor against it."""
+        timing, total = self.timing, 0.0
+        for index in layers:
+            here = {lever.key: lever for lever in touching.get(index, ()) if lever.key in on}
+            changes = self.advice.changes(here, (index,)).get(index, NOTHING) if here else NOTHING
+            total += timing.time_us(setting, index, changes) or 0.0
+        return total
+
+    def saving_us(self, setting: Setting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Key]]) -> float:
+        """What one change of sizes saves beside others, which `touching` has by layer."""
+        near = {key: on[key] for index in lever.layers for key in touching[index] if key in on}
+        own = _touching([*near.values(), lever])
+        without_us = self._us(setting, lever.layers, near, own)
+        return without_us - self._us(setting, lever.layers, {**near, lever.key: lever}, own)
+
+    # What belongs to B.
+
+    def _needed(self, way: Choices, levers: Levers) -> tuple[Choices, Levers]:
+        """Without the settings that it is no slower without; and where the host sets the pace, without sizes either."""
+        timing = self.timing
+        least_us = self.total_us(way, levers)
+        for kind in reversed(KINDS):
+            if kind in way:
+                fewer = {one: choice for one, choice in way.items() if one != kind}
+                again = self._fastest(self.setting(fewer), self._sizes(fewer))
+                us = self.total_us(fewer, again)
+                if us <= least_us * (1 + LEAST_GAIN):
+                    way, levers, least_us = fewer, again, us
+        if timing.host_us is not None and levers and self.total_us(way, {}) <= least_us * (1 + LEAST_GAIN):
+            levers = {}
+        return way, levers
+
+    def total_us(self, way: Choices, levers: Levers) -> float:
+        """What all layers take."""
+        return self.timing.network_us(self.timing.gpu_us(self.setting(way), self.advice.changes(levers)))
+
+    def _assumed_of(self, best: Optimum) -> Iterator[object]:
+        """Members whose gain rests for the most part on what was never timed."""
+        for member in (*best.choices, *best.levers):
+            if self.basis_of(best, member) == "assumed":
+                yield member
+
+    def basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
+        """What most of the time rests on that layers gain by a member of B, beside the others."""
+        timing, before, levers = self.timing, best.setting, best.levers
+        layers: Iterable[int]
+        if isinstance(member, str):
+            choice = best.choices[member]
+            before = self.setting({kind: one for kind, one in best.choices.items() if kind != member})
+            layers = range(len(best.setting.layers)) if choice.runtime else self._near(choice.layers)
+            after = without = self.advice.changes(levers)
+        else:
+            layers, near = levers[member].layers, self._beside(best, member)
+            after = self.advice.changes(near)
+            without = self.advice.changes({key: lever for key, lever in near.items() if key != member})
+        bases = {index: timing.basis(best.setting, index, after.get(index, NOTHING)) for index in layers}
+        if len(set(bases.values())) == 1:
+            return next(iter(bases.values()))
+        gained: dict[Basis, float] = {}
+        for index, basis in bases.items():
+            then = timing.time_us(best.setting, index, after.get(index, NOTHING))
+            now = timing.time_us(before, index, without.get(index, NOTHING))
+            if now is not None and then is not None:
+                gained[basis] = gained.get(basis, 0.0) + abs(now - then)
+        return max(gained, key=lambda basis: gained[basis], default="assumed")
+
+    def _near(self, layers: Iterable[int]) -> list[int]:
+        """These, and those that read them."""
+        return sorted({each for index in layers for each in (index, *self.timing.readers.get(index, ()))})
+
+    def _beside(self, best: Optimum, key: Key) -> dict[Key, Lever]:
+        """The sizes of B that change a layer of this one, itself too."""
+        touching = self._touching_of(best)
+        return {one.key: one for index in best.levers[key].layers for one in touching[index]}
+
+    def _touching_of(self, best: Optimum) -> Mapping[int, Sequence[Lever]]:
+        if id(best.levers) not in self._touching:
+            self._touching = {id(best.levers): _touching(best.levers.values())}
+        return self._touching[id(best.levers)]
+
+
+def _set(layer: ConvLayer, kind: Kind, value: Scalar) -> ConvLayer:
+    if kind == "dtype":
+        return replace(layer, dtype=Dtype(str(value)), dtype_source="stated")
+    return replace(layer, layout=str(value))
+
+
+def _asks(found: tuple[int, Flaw], sets: Changes) -> bool:
+    """Whether a flaw's fix, or its alternative, is this setting."""
+    return sets in (found[1].set, found[1].other)
+
+
+def _is_grouped(layer: ConvLayer) -> bool:
+    return layer.groups > 1 and not layer.depthwise
+
+
+def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
+    """The levers that change each layer."""
+    found: dict[int, list[Lever]] = {}
+    for lever in levers:
+        for index in lever.layers:
+            found.setdefault(index, []).append(lever)
+    return found
+
+
+def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:
+    """Levers that hang together by the layers that they change."""
+    left, found = dict.fromkeys(levers), []
+    place = {key: number for number, key in enumerate(levers)}
+    while left:
+        first = next(iter(left))
+        waiting, members = [first], []
+        del left[first]
+        while waiting:
+            key = waiting.pop()
+            members.append(key)
+            for index in levers[key].layers:
+                for other in touching[index]:
+                    if other.key in left:
+                        del left[other.key]
+                        waiting.append(other.key)
+        found.append(sorted(members, key=place.__getitem__))
+    return found

@@ -1,0 +1,176 @@
+"""How long a network takes at any setting of its levers: the one place that all advice has its times from.
+
+A setting of the network says which dtype and layout each layer has and how the runtime is set; changes of single layers
+(channels, copies) come on top. A layer's time has its passes, the transposes and paddings that its library makes, and
+the copy of its input where that arrives in another layout or dtype. What a change leaves alone is never timed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from convlint.engine.changes import with_fix
+from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
+from convlint.estimate.basis import Basis
+from convlint.estimate.host import Hosted
+from convlint.estimate.passes import basis_of
+from convlint.facts.target import framework_picks_layout
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
+from convlint.model.network import Edge, Network
+from convlint.model.runtime import Runtime
+from convlint.report import Scalar
+
+SAME = 1e-9  # times that differ by less, relative to each other, are equal
+Changes = Mapping[str, Scalar]
+NOTHING: Changes = {}
+_STORED_AS = {Dtype.tf32: Dtype.fp32}
+
+
+def key_of(changes: Changes) -> tuple[tuple[str, Scalar], ...]:
+    """The same for equal changes."""
+    return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
+
+
+def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
+    """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
+    edges = {edge.consumer: edge for edge in network.edges}
+    layers, picks = network.layers, framework_picks_layout(network.runtime)
+    return tuple([_as_it_runs(layers, index, edges.get(index), layers, picks) for index in range(len(layers))])
+
+
+def _as_it_runs(
+    layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], picks_layout: bool
+) -> ConvLayer:
+    """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
+    layer = layers[index]
+    if picks_layout:
+        return replace(layer, layout="auto") if layer.layout != "auto" else layer
+    arrives_otherwise = layer.copies_input and layer.layout == "NHWC"
+    if edge is not None and not arrives_otherwise:
+        arrives_otherwise = any(_is_copied(edge, producer, layers, stated) for producer in edge.producers)
+    return layer if layer.copies_input == arrives_otherwise else replace(layer, copies_input=arrives_otherwise)
+
+
+def _is_copied(edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer]) -> bool:
+    """Whether what a layer reads from one of its producers is written once more before."""
+    one, other = layers[producer], layers[edge.consumer]
+    if other.pointwise_map:
+        return False
+    if one.dtype is not None and other.dtype is not None and _stored(one.dtype) != _stored(other.dtype):
+        return True
+    if one.layout == other.layout or "auto" in (one.layout, other.layout):
+        return False
+    same = one.layout == stated[producer].layout and other.layout == stated[edge.consumer].layout
+    return edge.copied is not False or not same
+
+
+def _stored(dtype: Dtype) -> Dtype:
+    return _STORED_AS.get(dtype, dtype)
+
+
+class Setting:
+    """One way in which the whole network runs: its `layers`, the same as they are `running`, and the runtime."""
+
+    __slots__ = ("layers", "number", "running", "runtime", "times")
+
+    def __init__(
+        self, layers: tuple[ConvLayer, ...], running: tuple[ConvLayer, ...], runtime: Runtime, number: int = 0
+    ) -> None:  # fmt: skip
+        """`number` is that of the runtime, among those that one `Timing` knows."""
+        self.layers, self.running, self.runtime, self.number = layers, running, runtime, number
+        self.times: list[float | None] | None = None  # of all layers without further changes, in us
+
+
+class Timing:
+    """Times of one network on one GPU in one mode; all in us, with all calls of a layer. None: not predictable."""
+
+    def __init__(self, network: Network, gpu: Gpu, mode: Mode, on_host: Hosted | None = None) -> None:
+        """`on_host` has the estimates of the network as it is, and what its host needs."""
+        self.network, self.gpu, self.mode = network, gpu, mode
+        self.host_us = None if on_host is None else on_host.host_us
+        # int8 trains nowhere: where training was asked for, such a layer has no time
+        self._refused = (Dtype.int8,) if network.mode == "training" else ()
+        kinds: dict[object, int] = {}
+        self._kinds = [kinds.setdefault(layer_identity(layer), len(kinds)) for layer in network.layers]
+        self._times: dict[object, float | None] = {}
+        self.edges = {edge.consumer: edge for edge in network.edges}
+        self.readers: dict[int, list[int]] = {}  # of what each layer writes
+        for edge in network.edges:
+            for producer in edge.producers:
+                self.readers.setdefault(producer, []).append(edge.consumer)
+        self._runtimes = {network.runtime: 0}
+        self.now = Setting(network.layers, as_laid_out(network), network.runtime)
+
+    def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> Setting:
+        """The network with these layers, which differ in dtype and layout alone, and this runtime."""
+        number = self._runtimes.setdefault(runtime, len(self._runtimes))
+        running = tuple([self.running(layers, index, runtime) for index in range(len(layers))])
+        return Setting(layers, running, runtime, number)
+
+    def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime) -> ConvLayer:
+        """One of these layers as it runs beside the others."""
+        picks = framework_picks_layout(runtime)
+        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, picks)
+
+    def layer(self, setting: Setting, index: int, changes: Changes = NOTHING) -> ConvLayer:
+        """One layer as it then runs."""
+        return with_fix(setting.running[index], changes) if changes else setting.running[index]
+
+    def time_us(self, setting: Setting, index: int, changes: Changes = NOTHING) -> float | None:
+        """Of one layer on the GPU."""
+        if not changes:
+            return self.times(setting)[index]
+        return self.running_us(setting, index, setting.running[index], changes)
+
+    def times(self, setting: Setting) -> list[float | None]:
+        """Of all layers, without further changes."""
+        if setting.times is None:
+            setting.times = [self.running_us(setting, index, layer) for index, layer in enumerate(setting.running)]
+        return setting.times
+
+    def running_us(
+        self, setting: Setting, index: int, running: ConvLayer, changes: Changes = NOTHING
+    ) -> float | None:  # fmt: skip
+        """Of the layer of that number, where it is `running` so in the setting's runtime, and has `changes` on top."""
+        how = running.dtype, running.layout, running.copies_input, setting.number
+        key = self._kinds[index], how, key_of(changes) if changes else None
+        if key not in self._times:
+            after = with_fix(running, changes) if changes else running
+            refused = after.dtype in self._refused
+            self._times[key] = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
+        return self._times[key]
+
+    def sum_us(self, setting: Setting, indices: Iterable[int], changes: Mapping[int, Changes]) -> float:
+        """Of several layers; one without a time counts nothing."""
+        return sum([self.time_us(setting, index, changes.get(index, NOTHING)) or 0.0 for index in indices])
+
+    def gpu_us(self, setting: Setting, changes: Mapping[int, Changes]) -> float:
+        """What the GPU needs for all layers, some of which have `changes`."""
+        times = self.times(setting)
+        plain = sum([time or 0.0 for time in times])
+        return plain + sum(
+            (self.time_us(setting, index, own) or 0.0) - (times[index] or 0.0) for index, own in changes.items()
+        )
+
+    def network_us(self, gpu_us: float) -> float:
+        """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace."""
+        return gpu_us if self.host_us is None else max(gpu_us, self.host_us)
+
+    def ideal_us(self, setting: Setting, index: int, changes: Changes = NOTHING) -> float | None:
+        """Of one layer on the GPU if it wasted neither tiles nor waves."""
+        layer = self.layer(setting, index, changes)
+        refused = layer.dtype in self._refused
+        return None if refused else unquantized_us(layer, self.gpu, setting.runtime, self.mode)
+
+    def estimate(self, setting: Setting, index: int, changes: Changes = NOTHING) -> LayerEstimate | None:
+        """All of what `time_us` is the sum of."""
+        layer = self.layer(setting, index, changes)
+        refused = layer.dtype in self._refused
+        return None if refused else estimate_layer(layer, self.gpu, setting.runtime, self.mode)
+
+    def basis(self, setting: Setting, index: int, changes: Changes = NOTHING) -> Basis:
+        """What the time of a layer rests on."""
+        return basis_of(self.layer(setting, index, changes), self.gpu, setting.runtime, self.mode)

@@ -1,0 +1,715 @@
+"""What is known of Python's own functions and its library, by full name."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from convlint.readers.python.evaluator import arithmetic
+from convlint.readers.python.evaluator.builtin_methods import OrderUnknown, keys_of, ordered, raw_key
+from convlint.readers.python.evaluator.builtin_types import is_instance
+from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.limits import LONGEST
+from convlint.readers.python.evaluator.operations import binary, get, put_key, taken
+from convlint.readers.python.evaluator.values import (
+    NONE,
+    NOTHING_STATED,
+    Class,
+    Const,
+    Entries,
+    Function,
+    Instance,
+    Items,
+    List,
+    Module,
+    Name,
+    Partial,
+    Table,
+    Unknown,
+    Value,
+    stated_by,
+    text_of,
+    union,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+
+Known = Callable[["Machine", Call], "Value | None"]
+BUILTINS = frozenset(dir(builtins)) | {"reveal_type"}
+_LONGEST_NUMBER = 1000  # digits
+_LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2
+_CONFIGS = (
+    "json.load", "yaml.", "omegaconf.", "hydra.", "argparse.", "absl.flags", "toml", "configparser.", "os.environ",
+    "os.getenv", "click.", "mmengine.Config", "mmcv.Config", "yacs.", "ml_collections.",
+)  # fmt: skip
+
+
+def is_config(name: str) -> bool:
+    """Whether what a function of that name gives comes from a file, the command line or the environment."""
+    return name.startswith(_CONFIGS)
+
+
+def _why(value: Value) -> str:
+    return value.why if isinstance(value, (Unknown, Items, Table)) else "call"
+
+
+def _first(machine: Machine, call: Call, *, ordered: bool = True) -> list[Value] | None:
+    """What a loop over the first argument goes through."""
+    return machine.iterate(call.args[0], ordered=ordered) if call.args else None
+
+
+def _with(call: Call, args: list[Value]) -> Call:
+    return Call(node=call.node, file=call.file, args=args, keywords={}, exact=call.exact)
+
+
+# Numbers
+
+
+def _plain(function: Callable[..., Any]) -> Known:
+    """A function of plain values that gives one."""
+
+    def run(_: Machine, call: Call) -> Value | None:
+        values = [*call.args, *call.keywords.values()]
+        raw = [value.value for value in call.args if isinstance(value, Const)]
+        named = {key: value.value for key, value in call.keywords.items() if isinstance(value, Const)}
+        if not call.exact or len(raw) + len(named) != len(values):
+            return None
+        if any(isinstance(each, str) and len(each) > _LONGEST_NUMBER for each in raw):
+            return None
+        if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
+            return None  # it computes that power of ten
+        try:
+            return Const(arithmetic.computed(lambda *args: function(*args, **named), *raw), stated_by(*values))
+        except arithmetic.NoResult:
+            return None
+
+    return run
+
+
+def _truth(machine: Machine, call: Call) -> Value | None:
+    truth = machine.truth(call.args[0]) if len(call.args) == 1 else False
+    return Const(truth) if truth is not None else None
+
+
+def _folded(kind: type[ast.AST], start: int) -> Known:
+    """Sum and math.prod."""
+
+    def run(machine: Machine, call: Call) -> Value | None:
+        items = _first(machine, call, ordered=False)
+        if items is None:
+            return None
+        found = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(start))
+        for item in items:
+            found = binary(machine, kind, found, item, call.node)
+        return found
+
+    return run
+
+
+def _extreme(*, largest: bool) -> Known:
+    def run(machine: Machine, call: Call) -> Value | None:
+        items = _first(machine, call, ordered=False) if len(call.args) == 1 else call.args
+        if items is None or not call.exact:
+            return None
+        if not items:
+            return call.keywords.get("default")
+        given = keys_of(machine, items, call)
+        try:
+            keys = [raw_key(key) for key in given]
+            found = items[(max if largest else min)(range(len(items)), key=lambda place: keys[place])]
+        except (OrderUnknown, TypeError, ValueError):
+            return None
+        if isinstance(found, Const) and given is items:
+            return Const(found.value, stated_by(found, *(item for item in items if item is not found)))
+        return found
+
+    return run
+
+
+def _operated(*kinds: type[ast.AST]) -> Known:
+    """An operator as a function; of several, a tuple of what they give."""
+
+    def run(machine: Machine, call: Call) -> Value | None:
+        if len(call.args) != 2:
+            return None
+        found = [binary(machine, kind, call.args[0], call.args[1], call.node) for kind in kinds]
+        return found[0] if len(found) == 1 else Items("tuple", found)
+
+    return run
+
+
+def _logic(*, every: bool) -> Known:
+    def run(machine: Machine, call: Call) -> Value | None:
+        items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
+        if items is None:
+            return None
+        truths = [machine.truth(item) for item in items]
+        if every:
+            return Const(False) if False in truths else None if None in truths else Const(True)
+        return Const(True) if True in truths else None if None in truths else Const(False)
+
+    return run
+
+
+# Lists, dicts and iterators
+
+
+def _len(machine: Machine, call: Call) -> Value | None:
+    if len(call.args) != 1:
+        return None
+    value = call.args[0]
+    if isinstance(value, Const):
+        return Const(len(value.value), value.stated) if isinstance(value.value, (str, bytes)) else None
+    if isinstance(value, Instance):
+        method = machine.calls.method_of(value, "__len__")
+        if method is not None:
+            return machine.call(method, [], {}, call.node, call.file)
+    items = machine.iterate(value, ordered=False)
+    return Const(len(items)) if items is not None else None
+
+
+def _range(_: Machine, call: Call) -> Value | None:
+    held = [value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
+    if len(held) != len(call.args) or not 1 <= len(held) <= 3 or not call.exact:
+        return None
+    numbers = [int(value.value) for value in held]  # type: ignore[arg-type]
+    if len(numbers) == 3 and numbers[2] == 0:
+        return None
+    over = range(*numbers)
+    try:
+        if len(over) > LONGEST:
+            return Items("range", [], complete=False, why="limit")
+    except OverflowError:
+        return Items("range", [], complete=False, why="limit")
+    stated = NOTHING_STATED
+    for value in held:
+        stated = union(stated, value.stated)
+    return Items("range", [Const(number, stated) for number in over])
+
+
+def _made(kind: str) -> Known:
+    def run(machine: Machine, call: Call) -> Value | None:
+        if not call.args:
+            return machine.sequence(kind, [])
+        value = call.args[0]
+        items = machine.iterate(value, ordered=kind != "set")
+        if items is None:
+            held = value.items[:] if isinstance(value, Items) else []
+            return machine.sequence(kind, held, complete=False, why=_why(value))
+        if len(items) > LONGEST:
+            return None
+        if isinstance(value, List) and value.kind == "iterator":
+            machine.heap.edit(value).items = []
+        return machine.as_set(items) if kind == "set" else machine.sequence(kind, items)
+
+    return run
+
+
+def _entries(machine: Machine, call: Call, args: list[Value]) -> Entries:
+    found = Entries({})
+    if args:
+        machine.update(found, args[0])
+    found.items.update(call.keywords)
+    if not call.exact:
+        found.complete, found.why = False, "caller"
+    return found
+
+
+def _default_dict(machine: Machine, call: Call) -> Value | None:
+    found = _entries(machine, call, call.args[1:])
+    found.default = call.args[0] if call.args else None
+    return machine.table(found)
+
+
+def _from_keys(machine: Machine, call: Call) -> Value | None:
+    keys = _first(machine, call)
+    if keys is None:
+        return None
+    found = Entries({})
+    for key in keys:
+        put_key(found, key, call.args[1] if len(call.args) > 1 else NONE)
+    return machine.table(found)
+
+
+def _all_items(machine: Machine, call: Call) -> list[list[Value]] | None:
+    """The items of all arguments; None where those of one are not known."""
+    found: list[list[Value]] = []
+    for value in call.args:
+        items = machine.iterate(value)
+        if items is None:
+            return None
+        found.append(items)
+    return found if call.exact else None
+
+
+def _iterator(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
+    return List(machine.heap, "iterator", items, complete=complete)
+
+
+def _open_iterator(machine: Machine, call: Call) -> List:
+    """An iterator over what nobody knows."""
+    why = next((_why(arg) for arg in call.args if _why(arg) != "call"), "call")
+    return List(machine.heap, "iterator", [], complete=False, why=why)
+
+
+def _of_items(function: Callable[[list[Value]], list[Value]]) -> Known:
+    """An iterator over the items of the first argument, in a way of its own."""
+
+    def run(machine: Machine, call: Call) -> Value | None:
+        items = _first(machine, call)
+        return _iterator(machine, function(items)) if items is not None else _open_iterator(machine, call)
+
+    return run
+
+
+def _enumerate(machine: Machine, call: Call) -> Value | None:
+    items = _first(machine, call)
+    start = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(0))
+    if items is None or not isinstance(start, Const) or not isinstance(start.value, int):
+        return _open_iterator(machine, call)
+    first = start.value
+    return _iterator(machine, [Items("tuple", [Const(first + at), item]) for at, item in enumerate(items)])
+
+
+def _zip(machine: Machine, call: Call) -> Value | None:
+    several = _all_items(machine, call)
+    if several is None:
+        return _open_iterator(machine, call)
+    return _iterator(machine, [Items("tuple", list(each)) for each in zip(*several, strict=False)])
+
+
+def _map(machine: Machine, call: Call) -> Value | None:
+    if len(call.args) < 2:
+        return None
+    rest = _with(call, call.args[1:])
+    several = _all_items(machine, rest)
+    if several is None:
+        return _open_iterator(machine, rest)
+    rows = itertools.islice(zip(*several, strict=False), LONGEST)
+    return _iterator(machine, [machine.call(call.args[0], list(each), {}, call.node, call.file) for each in rows])
+
+
+def _filter(machine: Machine, call: Call) -> Value | None:
+    items = machine.iterate(call.args[1]) if len(call.args) == 2 else None
+    if items is None:
+        return _open_iterator(machine, call)
+    plain = isinstance(call.args[0], Const)
+    truths = [machine.truth(item if plain else machine.call(call.args[0], [item], {}, call.node, call.file))
+              for item in items]  # fmt: skip
+    kept = [item for item, truth in zip(items, truths, strict=True) if truth is not False]
+    return _iterator(machine, kept, complete=None not in truths)
+
+
+def _sorted(machine: Machine, call: Call) -> Value | None:
+    items = _first(machine, call, ordered=False)
+    found = ordered(machine, items, call) if items is not None else None
+    if found is None:
+        why = _why(call.args[0]) if call.args else "call"
+        return machine.sequence("list", items or [], complete=False, why=why)
+    return machine.sequence("list", found)
+
+
+def _iter(machine: Machine, call: Call) -> Value | None:
+    items = _first(machine, call) if len(call.args) == 1 else None
+    if items is None:
+        return _open_iterator(machine, call)
+    value = call.args[0]
+    return value if isinstance(value, Items) and value.kind == "iterator" else _iterator(machine, items)
+
+
+def _next(machine: Machine, call: Call) -> Value | None:
+    value = call.args[0] if call.args else unknown("call")
+    if isinstance(value, Items):
+        if value.complete and not value.items and len(call.args) > 1:
+            return call.args[1]
+        return taken(machine, value)
+    if isinstance(value, Instance):
+        method = machine.calls.method_of(value, "__next__")
+        return machine.call(method, [], {}, call.node, call.file) if method is not None else None
+    return None
+
+
+def _chain(machine: Machine, call: Call) -> Value | None:
+    several = _all_items(machine, call)
+    if several is None:
+        return _open_iterator(machine, call)
+    return _iterator(machine, [item for items in several for item in items])
+
+
+def _chained(machine: Machine, call: Call) -> Value | None:
+    outer = _first(machine, call)
+    return _open_iterator(machine, call) if outer is None else _chain(machine, _with(call, outer))
+
+
+def _repeat(machine: Machine, call: Call) -> Value | None:
+    times = call.args[1] if len(call.args) > 1 else call.keywords.get("times")
+    if isinstance(times, Const) and isinstance(times.value, int) and times.value <= LONGEST:
+        return _iterator(machine, [call.args[0]] * max(times.value, 0))
+    return List(machine.heap, "iterator", call.args[:1], complete=False, why="limit")
+
+
+def _product(machine: Machine, call: Call) -> Value | None:
+    several = _all_items(machine, call)
+    if several is None or call.keywords:
+        return _open_iterator(machine, call)
+    size = 1
+    for items in several:
+        size *= max(len(items), 1)
+    if size > LONGEST:
+        return List(machine.heap, "iterator", [], complete=False, why="limit")
+    return _iterator(machine, [Items("tuple", list(row)) for row in itertools.product(*several)])
+
+
+def _accumulate(machine: Machine, call: Call) -> Value | None:
+    items = _first(machine, call)
+    if items is None:
+        return _open_iterator(machine, call)
+    found: list[Value] = []
+    for item in items:
+        if not found:
+            found.append(item)
+        elif len(call.args) > 1:
+            found.append(machine.call(call.args[1], [found[-1], item], {}, call.node, call.file))
+        else:
+            found.append(binary(machine, ast.Add, found[-1], item, call.node))
+    return _iterator(machine, found)
+
+
+def _islice(machine: Machine, call: Call) -> Value | None:
+    ends: list[Any] = [value.value for value in call.args[1:] if isinstance(value, Const)]
+    items = _first(machine, call)
+    if items is None or len(ends) + 1 != len(call.args) or not all(end is None or isinstance(end, int) for end in ends):
+        return _open_iterator(machine, call)
+    return _iterator(machine, items[slice(*ends)] if ends and 0 not in ends[2:] else [])
+
+
+# Objects
+
+
+def _isinstance(machine: Machine, call: Call) -> Value | None:
+    found = is_instance(machine, call.args[0], call.args[1]) if len(call.args) == 2 else None
+    return Const(found) if found is not None else None
+
+
+def _issubclass(_: Machine, call: Call) -> Value | None:
+    if len(call.args) != 2 or not isinstance(call.args[0], Class):
+        return None
+    order = call.args[0].order or []
+    wanted = call.args[1].items if isinstance(call.args[1], Items) else [call.args[1]]
+    for of in wanted:
+        if any(
+            base is of or (isinstance(base, Name) and isinstance(of, Name) and base.name == of.name) for base in order
+        ):
+            return Const(True)
+    return Const(False) if all(isinstance(base, Class) for base in order) else None
+
+
+def _has(machine: Machine, value: Value, name: str) -> bool | None:
+    """Whether `value.name` is there; None where nobody knows."""
+    if isinstance(value, Instance):
+        cell = value.cell
+        if isinstance(value.cls, Class) and machine.calls.find(value.cls, "__getattribute__")[0] is not None:
+            return None
+        if name in cell.items and name not in cell.may:
+            return True
+        if isinstance(value.cls, Class):
+            found, certain = machine.calls.find(value.cls, name)
+            if found is not None:
+                return True
+            names = any(isinstance(base, Name) for base in value.cls.order or ())
+            computed = machine.calls.find(value.cls, "__getattr__")[0] is not None
+            whole = certain and cell.complete and not names and not computed and name not in cell.may
+            return False if whole else None
+        return True if machine.library.attribute(machine, value, name) is not None else None
+    if isinstance(value, Class):
+        found, certain = machine.calls.find(value, name)
+        if found is not None:
+            return None if name in value.cell.may else True
+        whole = certain and all(isinstance(base, Class) for base in value.order or [value])
+        return False if whole and not name.startswith("__") else None
+    if isinstance(value, Module):
+        return True if not isinstance(machine.modules.member(value.path, name), Unknown) else None
+    return None
+
+
+def _hasattr(machine: Machine, call: Call) -> Value | None:
+    name = text_of(call.args[1]) if len(call.args) == 2 else None
+    found = _has(machine, call.args[0], name) if name is not None else None
+    if found is None and name is not None and isinstance(call.args[0], Instance):
+        cell = call.args[0].cell
+        known = name not in cell.may and machine.library.attribute(machine, call.args[0], name) is not None
+        return Const(True) if known else None
+    return Const(found) if found is not None else None
+
+
+def _getattr(machine: Machine, call: Call) -> Value | None:
+    name = text_of(call.args[1]) if len(call.args) >= 2 else None
+    if name is None:
+        return None
+    value = call.args[0]
+    if len(call.args) > 2:
+        there = _has(machine, value, name)
+        if there is False:
+            return call.args[2]
+        if there is None:
+            given = machine.attribute(value, name)
+            if isinstance(given, (Partial, Name)) and isinstance(value, Instance):
+                return unknown("call")
+            may_lack = isinstance(value, (Instance, Class)) and name in value.cell.may
+            return machine.heap.joined(given, call.args[2]) if may_lack else given
+    return machine.attribute(value, name)
+
+
+def set_named(machine: Machine, receiver: Value, key: Value, value: Value, *, plainly: bool = False) -> Value:
+    """setattr(receiver, key, value); `plainly` as object.__setattr__ does it."""
+    name = text_of(key)
+    if name is not None and plainly and isinstance(receiver, Instance):
+        machine.calls.set_plainly(receiver, name, value)
+    elif name is not None:
+        machine.set_attribute(receiver, name, value)
+    elif isinstance(receiver, (Instance, Class)):
+        machine.lost(value)
+        machine.calls.open_attributes(receiver)
+    return NONE
+
+
+def _setattr(*, plainly: bool) -> Known:
+    def run(machine: Machine, call: Call) -> Value | None:
+        if len(call.args) != 3:
+            return None
+        machine.set_outside(call.args[0], call.args[1], call.args[2], call.node, call.file)
+        return set_named(machine, call.args[0], call.args[1], call.args[2], plainly=plainly)
+
+    return run
+
+
+def _delattr(machine: Machine, call: Call) -> Value | None:
+    name = text_of(call.args[1]) if len(call.args) == 2 else None
+    if name is not None:
+        machine.delete_attribute(call.args[0], name)
+    return NONE
+
+
+def _type(_: Machine, call: Call) -> Value | None:
+    if len(call.args) != 1:
+        return None
+    match call.args[0]:
+        case Instance() as value:
+            return value.cls
+        case Const() as value:
+            return Name(f"builtins.{type(value.value).__name__}")
+        case Items() as value:
+            return Name(f"builtins.{value.kind}")
+        case Table():
+            return Name("builtins.dict")
+    return None
+
+
+def _new(machine: Machine, call: Call) -> Value | None:
+    cls = call.args[0] if call.args else None
+    return Instance(machine.heap, cls) if isinstance(cls, Class) else None
+
+
+def _type_called(machine: Machine, call: Call) -> Value | None:
+    """type.__call__(cls, ...), as a metaclass calls it."""
+    if not call.args or not isinstance(call.args[0], Class):
+        return None
+    return machine.calls.made(call.args[0], call.args[1:], dict(call.keywords), call.node, call.file, call.exact)
+
+
+def _callable(_: Machine, call: Call) -> Value | None:
+    if len(call.args) != 1:
+        return None
+    value = call.args[0]
+    if isinstance(value, (Function, Class, Partial)):
+        return Const(True)
+    return Const(False) if isinstance(value, (Const, Items, Table, Module)) else None
+
+
+def _marked(kind: str) -> Known:
+    def run(machine: Machine, call: Call) -> Value | None:
+        if len(call.args) != 1 or call.keywords:
+            return Instance(machine.heap, Name("builtins.property")) if kind == "property" else None
+        value = call.args[0] if call.args else None
+        if isinstance(value, Function):
+            value.kind = kind
+        return value
+
+    return run
+
+
+def _vars(machine: Machine, call: Call) -> Value | None:
+    return machine.attribute(call.args[0], "__dict__") if call.args else None
+
+
+def _nothing(_: Machine, __: Call) -> Value | None:
+    return NONE
+
+
+# functools, collections, dataclasses, operator, re
+
+
+def _partial(_: Machine, call: Call) -> Value | None:
+    if not call.args or not call.exact:
+        return None
+    return Partial(call.args[0], call.args[1:], dict(call.keywords))
+
+
+def _reduce(machine: Machine, call: Call) -> Value | None:
+    items = machine.iterate(call.args[1]) if len(call.args) >= 2 else None
+    rest = [*call.args[2:3], *(items or [])]
+    if items is None or not rest:
+        return None
+    found = rest[0]
+    for item in rest[1:]:
+        found = machine.call(call.args[0], [found, item], {}, call.node, call.file)
+    return found
+
+
+def _same(_: Machine, call: Call) -> Value | None:
+    """functools.lru_cache(f), torch.jit.script(f): f."""
+    if len(call.args) == 1 and isinstance(call.args[0], (Function, Class, Partial, Instance)):
+        return call.args[0]
+    return Name("convlint.same")
+
+
+def _named_tuple(machine: Machine, call: Call) -> Value | None:
+    if len(call.args) < 2 or not isinstance(call.args[0], Const):
+        return None
+    fields = call.args[1]
+    if isinstance(fields, Const) and isinstance(fields.value, str):
+        names = fields.value.replace(",", " ").split()
+    else:
+        held = [item.items[0] if isinstance(item, Items) and item.items else item
+                for item in machine.iterate(fields) or []]  # fmt: skip
+        texts = [text_of(item) for item in held]
+        names = [text for text in texts if text is not None]
+        if len(names) != len(texts):
+            return None
+    defaults = machine.iterate(call.keywords["defaults"]) if "defaults" in call.keywords else []
+    if not names or defaults is None or len(defaults) > len(names):
+        return None
+    return machine.calls.named_tuple(str(call.args[0].value), names, defaults, call.file)
+
+
+def _as_dict(machine: Machine, call: Call) -> Value | None:
+    value = call.args[0] if call.args else None
+    return Table(machine.heap, value.attributes, complete=value.complete) if isinstance(value, Instance) else None
+
+
+def _replaced(machine: Machine, call: Call) -> Value | None:
+    if not call.args or not isinstance(call.args[0], Instance) or not call.exact:
+        return None
+    found = machine.copied(call.args[0], deep=False)
+    for name, value in call.keywords.items():
+        machine.heap.put(found, name, value)
+    return found
+
+
+def _item(machine: Machine, call: Call) -> Value | None:
+    if len(call.args) != 2:
+        return None
+    at = ast.copy_location(ast.Subscript(call.node, call.node, ast.Load()), call.node)
+    return get(machine, call.args[0], call.args[1], at, call.file)
+
+
+def _item_getter(_: Machine, call: Call) -> Value | None:
+    return Partial(Name("convlint.itemgetter"), call.args[:], {}) if len(call.args) == 1 else None
+
+
+def _module(machine: Machine, call: Call) -> Value | None:
+    name = text_of(call.args[0]) if call.args else None
+    if name is not None and not name.startswith("."):
+        return machine.modules.imported(name, call.file, whole=True)
+    return None
+
+
+def _matching(function: Callable[..., Any]) -> Known:
+    """A regular expression on texts that are known, where it cannot take long."""
+
+    def run(machine: Machine, call: Call) -> Value | None:
+        texts = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, str)]
+        if len(texts) != len(call.args) or call.keywords or not call.exact or len(texts) < 2:
+            return None
+        if not _is_harmless(texts[0]) or len(texts[-1]) > _LONGEST_SEARCHED:
+            return None
+        try:
+            found = function(*texts)
+        except (re.error, TypeError, ValueError, OverflowError, RecursionError, MemoryError):
+            return None
+        stated = stated_by(*call.args)
+        if isinstance(found, str):
+            return Const(found, stated) if len(found) <= LONGEST else None
+        if not all(isinstance(each, str) for each in found):
+            return None
+        return machine.sequence("list", [Const(each, stated) for each in found[:LONGEST]])
+
+    return run
+
+
+def _is_harmless(pattern: str) -> bool:
+    """Whether the time that it takes is bounded by a low power of the length of a text: no repeat within a repeat."""
+    repeats = len(re.findall(r"[*+?{]", pattern))
+    return len(pattern) <= _LONGEST_PATTERN and repeats <= _MOST_REPEATS and not re.search(r"\)[*+?{]|\\[0-9]", pattern)
+
+
+_OF_MATH = (
+    "ceil", "floor", "sqrt", "log", "log2", "log10", "exp", "gcd", "fabs", "trunc", "isclose", "sin", "cos", "tan",
+    "isqrt", "hypot", "degrees", "radians", "copysign", "fmod",
+)  # fmt: skip
+
+FUNCTIONS: Mapping[str, Known] = {
+    **{f"builtins.{each.__name__}": _plain(each) for each in (int, float, str, round, abs, ord, chr, hex, bin, repr)},
+    **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
+    **{f"{module}.{name}": _plain(getattr(math, name))
+       for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},
+    "math.pow": _operated(ast.Pow), "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
+    "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
+    "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
+    "builtins.all": _logic(every=True), "builtins.any": _logic(every=False),
+    "builtins.len": _len, "builtins.range": _range, "builtins.list": _made("list"), "builtins.tuple": _made("tuple"),
+    "builtins.set": _made("set"), "builtins.frozenset": _made("set"), "builtins.dict.fromkeys": _from_keys,
+    **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
+       for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
+    "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
+    "builtins.sorted": _sorted, "builtins.reversed": _of_items(lambda items: items[::-1]), "builtins.iter": _iter,
+    "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _made("list"),
+    "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
+    "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
+    "itertools.islice": _islice,
+    "itertools.pairwise": _of_items(lambda items: [Items("tuple", list(pair)) for pair in itertools.pairwise(items)]),
+    "builtins.isinstance": _isinstance, "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
+    "builtins.getattr": _getattr, "builtins.setattr": _setattr(plainly=False), "builtins.delattr": _delattr,
+    "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),
+    "builtins.object.__new__": _new,
+    "builtins.type.__call__": _type_called,
+    "torch.nn.Module.__setattr__": _setattr(plainly=True), "builtins.type": _type, "builtins.callable": _callable,
+    "builtins.vars": _vars,
+    "builtins.staticmethod": _marked("static"), "builtins.classmethod": _marked("class"),
+    "builtins.property": _marked("property"), "builtins.print": _nothing, "warnings.warn": _nothing,
+    "typing.cast": lambda _, call: call.args[1] if len(call.args) == 2 else None,
+    "copy.copy": lambda machine, call: machine.copied(call.args[0], deep=False) if call.args else None,
+    "copy.deepcopy": lambda machine, call: machine.copied(call.args[0], deep=True) if call.args else None,
+    "functools.partial": _partial, "functools.reduce": _reduce, "convlint.same": _same,
+    "functools.wraps": lambda _, __: Name("convlint.same"),
+    **dict.fromkeys((
+        "functools.lru_cache", "functools.cache", "torch.jit.script", "torch.jit.script_if_tracing",
+        "torch.jit.ignore", "torch.jit.export", "torch.jit.unused", "torch.compile",
+    ), _same),
+    "torch.no_grad": lambda machine, call: _same(machine, call) if call.args else None,
+    "collections.namedtuple": _named_tuple, "dataclasses.asdict": _as_dict, "dataclasses.replace": _replaced,
+    **dict.fromkeys(("dataclasses.field", "attr.ib"),
+                    lambda _, call: Partial(Name("convlint.field"), [], dict(call.keywords))),
+    "operator.add": _operated(ast.Add), "operator.mul": _operated(ast.Mult), "operator.sub": _operated(ast.Sub),
+    "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item, "operator.itemgetter": _item_getter,
+    "convlint.itemgetter": lambda machine, call: _item(machine, _with(call, call.args[::-1])),
+    "importlib.import_module": _module, "re.split": _matching(re.split), "re.findall": _matching(re.findall),
+    "re.sub": _matching(re.sub),
+}  # fmt: skip

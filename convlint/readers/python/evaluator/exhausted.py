@@ -1,5 +1,0 @@
-"""What ends an evaluation early."""
-
-
-class Exhausted(Exception):
-    """No steps are left."""

@@ -1,0 +1,162 @@
+"""What a `with` may do with an error of its block: let it through, swallow it, or nobody knows which."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.expressions import Compiler
+from convlint.readers.python.evaluator.values import (
+    Class,
+    Function,
+    Instance,
+    List,
+    Name,
+    Partial,
+    Unknown,
+    Value,
+    unknown,
+)
+from convlint.readers.python.walking import every
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.paths import Scope
+
+Answer = bool | None  # whether it swallows; None where nobody knows
+_SWALLOWING = frozenset({"contextlib.suppress", "convlint.method.suppress"})
+_OPEN = frozenset({"contextlib.ExitStack", "contextlib.AsyncExitStack"})
+# Methods of an object that nobody knows, which are mostly scopes and locks, that do swallow.
+_SWALLOWING_METHODS = frozenset({"assertRaises", "assertRaisesRegex", "raises", "suppress", "ignored", "ignoring"})
+# Of these packages no manager swallows an error: scopes, devices, locks, files and pools.
+_PASSAGES = """
+    torch torchvision torchaudio tensorflow tensorflow_addons tensorpack tf_slim sonnet keras keras_core paddle jax flax
+    haiku mxnet gluoncv mindspore oneflow chainer theano lasagne numpy cupy accelerate deepspeed transformers diffusers
+    lightning pytorch_lightning mmcv mmengine fvcore detectron2 timm apex horovod onnx onnxruntime tensorrt builtins
+    contextlib warnings threading multiprocessing concurrent asyncio io os tempfile gzip bz2 lzma zipfile tarfile
+    decimal socket sqlite3 subprocess urllib requests PIL h5py tqdm abc typing time cProfile
+"""
+_PASSING = frozenset(_PASSAGES.split())
+_PASSING_NAMES = re.compile(r"scope|lock|mutex|device|no_grad|autocast|timer|profile|strategy|nullcontext|open$", re.I)
+_DEEPEST = 3  # functions that give a manager of another function
+
+
+def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], Answer]:
+    """What tells of the manager that the expression gives, whether it swallows errors."""
+    match node:
+        case ast.Call(func=(ast.Name() | ast.Attribute()) as written):
+            asked = compiler.expression(written)
+            return lambda scope, value: _of_call(scope, written, asked(scope), value, 0)
+        case ast.IfExp(body=first, orelse=second):
+            one, other = swallowing(compiler, first), swallowing(compiler, second)
+            return lambda scope, value: either((one(scope, value), other(scope, value)))
+        case ast.NamedExpr(value=inner):
+            return swallowing(compiler, inner)
+    return lambda scope, value: False if _passes(node) else _of_value(scope, value)
+
+
+def either(answers: Iterable[Answer]) -> Answer:
+    """What is true of any of them, or of all together."""
+    found = set(answers)
+    return True if True in found else None if None in found else False
+
+
+def _passes(written: ast.expr) -> bool:
+    """Whether its last name alone says that it is a scope or a lock."""
+    name = written.attr if isinstance(written, ast.Attribute) else getattr(written, "id", "")
+    return _PASSING_NAMES.search(name) is not None
+
+
+def _of_call(scope: Scope, written: ast.expr, function: Value, value: Value, depth: int) -> Answer:
+    match function:
+        case Name(name=name):
+            return False if _passes(written) else _of_name(name)
+        case Partial(function=inner):
+            return _of_call(scope, written, inner, value, depth)
+        case Function():
+            if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in every(function.node)):
+                return _of_generator(function, depth)
+            return _of_value(scope, value) if isinstance(value, Instance) else _of_returned(function, depth)
+        case Unknown() if isinstance(written, ast.Attribute):
+            return None if written.attr in _SWALLOWING_METHODS else False
+        case Unknown():
+            return False if _passes(written) else None
+    return _of_value(scope, value)
+
+
+def _of_name(name: str) -> Answer:
+    if name in _SWALLOWING:
+        return True
+    if name.startswith("convlint.method."):
+        return None if name.rpartition(".")[2] in _SWALLOWING_METHODS else False
+    return None if name in _OPEN or name.partition(".")[0] not in _PASSING else False
+
+
+def _of_value(scope: Scope, value: Value) -> Answer:
+    match value:
+        case Instance(cls=Class() as cls):
+            calls = scope.machine.calls
+            leave = calls.method_of(value, "__exit__") or calls.method_of(value, "__aexit__")
+            if isinstance(leave, Function):
+                return _of_exit(leave)
+            bases = [base for base in cls.order or () if not isinstance(base, Class)]
+            return None if leave is not None else either(_of_base(base) for base in bases)
+        case Instance(cls=Name(name=name)) | Name(name=name):
+            return _of_name(name)
+        case Unknown() | List() | Partial():
+            return None
+    return False
+
+
+def _of_base(base: Value) -> Answer:
+    return _of_name(base.name) if isinstance(base, Name) else None
+
+
+def _of_exit(leave: Function) -> Answer:
+    """`__exit__` swallows by what it returns."""
+    if isinstance(leave.node, ast.Lambda):
+        given: list[ast.expr] = [leave.node.body]
+    else:
+        given = [each.value for each in names_of.within(leave.node.body)
+                 if isinstance(each, ast.Return) and each.value is not None]  # fmt: skip
+    return not all(isinstance(each, ast.Constant) and not each.value for each in given)
+
+
+def _of_generator(function: Function, depth: int) -> Answer:
+    """contextlib.contextmanager: what is around its `yield` may catch what that raises."""
+    found: list[Answer] = [False]
+    for each in every(function.node):
+        if isinstance(each, (ast.Try, ast.TryStar)) and _yields(each.body):
+            handled = any(not isinstance(handler.body[-1], ast.Raise) for handler in each.handlers)
+            found.append(handled or any(isinstance(last, ast.Return) for last in names_of.within(each.finalbody)))
+        elif isinstance(each, (ast.With, ast.AsyncWith)) and _yields(each.body):
+            found += [_written(function, item.context_expr, depth) for item in each.items]
+    return either(found)
+
+
+def _yields(body: list[ast.stmt]) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in names_of.within(body))
+
+
+def _of_returned(function: Function, depth: int) -> Answer:
+    """A function that gives the manager that another one makes."""
+    if isinstance(function.node, ast.Lambda):
+        return _written(function, function.node.body, depth)
+    given = [each.value for each in names_of.within(function.node.body) if isinstance(each, ast.Return)]
+    return either(_written(function, each, depth) if each is not None else False for each in given) if given else None
+
+
+def _written(function: Function, node: ast.expr, depth: int) -> Answer:
+    """A manager as the body of a function names it."""
+    if not isinstance(node, ast.Call) or depth >= _DEEPEST:
+        return False if _passes(node) else None
+    return _of_call(function.scope, node.func, _named(function.scope, node.func), unknown("call"), depth + 1)
+
+
+def _named(scope: Scope, node: ast.expr) -> Value:
+    if isinstance(node, ast.Name):
+        return scope.machine.modules.lookup(scope, node.id)
+    return scope.machine.attribute(_named(scope, node.value), node.attr) if isinstance(node, ast.Attribute) \
+        else unknown("call")  # fmt: skip

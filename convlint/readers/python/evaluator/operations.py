@@ -1,0 +1,585 @@
+"""What operators and subscripts do to values, and what a loop goes through; None stands for what nobody knows."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from convlint.readers.python.evaluator import arithmetic
+from convlint.readers.python.evaluator.limits import LONGEST, ROUNDS
+from convlint.readers.python.evaluator.values import (
+    DEEPEST_EQUAL,
+    Class,
+    Const,
+    Entries,
+    Function,
+    Instance,
+    Items,
+    List,
+    Module,
+    Name,
+    OneOf,
+    Partial,
+    Table,
+    Tensor,
+    Unknown,
+    Value,
+    same,
+    stated_by,
+    union,
+    unknown,
+)
+from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.source_file import SourceFile
+
+if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.machine import Machine
+
+_MOST_LISTS = 8  # of which nobody knows which is meant, and a function is run with each
+_SETTINGS = frozenset({"version", "backends", "cuda", "__version__", "environ", "config", "flags"})
+_KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator"}
+
+
+# Operators
+
+
+def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
+    """`left + right` and its like."""
+    if left.__class__ is Const and right.__class__ is Const:
+        return _plain(kind, left, right)
+    if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
+        found = machine.library.operator(machine, left, right, node)
+        if found is not None:
+            return found
+    elif kind is ast.Mod and isinstance(left, Const) and isinstance(left.value, str):
+        return _formatted(left, right)
+    elif isinstance(left, Items) or isinstance(right, Items):
+        return _sequences(machine, kind, left, right)
+    elif isinstance(left, Table) and isinstance(right, Table) and kind is ast.BitOr:
+        found_cell = left.cell.copied()
+        machine.update(found_cell, right)
+        return machine.table(found_cell)
+    for value in (left, right):
+        if isinstance(value, Unknown):
+            return unknown(value.why)
+    return unknown("call")
+
+
+def _plain(kind: type[ast.AST], left: Const, right: Const) -> Value:
+    try:
+        return Const(arithmetic.binary(kind, left.value, right.value), union(left.stated, right.stated))
+    except arithmetic.NoResult:
+        return unknown("limit")
+
+
+def _formatted(left: Const, right: Value) -> Value:
+    values = right.items if isinstance(right, Items) and right.kind == "tuple" else [right]
+    if not all(isinstance(value, Const) for value in values):
+        return unknown(next((value.why for value in values if isinstance(value, Unknown)), "call"))
+    held = tuple(value.value for value in values if isinstance(value, Const))
+    try:
+        return Const(arithmetic.binary(ast.Mod, left.value, held), stated_by(left, *values))
+    except arithmetic.NoResult:
+        return unknown("limit")
+
+
+def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
+    if kind is ast.Mult:
+        items, times = (left, right) if isinstance(left, Items) else (right, left)
+        return _repeated(machine, items, times)
+    if isinstance(left, Items) and isinstance(right, Items):
+        whole, why = left.complete and right.complete, right.why if left.complete else left.why
+        if kind is ast.Add and len(left.items) + len(right.items) <= LONGEST:
+            return machine.sequence(left.kind, [*left.items, *right.items], complete=whole, why=why)
+        if kind in (ast.Sub, ast.BitAnd, ast.BitXor, ast.BitOr) and whole:
+            return _sets(machine, kind, left, right)
+        return unknown("limit")
+    known, other = (left, right) if isinstance(left, Items) else (right, left)
+    if isinstance(known, Items) and isinstance(other, Unknown) and kind is ast.Add:
+        return machine.sequence(known.kind, known.items[:], complete=False, why=other.why)
+    return unknown(other.why if isinstance(other, Unknown) else "call")
+
+
+def _repeated(machine: Machine, items: Value, times: Value) -> Value:
+    if not isinstance(items, Items):
+        return unknown("call")
+    if isinstance(times, Const) and isinstance(times.value, int):
+        if len(items.items) * times.value <= LONGEST:
+            held = items.items * max(times.value, 0)
+            return machine.sequence(items.kind, held, complete=items.complete, why=items.why)
+        return machine.sequence(items.kind, items.items[:], complete=False, why="limit")
+    why = times.why if isinstance(times, Unknown) else "call"
+    return machine.sequence(items.kind, items.items[:], complete=False, why=why)
+
+
+def _sets(machine: Machine, kind: type[ast.AST], left: Items, right: Items) -> Value:
+    if not all(isinstance(item, Const) for item in (*left.items, *right.items)):
+        return unknown("call")
+    mine = {item.value for item in left.items if isinstance(item, Const)}
+    theirs = {item.value for item in right.items if isinstance(item, Const)}
+    if kind is ast.BitOr:
+        return machine.as_set([*left.items, *right.items])
+    keep = {ast.Sub: mine - theirs, ast.BitAnd: mine & theirs, ast.BitXor: mine ^ theirs}[kind]  # type: ignore[index]
+    return machine.as_set([item for item in (*left.items, *right.items)
+                           if isinstance(item, Const) and item.value in keep])  # fmt: skip
+
+
+# Truth and comparisons
+
+
+def is_something(name: Name) -> bool:
+    """Whether the name is one of a function, class or module, so that it is true and not None."""
+    parts = name.name.split(".")
+    if not _SETTINGS.isdisjoint(parts):
+        return False
+    last = parts[-1]
+    return parts[0] in _KNOWN or (last[:1].isupper() and not last.isupper())
+
+
+def truth(machine: Machine, value: Value) -> bool | None:
+    """Whether it is true."""
+    match value:
+        case Const():
+            return bool(value.value)
+        case Unknown() | Tensor():
+            return None
+        case Items():
+            return bool(value.items) if value.complete else None
+        case Table():
+            cell = value.cell
+            return True if cell.items.keys() - cell.may else None if cell.may or not cell.complete else False
+        case Name():
+            return True if is_something(value) else None
+        case Instance():
+            return _truth_of_instance(machine, value)
+    return True
+
+
+def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
+    for name in ("__bool__", "__len__"):
+        method = machine.calls.method_of(value, name)
+        if isinstance(method, Function):
+            found = machine.call(method, [], {}, machine.no_call(method.node), method.file)
+            return bool(found.value) if isinstance(found, Const) else None
+        if method is not None:
+            return None
+    parts = machine.library.items(machine, value)
+    if parts is not None:
+        return bool(parts)
+    if isinstance(value.cls, Name):
+        return True if is_something(value.cls) else None
+    return True
+
+
+def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
+    """`left < right`, `left in right`, `left is right`."""
+    if kind is ast.NotIn or kind is ast.In:
+        found = _contains(machine, right, left)
+        return found if found is None or kind is ast.In else not found
+    if kind is ast.Is or kind is ast.IsNot:
+        found = _identical(left, right)
+        return found if found is None or kind is ast.Is else not found
+    if kind is ast.Eq or kind is ast.NotEq:
+        found = equal(left, right)
+        return found if found is None or kind is ast.Eq else not found
+    return _ordered(kind, left, right)
+
+
+def _identical(left: Value, right: Value) -> bool | None:
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return None
+    if isinstance(left, Const) and isinstance(right, Const):
+        if left.value is None or right.value is None or isinstance(left.value, bool) or isinstance(right.value, bool):
+            return left.value is right.value
+        return equal(left, right)
+    if isinstance(left, Const) or isinstance(right, Const):
+        other = right if isinstance(left, Const) else left
+        return None if isinstance(other, Name) and not is_something(other) else False
+    if isinstance(left, (List, Table, Instance)) and isinstance(right, (List, Table, Instance)) \
+            and (left.cell.also or right.cell.also):  # fmt: skip
+        return None
+    if isinstance(left, (Items, Table, Instance, Tensor)) or isinstance(right, (Items, Table, Instance, Tensor)):
+        plain = all(isinstance(value, Items) and not isinstance(value, List) for value in (left, right))
+        return None if plain else left is right or same(left, right)  # equal tuples may be one or two
+    return equal(left, right)
+
+
+def equal(left: Value, right: Value, depth: int = 0) -> bool | None:
+    """Whether both are equal."""
+    if isinstance(left, (Unknown, Tensor)) or isinstance(right, (Unknown, Tensor)) or depth > DEEPEST_EQUAL:
+        return None
+    if isinstance(left, Const) and isinstance(right, Const):
+        return left.value == right.value
+    if left is right or same(left, right):
+        return True
+    match left, right:
+        case Items(), Items():
+            return _equal_items(left, right, depth)
+        case Table(), Table():
+            return _equal_tables(left.cell, right.cell, depth)
+        case Name(), Name():
+            return None if left.name.split(".")[-1] == right.name.split(".")[-1] else False
+        case (Instance(), _) | (_, Instance()) | (Partial(), _) | (_, Partial()):
+            return _equal_instances(left, right)
+        case (Class() | Function() | Module(), _) | (_, Class() | Function() | Module()):
+            return False
+        case (Name(), _) | (_, Name()):
+            return None
+    return False
+
+
+def _equal_tables(left: Entries, right: Entries, depth: int) -> bool | None:
+    if not (left.complete and right.complete) or left.may or right.may:
+        return None
+    if left.items.keys() != right.items.keys():
+        return False
+    found = [equal(value, right.items[key], depth + 1) for key, value in left.items.items()]
+    return False if False in found else None if None in found else True
+
+
+def _equal_instances(left: Value, right: Value) -> bool | None:
+    """Members of an enumeration are equal where they are one."""
+    if isinstance(left, Instance) and isinstance(right, Instance) and left.cls is right.cls:
+        names = left.attributes.get("name"), right.attributes.get("name")
+        if all(isinstance(name, Const) for name in names) and isinstance(left.cls, Class) and left.cls.fields is None:
+            return False if left.attributes.get("value") is not None else None
+    if (isinstance(left, Const) and left.value is None) or (isinstance(right, Const) and right.value is None):
+        return False
+    return None
+
+
+def _equal_items(left: Items, right: Items, depth: int) -> bool | None:
+    if left.kind != right.kind and {left.kind, right.kind} <= {"list", "tuple", "set"}:
+        return False
+    if not left.complete or not right.complete or left.kind == "set":
+        return None
+    if len(left.items) != len(right.items):
+        return False
+    found = [equal(one, other, depth + 1) for one, other in zip(left.items, right.items, strict=True)]
+    return False if False in found else None if None in found else True
+
+
+def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
+    if isinstance(part, Unknown):
+        return False if isinstance(whole, (Items, Table)) and whole.complete and not whole.items else None
+    match whole:
+        case Items():
+            found = [equal(item, part) for item in whole.items]
+            if not whole.complete:
+                return None
+            return True if True in found else None if None in found else False
+        case Table() if isinstance(part, Const):
+            return has_key(whole.cell, part.value)
+        case Const(value=str() as text) if isinstance(part, Const) and isinstance(part.value, str):
+            return part.value in text
+        case Instance():
+            method = machine.calls.method_of(whole, "__contains__")
+            if isinstance(method, Function):
+                given = machine.call(method, [part], {}, machine.no_call(method.node), method.file)
+                return machine.truth(given)
+    return None
+
+
+def has_key(cell: Entries, key: object) -> bool | None:
+    """Whether a dict has the key."""
+    if key in cell.items:
+        return None if key in cell.may else True
+    return False if cell.complete else None
+
+
+def _ordered(kind: type[ast.AST], left: Value, right: Value) -> bool | None:
+    if isinstance(left, Items) and isinstance(right, Items):
+        mine = [item.value for item in left.items if isinstance(item, Const)]
+        theirs = [item.value for item in right.items if isinstance(item, Const)]
+        whole = left.complete and right.complete and left.kind == right.kind != "set"
+        if not whole or len(mine) != len(left.items) or len(theirs) != len(right.items):
+            return None
+        try:
+            return bool(arithmetic.order(kind, mine, theirs))
+        except arithmetic.NoResult:
+            return None
+    if isinstance(left, Const) and isinstance(right, Const):
+        try:
+            return arithmetic.comparison(kind, left.value, right.value)
+        except arithmetic.NoResult:
+            return None
+    return None
+
+
+# Items
+
+
+def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
+    """`receiver[key]`."""
+    match receiver:
+        case Unknown():
+            return unknown(receiver.why)
+        case Items():
+            return _item(receiver, key)
+        case Table():
+            return held(machine, receiver, key, node, file)
+        case Const(value=str() as text) if isinstance(key, Const) and isinstance(key.value, int):
+            known = -len(text) <= key.value < len(text)
+            return Const(text[key.value], receiver.stated) if known else unknown("call")
+        case Name():
+            return receiver if receiver.name.startswith(("typing", "builtins", "collections")) else unknown("call")
+        case Module() if isinstance(key, Const) and isinstance(key.value, str):  # globals()["name"]
+            return machine.modules.member(receiver.path, key.value)
+        case Class():
+            if machine.calls.is_enum(receiver):
+                name = key.value if isinstance(key, Const) else None
+                return receiver.namespace.get(name, unknown("call")) if isinstance(name, str) else unknown("call")
+            return receiver  # a generic one with its parameters
+        case Instance():
+            return _of_instance(machine, receiver, key, node, file)
+    return _asked(machine, receiver, [key], node, file)
+
+
+def _item(receiver: Items, key: Value) -> Value:
+    if not isinstance(key, Const):
+        return unknown(key.why) if isinstance(key, Unknown) else unknown("call")
+    if not receiver.complete:
+        return unknown(receiver.why)
+    if not isinstance(key.value, int) or not -len(receiver.items) <= key.value < len(receiver.items):
+        return unknown("call")
+    return receiver.items[key.value]
+
+
+def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: SourceFile) -> Value:
+    """What a dict holds at the key; where that may be missing, to read it is an error or gives the default."""
+    cell = receiver.cell
+    if isinstance(key, Unknown):
+        return _one_of(cell, key, node)
+    if not isinstance(key, Const):
+        return unknown("call")
+    found = cell.items.get(key.value)
+    if found is not None:
+        return found if cell.default is None or key.value not in cell.may else unknown("branch")
+    if cell.default is not None and cell.complete:
+        value = machine.call(cell.default, [], {}, machine.no_call(node), file)
+        machine.heap.put(receiver.held, key.value, value)
+        return value
+    return unknown("call" if cell.complete else cell.why)
+
+
+def _one_of(cell: Entries, key: Unknown, node: ast.AST) -> Unknown:
+    """The item of a dict of lists at a key that nobody knows: one of those lists, if they are few."""
+    lists: list[tuple[str, Value]] = []
+    for name, value in cell.items.items():
+        if not isinstance(value, Items) or not value.complete or value.kind not in ("list", "tuple"):
+            return unknown(key.why)
+        lists.append((f"{ast.unparse(node.slice)[:60]} == {name!r}" if isinstance(node, ast.Subscript) else "", value))
+    known = cell.complete and not cell.may and cell.default is None and 1 <= len(lists) <= _MOST_LISTS
+    return OneOf(key.why, lists) if known and isinstance(node, ast.Subscript) else unknown(key.why)
+
+
+def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
+    method = machine.calls.method_of(receiver, "__getitem__")
+    if method is not None:
+        return machine.call(method, [key], {}, machine.no_call(node), file)
+    found = _asked(machine, receiver, [key], node, file)
+    if not isinstance(found, Unknown):
+        return found
+    items = machine.library.items(machine, receiver)
+    return _item(Items("tuple", items), key) if items is not None else found
+
+
+def _asked(machine: Machine, receiver: Value, args: list[Value], node: ast.Subscript, file: SourceFile) -> Value:
+    call = machine.library_call(machine.no_call(node), file, args)
+    return machine.library.method(machine, receiver, "__getitem__", call) or unknown("call")
+
+
+def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None, step: Value | None) -> Value:
+    """`receiver[low:high:step]`."""
+    ends: list[int | None] = []
+    for end in (low, high, step):
+        value = end.value if isinstance(end, Const) else None
+        if end is not None and not (isinstance(end, Const) and (value is None or isinstance(value, int))):
+            open_ = unknown(end.why if isinstance(end, Unknown) else "call")
+            if isinstance(receiver, Items):
+                return machine.sequence(receiver.kind, [], complete=False, why=open_.why)
+            return open_
+        ends.append(value if isinstance(value, int) else None)
+    if ends[2] == 0:
+        return unknown("call")
+    if isinstance(receiver, Items):
+        if not receiver.complete:
+            return machine.sequence(receiver.kind, receiver.items[:], complete=False, why=receiver.why)
+        kind = "list" if receiver.kind in ("range", "iterator") else receiver.kind
+        return machine.sequence(kind, receiver.items[slice(*ends)])
+    if isinstance(receiver, Const) and isinstance(receiver.value, str):
+        return Const(receiver.value[slice(*ends)], receiver.stated)
+    return unknown(receiver.why) if isinstance(receiver, Unknown) else unknown("call")
+
+
+def put_key(cell: Entries, key: Value, value: Value) -> None:
+    """`cell[key] = value`, in a cell that may be changed."""
+    if isinstance(key, Const):
+        cell.items[key.value] = value
+        cell.may = cell.may - {key.value}
+    else:
+        cell.complete = False
+        if isinstance(key, Unknown):  # may be any key
+            cell.items, cell.may = {}, frozenset()
+
+
+def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
+    """`receiver[key] = value`."""
+    heap = machine.heap
+    match receiver:
+        case List():
+            cell = heap.edit(receiver)
+            at = key.value if isinstance(key, Const) else None
+            if isinstance(at, int) and cell.complete and -len(cell.items) <= at < len(cell.items):
+                cell.items[at] = value
+            else:
+                cell.complete = False
+        case Table() if receiver.of is not None:
+            name = key.value if isinstance(key, Const) else None
+            if isinstance(name, str):
+                machine.calls.set_plainly(receiver.of, name, value)
+            else:
+                machine.calls.open_attributes(receiver.of)
+        case Table() if isinstance(key, Const):
+            heap.put(receiver, key.value, value)
+        case Table():
+            put_key(heap.edit(receiver), key, value)
+        case Module():  # globals()["name"] = value
+            machine.modules.put(receiver.path, key, value)
+        case Instance():
+            method = machine.calls.method_of(receiver, "__setitem__")
+            if method is not None:
+                machine.call(method, [key, value], {}, machine.no_call(node), file)
+                return
+            call = machine.library_call(machine.no_call(node), file, [key, value])
+            machine.library.method(machine, receiver, "__setitem__", call)
+        case _:
+            machine.lost(value)
+            machine.set_outside(receiver, key, value, node, file)
+            if isinstance(receiver, Unknown):
+                heap.changed_by_another_name()
+
+
+def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: SourceFile) -> None:
+    """`del receiver[key]`."""
+    at = key.value if isinstance(key, Const) else None
+    if isinstance(receiver, Table):
+        if isinstance(key, Const):
+            machine.heap.remove(receiver.held, at)
+        else:
+            cell = machine.heap.edit(receiver.held)
+            cell.complete, cell.may = False, frozenset(cell.items)
+    elif isinstance(receiver, List):
+        cell = machine.heap.edit(receiver)
+        if cell.complete and isinstance(at, int) and -len(cell.items) <= at < len(cell.items):
+            del cell.items[at]
+        else:
+            cell.complete = False
+    elif isinstance(receiver, Instance):
+        call = machine.library_call(machine.no_call(node), file, [key])
+        machine.library.method(machine, receiver, "__delitem__", call)
+    elif isinstance(receiver, Unknown):
+        machine.heap.changed_by_another_name()
+
+
+# Going through values
+
+
+def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Value] | None:
+    """The items that a loop goes through; None where they, or `ordered` as those of a set are not, are not known."""
+    match value:
+        case Items():
+            loose = ordered and value.kind == "set" and len(value.items) > 1  # texts: another order in each process
+            return value.items[:] if value.complete and not loose else None
+        case Table():
+            cell = value.cell
+            return [Const(key) for key in cell.items] if cell.complete and not cell.may else None
+        case Const() if isinstance(value.value, str):
+            return [Const(each, value.stated) for each in value.value] if len(value.value) <= ROUNDS else None
+        case Instance():
+            found = machine.calls.fields_of(value)
+            return found if found is not None else _iterated(machine, value)
+        case Class():
+            return machine.calls.members(value)
+    return None
+
+
+def _iterated(machine: Machine, value: Instance) -> list[Value] | None:
+    method = machine.calls.method_of(value, "__iter__")
+    if isinstance(method, Function):
+        found = machine.call(method, [], {}, machine.no_call(method.node), method.file)
+        return found.items[:] if isinstance(found, Items) and found.complete else None
+    return machine.library.items(machine, value)
+
+
+def taken(machine: Machine, receiver: Items) -> Value:
+    """The next item of an iterator."""
+    if not receiver.complete or not receiver.items:
+        return unknown(receiver.why if not receiver.complete else "call")
+    if receiver.kind != "iterator" or not isinstance(receiver, List):
+        return unknown("call")
+    return machine.heap.edit(receiver).items.pop(0)  # type: ignore[no-any-return]
+
+
+def extend(machine: Machine, given: List, value: Value) -> None:
+    """`given += value`."""
+    items = machine.iterate(value, ordered=given.kind != "set")
+    cell = machine.heap.edit(given)
+    if items is None or not cell.complete or len(cell.items) + len(items) > LONGEST:
+        cell.complete = False
+        cell.why = value.why if isinstance(value, Unknown) else cell.why
+    cell.items += (items or [])[:LONGEST]
+    if cell.kind == "set":
+        merged = machine.as_set(cell.items)
+        cell.items, cell.complete = merged.items, cell.complete and merged.complete
+
+
+def as_entries(machine: Machine, value: Value) -> Entries | None:
+    """The dict that `**value` or `dict(value)` goes through."""
+    if isinstance(value, Table):
+        return value.cell
+    pairs = machine.iterate(value) if isinstance(value, Items) else None
+    if pairs is None:
+        return None
+    found = Entries({})
+    for pair in pairs:
+        both = machine.iterate(pair)
+        if both is None or len(both) != 2:
+            return None
+        put_key(found, both[0], both[1])
+    return found
+
+
+def update(machine: Machine, cell: Entries, value: Value) -> None:
+    """`cell.update(value)`, in a cell that may be changed."""
+    more = as_entries(machine, value)
+    if more is None or not more.complete:
+        cell.complete = False
+        cell.why = value.why if isinstance(value, Unknown) else more.why if more is not None else "call"
+        cell.items, cell.may = {}, frozenset()  # any of them may have been given anew
+    for key, held_value in (more.items if more is not None else {}).items():
+        if more is not None and key in more.may:
+            before = cell.items.get(key)
+            if before is None:
+                cell.may = cell.may | {key}
+            cell.items[key] = held_value if before is None else machine.heap.joined(before, held_value)
+        else:
+            put_key(cell, Const(key), held_value)
+
+
+def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
+    """A set of these."""
+    found: list[Value] = []
+    at: dict[tuple[type, object], int] = {}
+    for item in items:
+        if isinstance(item, Const):
+            key = item.value.__class__, item.value
+            if key in at:
+                before = found[at[key]]
+                if isinstance(before, Const):
+                    found[at[key]] = Const(before.value, union(before.stated, item.stated))
+                continue
+            at[key] = len(found)
+        found.append(item)
+    whole = complete and not any(isinstance(item, Unknown) for item in items)
+    return List(machine.heap, "set", found, complete=whole)

@@ -1,0 +1,567 @@
+"""What the objects of a run hold, on each path: cells in layers, of which a fork puts a new one on top.
+
+Nobody changes a layer that another path still starts from: a fork, and a state that is kept for later, copy a
+reference. Where paths meet, `meet` makes one layer of both: what they agree on is known, and a key that only one of
+them has is one that may be there. An object that was made above a layer is known to no other path, so that it keeps its
+cell to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from convlint.readers.python.evaluator.values import (
+    DEEPEST_EQUAL,
+    Cell,
+    Class,
+    Const,
+    Entries,
+    Function,
+    Instance,
+    Items,
+    List,
+    Module,
+    Name,
+    Object,
+    Partial,
+    Table,
+    Tensor,
+    Unknown,
+    Value,
+    same,
+    union,
+    unknown,
+)
+
+
+class Layer:
+    """Cells of objects that were made before `start`, as one path changed them; all others are as in `parent`.
+
+    `kept` counts the states that wait for others and stand on it: it may not be changed while there is one.
+    """
+
+    __slots__ = ("cells", "kept", "parent", "start")
+
+    def __init__(self, parent: Layer | None, start: int) -> None:
+        self.parent, self.start, self.kept = parent, start, 0
+        self.cells: dict[Any, Cell] = {}
+
+    def down(self, to: Layer | None) -> Iterator[Layer]:
+        """The layer and those below it, down to one that is left out."""
+        at: Layer | None = self
+        while at is not None and at is not to:
+            yield at
+            at = at.parent
+
+
+class Heap:
+    """All cells of a run, and which of them hold on the path that runs now.
+
+    What modules make is older than all paths, whichever of them came to need the module: its times are negative.
+    """
+
+    def __init__(self) -> None:
+        self.base = self.layer = Layer(None, _FIRST_TIME)  # what modules made
+        self.time = 0
+        self.module_time = _FIRST_TIME
+        self.in_module = False
+        self.changed: set[Any] = set()  # of what modules made, that paths of this root have changed
+        self.class_changed = False  # whether a class is among these
+        self.oldest = float("inf")  # object that was changed since a call began, by its birth
+        self.watched: dict[tuple[Any, Any], int] | None = None  # what is changed within a try, and how often
+        self.losing: Callable[[Value], None] = lambda _: None  # told of a value that no path keeps
+        self.follows_aliases = True
+        self._loose = List(self, "list", [])  # objects that paths keep under names that may mean others too
+
+    def layer_on(self, parent: Layer) -> Layer:
+        """A new layer on top of another."""
+        return Layer(parent, self.module_time if self.in_module else self.time)
+
+    # Cells
+
+    def read(self, thing: Any) -> Any:
+        """What the object holds now; not to be changed."""
+        at: Any = self.layer
+        born = thing.born
+        if born > at.start:
+            return thing.first
+        if born < 0:
+            if thing not in self.changed:
+                return thing.first
+            self.oldest = min(self.oldest, born)  # what was read depends on more than it was called with
+        while born <= at.start:
+            found = at.cells.get(thing)
+            if found is not None:
+                return found
+            at = at.parent
+        return thing.first
+
+    def edit(self, thing: Any, key: Any = None) -> Any:
+        """Its cell, to be changed on this path; `key` is what of it changes, None all."""
+        if thing.born < self.oldest:
+            self.oldest = thing.born
+        if self.watched is not None:
+            self.watched[thing, key] = self.watched.get((thing, key), 0) + 1
+        layer = self.layer
+        if thing.born > layer.start:
+            found = thing.first
+        else:
+            found = layer.cells.get(thing)
+            if found is None:
+                found = layer.cells[thing] = self.read(thing).copied()
+                if thing.born < 0:
+                    self.changed.add(thing)
+                    self.class_changed = self.class_changed or isinstance(thing, Class)
+        if found.also:
+            others, found.also = found.also, ()
+            for each in others:
+                self._forget(each)
+        return found
+
+    def put(self, thing: Any, key: Any, value: Value) -> None:
+        """A key of its cell has that value from now on."""
+        cell = self.edit(thing, key)
+        cell.items[key] = value
+        if cell.may and key in cell.may:
+            cell.may = cell.may - {key}
+
+    def remove(self, thing: Any, key: Any) -> None:
+        """Its cell lacks the key from now on."""
+        cell = self.edit(thing, key)
+        cell.items.pop(key, None)
+        cell.may = cell.may - {key}
+
+    def soften(self, thing: Any, why: str) -> None:
+        """Nobody knows from now on what else a list or dict holds."""
+        if isinstance(thing, (List, Table)) and thing.complete:
+            cell = self.edit(thing.held if isinstance(thing, Table) else thing)
+            cell.complete, cell.why = False, why
+            if isinstance(cell, Entries):
+                cell.items, cell.may = {}, frozenset()
+
+    def _forget(self, thing: Any) -> None:
+        """Any item of a list or dict may be another one from now on."""
+        self.soften(thing, "branch")
+        if isinstance(thing, List) and thing.items:
+            self.edit(thing).items = []
+
+    def changed_by_another_name(self) -> None:
+        """Something that may be any of the loose objects is changed."""
+        for each in self._loose.items if self.follows_aliases else ():
+            self._forget(each)
+
+    def _set(self, layer: Layer, thing: Any, cell: Cell) -> None:
+        if thing.born > layer.start:
+            thing.first = cell
+        else:
+            layer.cells[thing] = cell
+
+    # Paths
+
+    def begin(self) -> Layer:
+        """A path begins from what holds now; the layer that others begin from too."""
+        before = self.layer
+        self.layer = self.layer_on(before)
+        return before
+
+    def keep(self) -> Layer:
+        """What holds now, for a path that goes on later; another one is to begin elsewhere."""
+        for each in self.layer.down(None):
+            each.kept += 1
+        return self.layer
+
+    def settle(self, base: Layer) -> None:
+        """What the path that runs did since `base` is what `base` holds, where nobody else stands on that."""
+        layer = self.layer
+        if layer is base or base.kept:
+            return
+        if layer.parent is base and not layer.kept and not layer.cells:  # nearly always
+            self.layer = base
+        elif not any(each.kept for each in layer.down(base)):
+            for thing, cell in _changes(self.layer, base).items():
+                self._set(base, thing, cell)
+            self.layer = base
+
+    def release(self, state: Layer) -> Layer:
+        """The kept state, that nobody waits for any longer."""
+        for each in state.down(None):
+            each.kept -= 1
+        return state
+
+    def go_on(self, state: Layer) -> None:
+        """The path of a state that was kept is the only one that goes on."""
+        self.layer = self.layer_on(state) if state.kept else state
+
+    def meet(self, other: Layer, base: Layer | None = None) -> None:
+        """The path that runs now and another one are one from now on: what both agree on is known.
+
+        `base` is what both have begun from, where that is known.
+        """
+        one = self.layer
+        if base is not None and one.parent is base and other.parent is base:  # nearly always
+            self._join(base, one.cells, other.cells, min(one.start, other.start))
+            return
+        below = set(map(id, one.down(None)))
+        base = next(each for each in other.down(None) if id(each) in below)
+        starts = [next(each for each in path.down(base) if each.parent is base).start
+                  for path in (one, other) if path is not base]  # fmt: skip
+        if starts:
+            self._join(base, _changes(one, base), _changes(other, base), min(starts))
+
+    def _join(self, base: Layer, first: dict[Any, Cell], second: dict[Any, Cell], start: int) -> None:
+        target = self.layer = self.layer_on(base) if base.kept else base
+        if not first and not second:
+            return
+        joining = _Joining(self, base, start, first, second)
+        found: list[tuple[Any, Cell]] = []
+        for thing in dict.fromkeys((*first, *second)):
+            if thing.born > start:  # made on one of the paths
+                thing.first = first.get(thing) or second[thing]
+            else:
+                found.append((thing, joining.cells(joining.first(thing), joining.second(thing))))
+        self.layer = target
+        for thing, cell in found:
+            self._set(target, thing, cell)
+        self._end(joining)
+
+    def joined(self, first: Value, second: Value) -> Value:
+        """What an expression is that gave the first value on one path and the second on another."""
+        joining = _Joining(self, self.layer, self.time, {}, {})
+        found = joining.value(first, second)
+        self._end(joining)
+        return found
+
+    def _end(self, joining: _Joining) -> None:
+        before = self.oldest
+        for thing, others in joining.also:
+            self.edit(thing).also += others
+        if joining.loose:
+            self.edit(self._loose).items += joining.loose
+            self.oldest = min(before, *(thing.born for thing in joining.loose if thing.born > 0), self.time)
+        for value in joining.lost:
+            self.losing(value)
+
+    def changed_since(self, before: Layer) -> list[tuple[Any, Any, Any]]:
+        """Objects that were there before, with what they held then and what they hold now."""
+        here, self.layer = self.layer, before
+        start = next((each.start for each in here.down(before) if each.parent is before), before.start)
+        found = [(thing, self.read(thing), cell)
+                 for thing, cell in _changes(here, before).items() if thing.born <= start]  # fmt: skip
+        self.layer = here
+        return found
+
+    # Attempts: a handler runs from any point of the body
+
+    def watch(self) -> dict[tuple[Any, Any], int] | None:
+        """The body of a try begins; what to give to `unwatch`."""
+        outer, self.watched = self.watched, {}
+        return outer
+
+    def unwatch(self, outer: dict[tuple[Any, Any], int] | None) -> dict[tuple[Any, Any], int]:
+        """The body has ended; what it changed, and how often."""
+        watched, self.watched = self.watched or {}, outer
+        if outer is not None:
+            for key, times in watched.items():
+                outer[key] = outer.get(key, 0) + times
+        return watched
+
+    def interrupt(self, before: Layer, watched: dict[tuple[Any, Any], int]) -> None:
+        """Go on from anywhere between a state and this one: what was set once is old or new, all else is unknown."""
+        after = self.layer
+        joining = _Joining(self, after, self.time, {}, {})
+        start = next((each.start for each in after.down(before) if each.parent is before), after.start)
+        unsure: dict[Any, set[Any]] = {}  # keys of each, joined at once
+        for (thing, key), times in watched.items():
+            young = thing.born > start
+            new = self.read(thing)
+            self.layer = before
+            old = new if young else self.read(thing)
+            self.layer = after
+            if isinstance(new, Items):
+                cell = self.edit(thing)
+                cell.complete, cell.why = False, "branch"
+            elif key is None:
+                if not young:
+                    cell = self.edit(thing)
+                    cell.complete, cell.may = False, frozenset(cell.items)
+                    cell.items = {name: value if old.items.get(name) is value else unknown("branch")
+                                  for name, value in cell.items.items()}  # fmt: skip
+            elif key in new.items or key in old.items:
+                cell = self.edit(thing, key)
+                held = [each.items[key] for each in (old, new) if key in each.items]
+                known = times == 1 and (young or held[0] is not held[-1] or len(held) == 1)
+                cell.items[key] = joining.value(held[0], held[-1]) if known else unknown("branch")
+                if len(held) == 1 or key in old.may or key in new.may:
+                    unsure.setdefault(thing, set()).add(key)
+        for thing, keys in unsure.items():
+            cell = self.edit(thing)
+            cell.may = cell.may | keys
+        self._end(joining)
+
+
+_FIRST_TIME = -(10**12)
+_NEVER_LOST = frozenset((Const, Unknown))  # nobody asks what becomes of these
+
+
+def _changes(layer: Layer, base: Layer) -> dict[Any, Cell]:
+    """The cells that a path has changed since `base`."""
+    found: dict[Any, Cell] = {}
+    for each in layer.down(base):
+        for thing, cell in each.cells.items():
+            found.setdefault(thing, cell)
+    return found
+
+
+class _Joining:
+    """One meeting of two paths, which have these cells, and below them those of `base` that both began from."""
+
+    __slots__ = ("_base", "_cells", "_made", "_start", "also", "heap", "loose", "lost")
+
+    def __init__(self, heap: Heap, base: Layer, start: int, first: dict[Any, Cell], second: dict[Any, Cell]) -> None:
+        self.heap, self._base, self._start = heap, base, start
+        self._cells = first, second
+        self._made: dict[tuple[int, int], Value] = {}
+        self.lost: list[Value] = []
+        self.loose: list[Any] = []
+        self.also: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def first(self, thing: Any) -> Any:
+        """What the object holds on the first path."""
+        return self._cells[0].get(thing) or self._before(thing)
+
+    def second(self, thing: Any) -> Any:
+        """What it holds on the second."""
+        return self._cells[1].get(thing) or self._before(thing)
+
+    def _before(self, thing: Any) -> Any:
+        here, self.heap.layer = self.heap.layer, self._base
+        found = self.heap.read(thing)
+        self.heap.layer = here
+        return found
+
+    def cells(self, first: Any, second: Any, depth: int = 0) -> Any:
+        """What an object holds that holds `first` on one path and `second` on the other."""
+        if first is second:
+            return first
+        if isinstance(first, Items):
+            return self._items(first, second, depth)
+        if first.ordered and first.items.keys() != second.items.keys():
+            found = Entries(_parts(first.items, second.items), complete=False, why=first.why)
+        else:
+            found = self._entries(first, second, depth)
+        found.extra = first.extra if first.extra is not None else second.extra
+        found.complete = found.complete and (first.extra is second.extra or bool(first.extra == second.extra))
+        found.default, found.ordered, found.also = first.default, first.ordered, first.also + second.also
+        return found
+
+    def _entries(self, first: Entries, second: Entries, depth: int) -> Entries:
+        whole = first.complete and second.complete
+        left, right = first.items, second.items
+        found = Entries(left.copy(), complete=whole, why=second.why if first.complete else first.why)
+        both = found.items
+        for key, value in right.items():
+            held = left.get(key)
+            if held is not value:
+                both[key] = value if held is None else self.value(held, value, depth + 1)
+        found.may = first.may | second.may if first.may or second.may else first.may
+        if len(both) == len(left) == len(right):
+            return found
+        only = left.keys() ^ right.keys()
+        found.may |= only
+        for key in only:
+            if not (second if key in left else first).complete:  # where it may be there as well
+                both[key] = self.value(both[key], unknown("branch"), depth + 1)
+        return found
+
+    def _items(self, first: Items, second: Items, depth: int) -> Items:
+        left, right = first.items, second.items
+        if len(left) == len(right) and first.kind != "iterator":
+            pairs = zip(left, right, strict=True)
+            held = [self.value(one, other, depth + 1) for one, other in pairs]
+            return Items(first.kind, held, complete=first.complete and second.complete, why=first.why)
+        shorter, longer = sorted((left, right), key=len)
+        both = longer[:]
+        if longer[: len(shorter)] != shorter:  # values are equal where they are one: nearly always, one path added some
+            known = {id(item) for item in longer}
+            both += [item for item in shorter if id(item) not in known]
+        why = first.why if not first.complete else second.why if not second.complete else "branch"
+        return Items(first.kind, both, complete=False, why=why)
+
+    def value(self, first: Value, second: Value, depth: int = 0) -> Value:
+        """What a variable holds that is `first` on one path and `second` on the other."""
+        if first is second:
+            return first
+        kind = first.__class__
+        if kind is Unknown and second.__class__ is Unknown:
+            return first if first.why != "branch" else second  # type: ignore[union-attr]
+        found = self._value(first, second, depth) if kind is second.__class__ else None
+        if found is not None:
+            return found
+        values = first, second
+        self.lost += [value for value in values if value.__class__ not in _NEVER_LOST]
+        for value in values:
+            kind = value.__class__
+            if (kind is List or kind is Table) and value.born <= self._start:  # type: ignore[union-attr]
+                self.loose.append(value)
+            if kind is Unknown and value.why != "branch":  # type: ignore[union-attr]
+                return value
+        return unknown("branch")
+
+    def _value(self, first: Any, second: Any, depth: int) -> Value | None:
+        if depth > DEEPEST_EQUAL:
+            return None
+        match first:
+            case Const():
+                if first.value.__class__ is second.value.__class__ and first.value == second.value:
+                    return Const(first.value, union(first.stated, second.stated))
+                return None
+            case Function() | Name() | Module() | Partial():
+                return first if same(first, second) else None
+            case Instance():
+                return self._instance(first, second)
+            case Class() | Unknown():
+                return None
+            case List() | Table():
+                return self._object(first, second, depth)
+            case Items():
+                alike = first.kind == second.kind and first.complete and second.complete
+                if alike and len(first.items) == len(second.items):
+                    return self._items(first, second, depth)
+        return None
+
+    def _object(self, first: Any, second: Any, depth: int) -> Value | None:
+        """One list or dict for two that are alike: a new one, or none where either may be reached by another name."""
+        key = id(first), id(second)
+        if key in self._made:
+            return self._made[key]
+        one, other = self.first(first), self.second(second)
+        if not (one.complete and other.complete) or getattr(first, "of", None) or getattr(second, "of", None):
+            return None
+        if isinstance(first, List):
+            if one.kind != other.kind or one.kind == "iterator" or len(one.items) != len(other.items):
+                return None
+            found: Any = List(self.heap, one.kind, [])
+        elif one.items.keys() != other.items.keys() or one.may or other.may:
+            return None
+        else:
+            found = Table(self.heap, {})
+        self._made[key] = found
+        found.first = self.cells(one, other, depth + 1)
+        older = tuple(each for each in (first, second) if 0 < each.born <= self._start)
+        self.also += [(found, older), *((each, (found,)) for each in older)] if older else []
+        return found  # type: ignore[no-any-return]
+
+    def _instance(self, first: Instance, second: Instance) -> Value | None:
+        """One object of a framework's for two that are alike."""
+        one, other = self.first(first), self.second(second)
+        either = getattr(one.extra, "either", None)
+        if either is None or one.items or other.items or not (isinstance(first.cls, Name) and one.extra is not None):
+            return None
+        extra = either(other.extra)
+        return Instance(self.heap, first.cls, extra) if extra is not None and isinstance(second.cls, Name) else None
+
+
+def _parts(first: dict[Any, Value], second: dict[Any, Value]) -> dict[Any, Value]:
+    """What a framework's object holds that got other parts on one path than on the other; order tells what each is.
+
+    An unknown part stands wherever nobody knows which others lie there.
+    """
+    both: dict[Any, Value] = {}
+    order = list(second)
+    for name, value in first.items():
+        if len(both) >= len(order) or order[len(both)] != name or second[name] is not value:
+            break
+        both[name] = value
+    for side in (first, second, {}):
+        rest = [(name, value) for name, value in side.items() if both.get(name) is not value]
+        for name, value in (("?", unknown("branch")), *rest):
+            key = name
+            while key in both:
+                key += "?"
+            both[key] = value
+    return both
+
+
+# Copies
+
+
+_SHARED = frozenset((Const, Unknown, Name, Module))
+
+
+class NotCopied(Exception):
+    """A value that has no copy: a closure, or what is too large."""
+
+
+class Copying:
+    """Copies objects that are younger than `start` as deep as they go; None copies all but functions and classes.
+
+    `places` has what stands for older ones.
+    """
+
+    def __init__(self, heap: Heap, start: int | None, places: dict[int, Value], most: int, deepest: int) -> None:
+        self.heap, self.start, self.done, self.depth = heap, start, dict(places), 0
+        self.most, self.deepest = most + len(places), deepest
+
+    def _young(self, thing: Object) -> bool:
+        return self.start is not None and thing.born > self.start
+
+    def copy(self, value: Value) -> Value:
+        """The copy. Raises NotCopied."""
+        kind = value.__class__
+        if kind in _SHARED:
+            return value
+        if isinstance(value, Class):
+            if self._young(value):
+                raise NotCopied  # each call has a class of its own
+            return value
+        known = self.done.get(id(value))
+        if known is not None:
+            return known
+        if isinstance(value, (List, Table, Instance)) and self.start is not None and not self._young(value):
+            return value
+        self.depth += 1
+        if self.depth > self.deepest or len(self.done) > self.most:
+            raise NotCopied
+        found = self._new(value)
+        self.depth -= 1
+        return found
+
+    def _new(self, value: Any) -> Value:
+        copy = self.copy
+        match value:
+            case List() | Table() | Instance():
+                cell: Any = value.cell.copied()
+                if isinstance(value, Instance):
+                    copy(value.cls)
+                found = self.done[id(value)] = value.like(cell)
+                if isinstance(cell, Items):
+                    cell.items = [copy(item) for item in cell.items]
+                else:
+                    cell.items = {key: copy(item) for key, item in cell.items.items()}
+                    cell.default = copy(cell.default) if cell.default is not None else None
+                return found
+            case Items():
+                items = [copy(item) for item in value.items]
+                if all(new is old for new, old in zip(items, value.items, strict=True)):
+                    return value
+                return Items(value.kind, items, complete=value.complete, why=value.why)
+            case Tensor():
+                if self.start is None:
+                    return value
+                tensor = self.done[id(value)] = Tensor(value.data.copied(self.done))
+                return tensor
+            case Partial():
+                function, args = copy(value.function), [copy(held) for held in value.args]
+                keywords = {name: copy(held) for name, held in value.keywords.items()}
+                pairs = zip((function, *args, *keywords.values()),
+                            (value.function, *value.args, *value.keywords.values()), strict=True)  # fmt: skip
+                if all(new is old for new, old in pairs):
+                    return value
+                made = self.done[id(value)] = Partial(function, args, keywords)
+                return made
+            case Function():
+                if self._young(value.scope):
+                    raise NotCopied  # a closure over what the call bound
+                return value if value.bound is None or isinstance(value.bound, Class) else value.to(copy(value.bound))
+        return value  # type: ignore[no-any-return]

@@ -1,0 +1,198 @@
+"""What a file imports, directly or not: files of the repository, and what is not of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from msgspec import Struct
+
+from convlint.readers.python.project import FRAMEWORKS, Project
+
+IMPORT = re.compile(
+    rb"^(?:\xef\xbb\xbf)?[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\]|\\\r?\n|\\)*)"
+    rb"|import[ \t]+([^\n;#]+))",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(rb"#[^\n]*")
+_DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
+
+
+class Import(Struct, frozen=True):
+    """`from module import attr as name`, or `import module as name`, where `attr` is empty.
+
+    `level` counts the dots in front. `name` is what it binds: `*` for a star, and the first part of a plain import.
+    """
+
+    module: str
+    level: int
+    attr: str
+    name: str
+
+
+def imports(content: bytes) -> tuple[Import, ...]:
+    """All imports, those inside functions too. One that stands in a docstring is taken for one: that is rare."""
+    found: list[Import] = []
+    for match in IMPORT.finditer(content):
+        source, names, plain = match.groups()
+        if plain is not None:
+            found += _plain(plain.decode("utf-8", "replace"))
+            continue
+        dotted = source.decode("utf-8", "replace")
+        module = dotted.lstrip(".")
+        text = _COMMENT.sub(b"", names).replace(b"\\", b" ").strip(b"() \t\r\n").decode("utf-8", "replace")
+        for part in text.split(";")[0].split(","):
+            words = part.split()
+            if words and (words[0] == "*" or words[0].isidentifier()):
+                name = words[2] if len(words) == 3 and words[1] == "as" else words[0]
+                found.append(Import(module, len(dotted) - len(module), words[0], name))
+    return tuple(found)
+
+
+def imports_by_name(content: bytes) -> bool:
+    """Whether it imports by a call, what that may be."""
+    return (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
+
+
+def _plain(text: str) -> list[Import]:
+    found = []
+    for part in text.split(","):
+        words = part.split()
+        if not words or not all(piece.isidentifier() for piece in words[0].split(".")):
+            continue
+        if len(words) == 3 and words[1] == "as":
+            found.append(Import(words[0], 0, "", words[2]))
+        elif len(words) == 1:
+            found.append(Import(words[0], 0, "", words[0].split(".")[0]))
+    return found
+
+
+MOST_FILES = 1_500  # of one closure: a program that imports more is not one that anybody reads through
+# Libraries that folders of repositories are named after; an import that finds no file there means the library.
+_LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
+_STANDARD = sys.stdlib_module_names | {"__future__"}
+
+
+class Closure(Struct, frozen=True, kw_only=True):
+    """The files that one imports, itself first; the modules that are none of the repository's; what was not found."""
+
+    files: tuple[str, ...]
+    foreign: frozenset[str]  # full names of modules and what is imported from them: torch.nn, torchvision.transforms
+    missing: str = ""  # an import that looks like the repository's own, and is not there
+    dynamic: str = ""  # a file that imports what only a run knows
+    cut: bool = False  # more files than anybody follows
+
+
+class Imports:
+    """The imports of every file of a project, each read once."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._by_file: dict[str, tuple[Import, ...]] = {}
+        self._edges: dict[str, tuple[tuple[str, ...], frozenset[str], str]] = {}
+        self._closures: dict[str, Closure] = {}
+        self._dynamic: dict[str, bool] = {}
+        self._own: set[str] = set()
+        self._folders: set[str] = set()
+        for path in project.paths:
+            *folders, name = path.replace(os.sep, "/").split("/")
+            self._own.update(folders, (name.removesuffix(".py"),))
+            self._folders.update("/".join(folders[: count + 1]) for count in range(len(folders)))
+
+    def of(self, path: str) -> tuple[Import, ...]:
+        """The imports of one file; none of one that cannot be read."""
+        if path not in self._by_file:
+            self._by_file[path] = imports(self.project.content(path) or b"")
+        return self._by_file[path]
+
+    def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
+        """As the project does, and sooner done with what cannot be of the repository."""
+        first = module.split(".")[0]
+        if not level and (first in FRAMEWORKS or first in _STANDARD or first not in self._own):
+            return None
+        return self.project.resolve(module, importer, level)
+
+    def may_be_own(self, name: str) -> bool:
+        """Whether a file or folder of the repository has that name."""
+        return name in self._own
+
+    def closure(self, path: str) -> Closure:
+        """What a program that starts with `path` consists of."""
+        if path not in self._closures:
+            self._closures[path] = self._closure(path)
+        return self._closures[path]
+
+    def _by_name(self, path: str) -> bool:
+        if path not in self._dynamic:
+            self._dynamic[path] = imports_by_name(self.project.content(path) or b"")
+        return self._dynamic[path]
+
+    def near(self, path: str) -> tuple[str, ...]:
+        """The files that one imports itself."""
+        return self._edge(path)[0]
+
+    def _closure(self, path: str) -> Closure:
+        files, foreign, missing, dynamic = {path: None}, set[str](), "", ""
+        waiting = [path]
+        while waiting and len(files) < MOST_FILES:
+            here = waiting.pop()
+            near, other, lost = self._edge(here)
+            foreign |= other
+            missing = missing or lost
+            if not dynamic and self._by_name(here):
+                dynamic = here
+            for each in near:
+                if each not in files:
+                    files[each] = None
+                    waiting.append(each)
+        return Closure(
+            files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic, cut=bool(waiting)
+        )
+
+    def _edge(self, path: str) -> tuple[tuple[str, ...], frozenset[str], str]:
+        if path in self._edges:
+            return self._edges[path]
+        near: dict[str, None] = {}
+        foreign: set[str] = set()
+        missing = ""
+        for each in self.of(path):
+            found = [self.resolve(each.module, path, each.level)] if each.module else []
+            if each.attr and each.attr != "*":
+                module = f"{each.module}.{each.attr}" if each.module else each.attr
+                found.append(self.resolve(module, path, each.level))
+            if not each.module:
+                found.append(self.resolve("", path, each.level))
+            files = [one for one in found if one is not None]
+            near.update(dict.fromkeys(files))
+            if not each.level:
+                near.update(dict.fromkeys(self._packages(each.module, path) if files else ()))
+            if not files and each.level:
+                missing = missing or f"{'.' * each.level}{each.module} in {path}"
+            elif not files:
+                if self._is_own(each.module.split(".")[0], path):
+                    missing = missing or f"{each.module} in {path}"
+                else:
+                    foreign.add(f"{each.module}.{each.attr}" if each.attr not in ("", "*") else each.module)
+        self._edges[path] = tuple(near), frozenset(foreign), missing
+        return self._edges[path]
+
+    def _packages(self, module: str, importer: str) -> list[str]:
+        """The __init__.py of each package on the way to a module, which an import runs too."""
+        parts = module.split(".")
+        found = (self.resolve(".".join(parts[:count]), importer) for count in range(1, len(parts)))
+        return [one for one in found if one is not None]
+
+    def _is_own(self, first: str, importer: str) -> bool:
+        """Whether an absolute import means the repository's own, though what it names is not there."""
+        if first not in self._own or first in FRAMEWORKS or first in _STANDARD or first in _LIBRARIES:
+            return False
+        if self.resolve(first, importer) is not None:
+            return True
+        *above, _ = importer.replace(os.sep, "/").split("/")
+        starts = ["/".join(above[:count]) for count in range(len(above) + 1)]
+        return any(
+            "/".join(filter(None, (start, *inner, first))) in self._folders
+            for start in starts
+            for inner in ((), ("src",))
+        )

@@ -1,0 +1,633 @@
+"""Tensors of a forward pass: what is known of their shapes and who reads them, and what operations make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import mul
+from typing import Any, NamedTuple
+
+from convlint.model.geometry import output_size
+from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.values import Const, Items, List, Tensor, Unknown, Value, stated_by
+from convlint.readers.python.nn.kinds import words
+
+Shape = tuple[Value, ...]  # the batch first, then channels
+SOMETHING = Unknown("call")
+
+
+class Space:
+    """The extent of maps that surely are of one size; `points` whether it is 1x1, as far as anything tells."""
+
+    __slots__ = ("_parent", "_points", "_torn")
+
+    def __init__(self, points: bool | None = None) -> None:
+        self._parent: Space | None = None
+        self._points, self._torn = points, False
+
+    def root(self) -> Space:
+        """What stands for all that are surely of this size."""
+        here = self
+        while here._parent is not None:
+            if here._parent._parent is not None:
+                here._parent = here._parent._parent
+            here = here._parent
+        return here
+
+    @property
+    def points(self) -> bool | None:
+        """True for 1x1, False for a map, None where nothing tells or two things contradict each other."""
+        root = self.root()
+        return None if root._torn else root._points
+
+    def says(self, points: bool) -> None:
+        """Something shows that it is 1x1, or that it is a map."""
+        root = self.root()
+        if root._points is None:
+            root._points = points
+        elif root._points != points:
+            root._torn = True
+
+    def same_as(self, other: Space) -> None:
+        """Both are of one size."""
+        mine, its = self.root(), other.root()
+        if mine is its:
+            return
+        its._parent = mine
+        mine._torn = mine._torn or its._torn
+        if its._points is not None:
+            mine.says(its._points)
+
+
+class Reader(NamedTuple):
+    """Something that reads a tensor, and what it writes: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`."""
+
+    kind: str
+    into: tuple[Flow, ...]
+    conditions: tuple[str, ...]
+
+
+class Flow:
+    """What a tensor is, as far as known.
+
+    `shape` is None where not even the number of axes is known. `raw`: computed from the network's input without a layer
+    that has weights. `last`: the framework itself has the channels last, which shapes here never have. `certain`:
+    created with this very shape, as a parameter is.
+    """
+
+    __slots__ = ("certain", "last", "raw", "readers", "shape", "space")
+
+    def __init__(
+        self, shape: Shape | None = None, *, space: Space | None = None, raw: bool = False, certain: bool = False,
+        last: bool = False,
+    ) -> None:  # fmt: skip
+        self.shape, self.raw, self.certain, self.last = shape, raw, certain, last
+        self.space = space or Space()
+        self.readers: list[Reader] = []
+
+    @property
+    def channels(self) -> Value:
+        """The number of its channels."""
+        return self.shape[1] if self.shape is not None and len(self.shape) > 1 else SOMETHING
+
+    @property
+    def sizes(self) -> Shape | None:
+        """Its spatial extents."""
+        return self.shape[2:] if self.shape is not None and len(self.shape) > 2 else None
+
+    def known(self) -> tuple[tuple[bool, ...], Shape]:
+        """All that a call which does no more than to ask of the tensor can find out."""
+        return (self.shape is None, self.raw, self.last, self.certain), self.shape or ()
+
+    def state(self) -> tuple[object, ...]:
+        """What is another one once something was done to the tensor."""
+        return len(self.readers), self.shape, self.certain, self.space.root(), self.space.points
+
+    def copied(self, done: dict[int, Any]) -> Flow:
+        """The same tensor made once more by an equal call: what reads it later, and its size, are its own."""
+        space = self.space.root()
+        found = Flow(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
+        found.last, found.certain, found.readers = self.last, self.certain, self.readers[:]
+        return found
+
+    def with_channels(self, channels: Value) -> Shape | None:
+        """Its shape with another number of channels."""
+        return None if self.shape is None else (self.shape[0], channels, *self.shape[2:])
+
+    def with_sizes(self, sizes: Sequence[Value]) -> Shape | None:
+        """Its shape with other spatial extents."""
+        return None if self.sizes is None or self.shape is None else (*self.shape[:2], *sizes)
+
+
+def reshaped_in_place(flow: Flow, value: Value | None = None) -> None:
+    """The tensor has the shape of `value` from now on, which nobody knows of None: so that it holds on every path."""
+    other = value.data if isinstance(value, Tensor) else None
+    kept = False
+    if other is not None and other.certain and other.shape is not None and flow.shape is not None:
+        known = [integer(size) for size in flow.shape]
+        kept = None not in known and known == [integer(size) for size in other.shape]
+    if not kept and other is not flow:
+        flow.shape, flow.certain = None, False
+
+
+def integer(value: Value | None) -> int | None:
+    """The whole number that it is, if it is one."""
+    if value.__class__ is Const and value.value.__class__ is int:
+        return value.value
+    return None
+
+
+def sized(computed: Callable[..., int], *known: Iterable[int | None]) -> Shape:
+    """For each axis what these numbers of it give; something where one is not known, or no size comes out."""
+    rows = [None if None in row else computed(*row) for row in zip(*known, strict=False)]
+    return tuple(SOMETHING if size is None or size <= 0 else Const(size) for size in rows)
+
+
+def unknown_sizes(count: int) -> Shape:
+    """As many extents of which nothing is known."""
+    return (SOMETHING,) * count
+
+
+_DEEPEST = 4  # lists within lists
+
+
+class Arguments(NamedTuple):
+    """What a call was given. Of a method, the object comes first."""
+
+    args: Sequence[Value]
+    keywords: Mapping[str, Value]
+
+    @classmethod
+    def of(cls, call: Call) -> Arguments:
+        """Those of a call as they are now: lists among them may change later."""
+        return cls([settled(value) for value in call.args],
+                   {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
+
+    def get(self, index: int, *names: str) -> Value | None:
+        """The argument at that position, or by one of those names; None where it was not given."""
+        if index < len(self.args):
+            return self.args[index]
+        for name in names:
+            if name in self.keywords:
+                return self.keywords[name]
+        return None
+
+    def rest(self, index: int, *names: str) -> list[Value] | None:
+        """Sizes or axes that are given one by one, or as a list; None where they are not known to be complete."""
+        first = self.get(index, *names)
+        if isinstance(first, Items):
+            return list(first.items) if first.complete else None
+        if first is not None and index >= len(self.args):
+            return [first]
+        return list(self.args[index:])
+
+    def tensors(self) -> list[Flow]:
+        """All tensors among them, those in lists too."""
+        found: list[Flow] = []
+        collect(self.args, found)
+        collect(list(self.keywords.values()), found)
+        return found
+
+
+def settled(value: Value, depth: int = 0) -> Value:
+    """The value as it is now, if it is a list."""
+    if not isinstance(value, List) or depth > _DEEPEST:
+        return value
+    items = [settled(item, depth + 1) for item in value.items]
+    return Items(value.kind, items, complete=value.complete, why=value.why)
+
+
+def collect(values: Sequence[Value], into: list[Flow], depth: int = 0) -> None:
+    """Add the tensors among `values` and in their lists."""
+    for value in values:
+        if isinstance(value, Tensor):
+            into.append(value.data)
+        elif isinstance(value, Items) and depth < _DEEPEST:
+            collect(value.items, into, depth + 1)
+
+
+def axes(value: Value | None) -> tuple[int, ...] | None:
+    """One axis or several; None where one is not known."""
+    if isinstance(value, Items):
+        found = [integer(each) for each in value.items]
+        known = tuple(each for each in found if each is not None)
+        return known if value.complete and len(known) == len(found) else None
+    number = integer(value)
+    return None if number is None else (number,)
+
+
+def is_true(value: Value | None) -> bool | None:
+    """Whether it is True or False; None where nobody knows."""
+    return False if value is None else bool(value.value) if isinstance(value, Const) else None
+
+
+def is_none(value: Value | None) -> bool:
+    """Whether there is none, or it is None."""
+    return value is None or (isinstance(value, Const) and value.value is None)
+
+
+def numbers(value: Value | None, count: int) -> list[int | None]:
+    """As many whole numbers, from one or a list of them."""
+    if isinstance(value, Items):
+        found = [integer(each) for each in value.items]
+        return found if value.complete and len(found) == count else [None] * count
+    return [integer(value)] * count
+
+
+Conditions = tuple[str, ...]
+
+
+def flow_of(value: Value | None) -> Flow:
+    """The tensor that a value is; of any other, a tensor of which nothing is known."""
+    return value.data if isinstance(value, Tensor) else Flow()
+
+
+def wrote(out: Flow, reads: Sequence[Flow], conditions: Conditions, kind: str = "other") -> Tensor:
+    """`out` is computed from `reads` by something of that kind."""
+    for each in reads:
+        each.readers.append(Reader(kind, (out,), conditions))
+    return Tensor(out)
+
+
+def bounds_of(part: Items) -> list[int | None] | None:
+    """The ends of a slice; None where one is not known."""
+    found: list[int | None] = []
+    for bound in part.items:
+        if not isinstance(bound, Const) or not (bound.value is None or isinstance(bound.value, int)):
+            return None
+        found.append(bound.value)
+    return found if found and found[-1] != 0 else None
+
+
+Operation = Callable[[Flow, Arguments], Flow]  # the tensor that is read, the call with it in front; what is written
+_MOST_PARTS = 64
+
+
+def run(operation: Operation, given: Arguments, conditions: Conditions, kind: str = "other") -> Tensor:
+    """What an operation on one tensor writes."""
+    read = flow_of(given.get(0, "input", "x"))
+    return wrote(operation(read, given), [read], conditions, kind)
+
+
+def pointwise(read: Flow, _: Arguments) -> Flow:
+    """Every number by itself."""
+    return Flow(read.shape, space=read.space, raw=read.raw, certain=read.certain)
+
+
+def pooled(read: Flow, given: Arguments) -> Flow:
+    """A pool with a window."""
+    read.space.says(False)
+    sizes = read.sizes
+    count = len(sizes) if sizes is not None else 2
+    taps, stride = numbers(given.get(1, "kernel_size"), count), given.get(2, "stride")
+    steps = [each or None for each in (taps if is_none(stride) else numbers(stride, count))]
+    pads = numbers(given.get(3, "padding") or Const(0), count)
+    found = unknown_sizes(count)
+    if is_true(given.get(5, "ceil_mode")) is False:
+        found = sized(
+            lambda size, tap, step, pad: output_size(size, stride=step, pad=2 * pad, dilation=1, taps=tap),
+            map(integer, sizes or ()), taps, steps, pads,
+        )  # fmt: skip
+    small = all(each is not None and each <= 3 for each in taps)
+    return Flow(read.with_sizes(found), space=Space(False if small else None), raw=read.raw)
+
+
+def adaptively_pooled(read: Flow, given: Arguments) -> Flow:
+    """A pool to a size that is given."""
+    read.space.says(False)
+    sizes = numbers(given.get(1, "output_size"), len(read.sizes) if read.sizes is not None else 2)
+    points = True if all(size == 1 for size in sizes) else False if all((size or 0) > 1 for size in sizes) else None
+    shape = None
+    if read.shape is not None and len(read.shape) > 1:
+        shape = (*read.shape[:2], *sized(int, sizes))
+    return Flow(shape, space=Space(points))
+
+
+def _reduced(read: Flow, given: Arguments) -> Flow:
+    """A mean or sum over axes: over those of the map, one number for each channel."""
+    over = axes(given.get(1, "dim", "axis"))
+    if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
+        return Flow()
+    read.space.says(False)
+    head: Shape = read.shape[:2] if read.shape is not None and len(read.shape) > 2 else (SOMETHING, SOMETHING)
+    ones = (Const(1),) * len(over) if is_true(given.get(2, "keepdim", "keepdims")) else ()
+    return Flow((*head, *ones), space=Space(True))
+
+
+def resized(read: Flow, given: Arguments) -> Flow:
+    """Interpolation to a size or by a factor."""
+    sizes = read.sizes or ()
+    wanted, times = (numbers(given.get(at, name), len(sizes)) for at, name in ((1, "size"), (2, "scale_factor")))
+    scaled = sized(mul, map(integer, sizes), times)
+    found = [Const(goal) if goal is not None else size for goal, size in zip(wanted, scaled, strict=True)]
+    return Flow(read.with_sizes(found), space=Space(False), raw=read.raw)
+
+
+def _viewed(read: Flow, given: Arguments) -> Flow:
+    """A view of a shape that is given."""
+    sizes = given.rest(1, "shape", "size")
+    if not sizes:
+        return Flow(raw=read.raw)
+    points = len(sizes) > 2 and all(integer(size) == 1 for size in sizes[2:])
+    known = tuple(SOMETHING if integer(size) in (None, -1) else size for size in sizes)
+    return Flow(known, space=Space(True if points else None), raw=read.raw)
+
+
+def flattened(read: Flow, given: Arguments) -> Flow:
+    """Axes made one, mostly all but the first."""
+    start = integer(given.get(1, "start_dim", "start_axis") or Const(0))
+    stop = integer(given.get(2, "end_dim", "stop_axis") or Const(-1))
+    if start != 1 or stop != -1 or read.shape is None:
+        return Flow()
+    total: int | None = 1
+    for count in map(integer, read.shape[1:]):
+        total = None if total is None or count is None else total * count
+    return Flow((read.shape[0], SOMETHING if total is None else Const(total)))
+
+
+def _permuted(read: Flow, given: Arguments) -> Flow:
+    """Axes in another order."""
+    order, rank = [integer(axis) for axis in given.rest(1, "dims", "perm") or ()], len(read.shape or ())
+    known = [axis for axis in order if axis is not None and -rank <= axis < rank]
+    whole = read.shape is not None and len(order) == len(known) == rank
+    return Flow(tuple(read.shape[axis] for axis in known) if whole and read.shape else None, raw=read.raw)
+
+
+def _reordered(read: Flow, _: Arguments) -> Flow:
+    """The same axes, something moved along them: roll, flip, expand."""
+    return Flow(None if read.shape is None else unknown_sizes(len(read.shape)), raw=read.raw)
+
+
+def padded(read: Flow, given: Arguments) -> Flow:
+    """A border around the map."""
+    sizes = read.sizes or ()
+    border = numbers(given.get(1, "pad", "padding"), 2 * len(sizes))  # the last axis first
+    found = sized(lambda *each: sum(each), map(integer, sizes), border[-2::-2], border[::-2])
+    return Flow(read.with_sizes(found), space=Space(read.space.points), raw=read.raw)
+
+
+def shuffled(read: Flow, given: Arguments, *, up: bool = True) -> Flow:
+    """Channels to places, r² fewer of them, r times as wide; or places to channels."""
+    factor, channels = integer(given.get(1, "upscale_factor", "downscale_factor")), integer(read.channels)
+    if not factor or channels is None or not isinstance(read.channels, Const) or (up and channels % (factor * factor)):
+        return Flow(space=Space(False), raw=read.raw)
+    wide = Const(channels // (factor * factor) if up else channels * factor * factor, read.channels.stated)
+    sizes = sized(lambda size: size * factor if up else 0 if size % factor else size // factor,
+                  map(integer, read.sizes or ()))  # fmt: skip
+    return Flow((read.shape[0] if read.shape else SOMETHING, wide, *sizes), space=Space(False), raw=read.raw)
+
+
+unshuffled = partial(shuffled, up=False)
+
+
+def _unsqueezed(read: Flow, given: Arguments) -> Flow:
+    """An axis of one more."""
+    axis, shape = integer(given.get(1, "dim", "axis")), None
+    if read.shape is not None and axis is not None and -len(read.shape) - 1 <= axis <= len(read.shape):
+        at = axis if axis >= 0 else len(read.shape) + 1 + axis
+        shape = (*read.shape[:at], Const(1), *read.shape[at:])
+    return Flow(shape, space=Space(read.space.points or None), raw=read.raw)
+
+
+def opaque(given: Arguments, conditions: Conditions) -> Value:
+    """Something that may do anything."""
+    return wrote(Flow(), given.tensors(), conditions, "opaque")
+
+
+def combined(given: Arguments, conditions: Conditions, *, added: bool = True) -> Value:
+    """Two tensors, or one and a number."""
+    pair = [value.data for value in (*given.args[:2], *list(given.keywords.values())[:2]) if isinstance(value, Tensor)]
+    if len(pair) > 1:
+        left, right = pair[:2]
+        shape, space = _spread(left.shape, right.shape), _met(left.space, right.space, added=added)
+        return wrote(Flow(shape, space=space, raw=left.raw and right.raw), [left, right], conditions)
+    alone = all(isinstance(value, (Tensor, Const)) for value in given.args[:2])
+    only = pair[0] if pair else Flow()
+    space = only.space if alone else Space(only.space.points if added else None)
+    return wrote(Flow(only.shape, space=space, raw=only.raw, certain=only.certain and alone), pair, conditions)
+
+
+def _met(left: Space, right: Space, *, added: bool) -> Space:
+    """The extent of a sum or product."""
+    if left is right or right.points:
+        return left
+    if left.points:
+        return right
+    if added:
+        left.same_as(right)
+        return left
+    return Space(False if left.points is False or right.points is False else None)  # a product may be with a gate
+
+
+def _spread(left: Shape | None, right: Shape | None) -> Shape | None:
+    """The shape of a sum, by the rules of broadcasting."""
+    if left is None or right is None:
+        known = left or right or ()
+        return (known[0], _wider(known[1], SOMETHING), *unknown_sizes(len(known) - 2)) if len(known) > 1 else None
+    if len(left) != len(right):
+        return unknown_sizes(max(len(left), len(right)))
+    return tuple(map(_wider, left, right))
+
+
+def _wider(one: Value, other: Value) -> Value:
+    left, right = integer(one), integer(other)
+    if left is None or right is None:
+        known = one if left is not None else other
+        return known if (integer(known) or 0) > 1 else SOMETHING
+    return one if left >= right else other
+
+
+def concatenated(given: Arguments, conditions: Conditions) -> Value:
+    """Tensors side by side, mostly of channels."""
+    first, out = given.get(0, "tensors", "x"), Flow()
+    reads: list[Flow] = []
+    collect([first] if first is not None else [], reads)
+    if axes(given.get(1, "dim", "axis") or Const(0)) in ((1,), (-3,)) and reads:
+        whole = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
+        known = [size for each in reads if (size := integer(each.channels)) is not None]
+        summed: Value = SOMETHING
+        if whole and len(known) == len(reads):
+            summed = Const(sum(known), stated_by(*(each.channels for each in reads)))
+        shaped = next((each for each in reads if each.shape is not None and len(each.shape) > 1), Flow())
+        for each in reads[1:]:
+            reads[0].space.same_as(each.space)
+        out = Flow(shaped.with_channels(summed), space=reads[0].space, raw=all(each.raw for each in reads))
+    return wrote(out, reads, conditions)
+
+
+def _chunked(given: Arguments, conditions: Conditions) -> Value:
+    """As many equal parts as are wanted, mostly of the channels."""
+    read = flow_of(given.get(0, "input", "x"))
+    count, whole = integer(given.get(1, "chunks")) or 0, read.channels
+    width: Value = SOMETHING
+    if isinstance(whole, Const) and count and (known := integer(whole)) is not None and known % count == 0:
+        width = Const(known // count, whole.stated)
+    return _parts(read, given, [width] * count if 0 < count <= _MOST_PARTS else None, conditions)
+
+
+def _split(given: Arguments, conditions: Conditions) -> Value:
+    """Parts of the sizes that are given."""
+    read = flow_of(given.get(0, "input", "x"))
+    sizes = given.get(1, "split_size_or_sections", "num_or_sections", "split_size")
+    each, whole = integer(sizes), integer(read.channels)
+    if isinstance(sizes, Items) and sizes.complete:
+        return _parts(read, given, sizes.items, conditions)
+    if not each or not whole or axes(given.get(2, "dim", "axis")) != (1,):
+        return _parts(read, given, None, conditions)
+    return _parts(read, given, [Const(min(each, whole - at)) for at in range(0, whole, each)], conditions)
+
+
+def _parts(read: Flow, given: Arguments, widths: Sequence[Value] | None, conditions: Conditions) -> Value:
+    """Parts of these widths, of the channels if the call's axis is theirs; None where nobody knows how many."""
+    if widths is None or len(widths) > _MOST_PARTS:
+        read.readers.append(Reader("opaque", (), conditions))
+        return SOMETHING
+    if axes(given.get(2, "dim", "axis")) == (1,):
+        parts = [Flow(read.with_channels(width), space=read.space, raw=read.raw) for width in widths]
+    else:
+        parts = [_reordered(read, given) for _ in widths]
+    read.readers.append(Reader("other", tuple(parts), conditions))
+    return Items("tuple", [Tensor(part) for part in parts])
+
+
+def sliced(read: Flow, index: Value, conditions: Conditions) -> Tensor:
+    """`x[index]`: a slice of the channels behind a whole batch is followed, all else is not."""
+    parts = index.items if isinstance(index, Items) and index.kind == "tuple" else [index]
+    slices = [part for part in parts if isinstance(part, Items) and part.kind == "slice"]
+    if len(slices) < len(parts) or read.shape is None:
+        return wrote(Flow(raw=read.raw), [read], conditions)
+    sizes = list(map(_cut, slices, read.shape))
+    space = read.space if len(sizes) < 3 else None
+    return wrote(Flow((*sizes, *read.shape[len(sizes) :]), space=space, raw=read.raw), [read], conditions)
+
+
+def _cut(part: Items, size: Value) -> Value:
+    if all(map(is_none, part.items)):
+        return size
+    known, ends = integer(size), bounds_of(part)
+    return SOMETHING if known is None or ends is None else Const(len(range(known)[slice(*ends)]))
+
+
+_ON_ONE: dict[str, Operation] = {
+    short: operation
+    for operation, names in (
+        (pointwise, """
+            relu relu_ relu6 leaky_relu leaky_relu_ prelu rrelu elu elu_ selu celu gelu silu silu_ swish mish hardswish
+            hardsigmoid hardtanh softplus softsign softshrink hardshrink tanhshrink threshold sigmoid sigmoid_
+            logsigmoid tanh tanh_ softmax log_softmax gumbel_softmax dropout dropout1d dropout2d dropout3d alpha_dropout
+            feature_dropout feature_alpha_dropout abs exp log sqrt rsqrt square pow neg sign clamp clamp_ clip clip_
+            round floor ceil sin cos erf reciprocal group_norm layer_norm local_response_norm normalize rms_norm log1p
+            expm1 nan_to_num masked_fill masked_fill_ mul_ scale instance_norm
+        """),
+        (pooled, "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d"),
+        (adaptively_pooled, """
+            adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+            adaptive_max_pool3d
+        """),
+        (_reduced, "mean sum amax amin nanmean"), (_viewed, "view reshape view_as reshape_as"),
+        (resized, "interpolate upsample upsample_bilinear upsample_nearest"), (flattened, "flatten"),
+        (_permuted, "permute"), (padded, "pad"), (shuffled, "pixel_shuffle"), (unshuffled, "pixel_unshuffle"),
+        (_unsqueezed, "unsqueeze"),
+        (_reordered, "roll flip expand expand_as repeat repeat_interleave rot90 flipud fliplr broadcast_to tile"),
+    )
+    for short in names.split()
+}  # fmt: skip
+_ON_SEVERAL: dict[str, Callable[[Arguments, Conditions], Value]] = {
+    **dict.fromkeys(
+        ["add", "add_", "sub", "sub_", "subtract", "maximum", "minimum", "lerp", "addcmul", "max_", "where_"], combined
+    ),
+    **dict.fromkeys(words("mul multiply div divide true_divide atan2"), partial(combined, added=False)),
+    **dict.fromkeys(("cat", "concat", "concatenate"), concatenated),
+    "chunk": _chunked,
+    "split": _split,
+}
+# The same numbers, in place or elsewhere: what a norm takes away it takes away behind them too.
+_SAME = words("""
+    contiguous to cuda cpu float half double bfloat16 type type_as requires_grad_ detach_ detach clone data cast
+    pin_memory to_sparse to_dense stop_gradient astype numpy_ checkpoint_name identity
+""")
+_CREATED = words("randn rand zeros ones empty full")
+_LIKE = words("zeros_like ones_like rand_like randn_like empty_like full_like new_zeros new_ones")
+_QUESTIONS = words("""
+    is_contiguous is_floating_point element_size numel nelement get_device storage stride data_ptr item tolist
+""")
+# Methods after which a tensor may have another shape: docs.pytorch.org/docs/stable/tensors.html, and Paddle's
+# www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/Tensor__upper_en.html
+_RESHAPING = words("""
+    resize_ resize_as_ set_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ sparse_resize_
+    sparse_resize_and_clear_ resize_as_sparse_ reshape_ flatten_ module_load
+""")
+# Whoever asks what a network costs on a GPU has one.
+_WITH_A_GPU = frozenset({"torch.cuda.is_available", "paddle.is_compiled_with_cuda"})
+_FUNCTIONS = ("torch", "torch.nn.functional", "torch.Tensor", "torch.functional", "paddle", "paddle.nn.functional")
+
+
+def _by_name(short: str, given: Arguments, conditions: Conditions) -> Value | None:
+    """What the operation of that name gives; None for no such name."""
+    if short in _ON_ONE:
+        return run(_ON_ONE[short], given, conditions, "norm" if short == "instance_norm" else "other")
+    if short in _ON_SEVERAL:
+        return _ON_SEVERAL[short](given, conditions)
+    if short in _LIKE:
+        return Tensor(Flow(flow_of(given.get(0, "input", "x")).shape, raw=True))
+    if short in _CREATED:
+        sizes = given.rest(0, "size", "shape")
+        return Tensor(Flow(tuple(sizes), raw=True, certain=True) if sizes else Flow(raw=True))
+    return None
+
+
+def function(name: str, given: Arguments, conditions: Conditions) -> Value | None:
+    """What a framework's function gives, by its full name; None where it reads no tensor that is known."""
+    if name in _WITH_A_GPU:
+        return Const(True)
+    prefix, _, short = name.rpartition(".")
+    reads = bool(given.tensors())
+    if prefix in _FUNCTIONS and (reads or short in _CREATED or prefix.endswith("functional")):
+        found = _by_name(short, given, conditions)
+        if found is not None:
+            return found
+    return opaque(given, conditions) if reads else None
+
+
+def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) -> Value | None:
+    """What a method of a tensor gives."""
+    if name in _SAME:
+        return tensor
+    if name in ("size", "dim", "ndimension"):
+        return _size(tensor.data, name, given)
+    if name in _QUESTIONS:
+        return SOMETHING
+    if name in _RESHAPING:
+        reshaped_in_place(tensor.data)
+    whole = Arguments([tensor, *given.args], given.keywords)
+    if tensor.data.last:
+        return SOMETHING if name in ("get_shape", "set_shape") else opaque(whole, conditions)
+    return _by_name(name, whole, conditions) or opaque(whole, conditions)
+
+
+def _size(flow: Flow, name: str, given: Arguments) -> Value:
+    if flow.shape is None:
+        return SOMETHING
+    if name != "size":
+        return Const(len(flow.shape))
+    axis = given.get(0, "dim")
+    number = integer(axis)
+    if axis is None:
+        return Items("tuple", list(flow.shape))
+    return flow.shape[number] if number is not None and -len(flow.shape) <= number < len(flow.shape) else SOMETHING
+
+
+def attribute(tensor: Tensor, name: str) -> Value | None:
+    """What an attribute of a tensor is."""
+    flow: Flow = tensor.data
+    if name == "shape":
+        shape = flow.shape
+        if shape is not None and flow.last and len(shape) > 2:
+            shape = (shape[0], *shape[2:], shape[1])
+        return Items("tuple", list(shape)) if shape is not None else SOMETHING
+    if name in ("ndim", "rank"):
+        return Const(len(flow.shape)) if flow.shape is not None else SOMETHING
+    if name in ("data", "real"):
+        return tensor
+    known = ("device", "dtype", "is_cuda", "requires_grad", "grad", "layout", "names", "grad_fn")
+    return Unknown("call") if name in known else None

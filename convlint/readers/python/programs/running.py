@@ -1,0 +1,456 @@
+"""Programs run by the evaluator, for what they set on the way: functions that lead to no setting are left out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from convlint.model.location import Location
+from convlint.readers.python.evaluator.library import Call, Library
+from convlint.readers.python.evaluator.limits import STEPS_OF_ROOT
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.memory import DOOMED, Recorded
+from convlint.readers.python.evaluator.paths import Scope
+from convlint.readers.python.evaluator.statements import Side
+from convlint.readers.python.evaluator.values import (
+    NONE,
+    Const,
+    Function,
+    Instance,
+    Partial,
+    Value,
+)
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.programs.segments import Reach, Segment, called, parts
+from convlint.readers.python.programs.settings import (
+    NOBODY_KNOWS,
+    SETS,
+    Condition,
+    Event,
+    LiteralValue,
+    Set,
+    holding,
+    may_set,
+    once,
+    set_by_call,
+    set_by_name,
+)
+from convlint.readers.python.programs.unit import Definition, Unit, literal, local_names
+from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import SourceFile, is_guard
+from convlint.readers.python.walking import every
+
+Place = tuple[str, int, int]  # path, line and column
+Line = tuple[str, int]
+_LARGE = 80  # files; in smaller ones it is worth to know under what each import takes place
+
+
+class Relevant:
+    """Those that set something, and those that say the name of one of these; over all files asked about so far."""
+
+    reach: Reach  # cuts the files
+
+    def __init__(self, imports: Imports) -> None:
+        self._imports = imports
+        self._files: set[str] = set()
+        self._left_out: set[Line] = set()
+        self._modules: set[str] = set()
+        self._direct: set[str] = set()
+        self._seen: dict[str, frozenset[str]] = {}  # the files that one imports, directly or not
+
+    def add(self, files: Iterable[str]) -> None:
+        """Looks through more files."""
+        new = set(files) - self._files
+        if not new:
+            return
+        self._files |= new
+        segments = [each for path in self._files for each in self.reach.segments(path)]
+        found = self._setting(segments)
+        self._left_out = {(each.path, each.line) for each in segments if each.kind == "function"}
+        self._left_out -= {(each.path, each.line) for each in found}
+        runs = [each for each in found if each.kind == "function" and (not each.is_method or each.name == "__init__")]
+        names = {(each.cls or each.name).encode() for each in runs}
+        self._modules = {
+            each.path
+            for each in segments
+            if (each.kind != "function" and may_set(each.by_import))
+            or (each.kind == "module" and not names.isdisjoint(called(each.by_import)))
+        }
+        self._direct = set(self._modules)
+        importers: dict[str, list[str]] = {}
+        for path in self._files:
+            for each in self._imports.near(path):
+                importers.setdefault(each, []).append(path)
+        waiting = list(self._modules)
+        while waiting:
+            for path in importers.get(waiting.pop(), ()):
+                if path not in self._modules:
+                    self._modules.add(path)
+                    waiting.append(path)
+
+    def skips(self, function: Function) -> bool:
+        """Whether a function cannot lead to a setting; one within another one can where that does."""
+        path = function.file.path
+        return path not in self._files or (path, function.node.lineno) in self._left_out
+
+    def module(self, path: str) -> bool:
+        """Whether to import a file can."""
+        return path in self._modules
+
+    def passes_on(self, path: str) -> bool:
+        """Whether a file of a large repository only imports what sets something."""
+        return path not in self._direct and len(self._files) > _LARGE
+
+    def _names_one(self, segment: Segment, defined: dict[bytes, set[str]], words: frozenset[bytes]) -> bool:
+        """Whether words of a segment name one of these that its file can see: of its own, or of one that it imports."""
+        for name in defined.keys() & words:
+            if segment.path in defined[name] or not defined[name].isdisjoint(self._seen_from(segment.path)):
+                return True
+        return False
+
+    def _seen_from(self, path: str) -> frozenset[str]:
+        if path not in self._seen:
+            self._seen[path] = frozenset(self._imports.closure(path).files)
+        return self._seen[path]
+
+    def _setting(self, segments: list[Segment]) -> list[Segment]:
+        content = self._imports.project.content
+        setting = {path for path in self._files if may_set(content(path) or b"")}
+        found: list[Segment] = []
+        rest: list[Segment] = []
+        for each in segments:
+            (found if each.path in setting and each.has(SETS) else rest).append(each)
+        new, hops = found, 0
+        while new:
+            functions: dict[bytes, set[str]] = {}  # by name: the files that define one
+            classes: dict[bytes, set[str]] = {}
+            for each in new:
+                if each.kind == "class" or (each.is_method and (each.name == "__init__" or not hops)):
+                    classes.setdefault(each.cls.encode(), set()).add(each.path)
+                elif each.name and not each.is_method:
+                    functions.setdefault(each.name.encode(), set()).add(each.path)
+            methods = {each.name.encode() for each in new if each.is_method and each.name != "__init__"}
+            names = {*methods, *functions, *classes}
+            new = [
+                each
+                for each in rest
+                if not names.isdisjoint(each.words)
+                and (
+                    not methods.isdisjoint(each.attributes)
+                    or self._names_one(each, functions, each.words)
+                    or self._names_one(each, classes, each.words if each.kind == "class" else each.called)
+                )
+            ]
+            hops += 1
+            if new:
+                chosen = {id(each) for each in new}
+                rest = [each for each in rest if id(each) not in chosen]
+                found = found + new
+        return found
+
+
+_AT_ONCE = frozenset({"fire.Fire", "absl.app.run", "typer.run", "tyro.cli", "asyncio.run", "tf.compat.v1.app.run"})
+STEPS_OF_PROGRAM = 5_000  # statements and calls: most take some hundred
+STEPS_WHERE_OWNED = 1_000
+STEPS_OF_ALL = 400_000
+_ELSEWHERE = "elsewhere: "
+
+
+class _Machine(Machine):
+    """Remembers which calls were followed."""
+
+    def __init__(self, project: Project, library: Runs) -> None:
+        super().__init__(project, library)
+        self.followed: set[Place] = set()  # of the names that are called
+        self.least_steps = STEPS_OF_ROOT
+        self.heap.follows_aliases = False  # lists that others change decide no test around a setting
+
+    def push(self, file: SourceFile, node: ast.Call) -> None:
+        """A call of something in the source begins."""
+        self.followed.add((file.path, node.func.lineno, node.func.col_offset))
+        super().push(file, node)
+
+    def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:  # noqa: ARG002
+        """Functions that nobody is seen to call are asked for by their words."""
+        return iter(())
+
+
+class Runs(Library):
+    """Runs the programs of a project, as a library that knows what sets something and nothing else."""
+
+    def __init__(self, imports: Imports, relevant: Relevant) -> None:
+        self._imports, self._relevant = imports, relevant
+        self.machine = _Machine(imports.project, self)
+        self.machine.skips = relevant.skips
+        self.machine.left_of_run = STEPS_OF_ALL
+        self._made: dict[Event, Event] = {}
+        self._handed: set[ast.AST] = set()
+        self._of_handed: dict[object, list[Recorded]] = {}  # what functions set that something else was given
+        self._by_import: dict[str, list[Recorded]] = {}
+
+    def events(self, entry: str, files: Iterable[str], *, owned: bool) -> tuple[tuple[Event, ...], bool]:
+        """What a program of these files sets, in the order of a run as far as it is known; whether that is all.
+
+        `owned`: a library owns the settings.
+        """
+        machine = self.machine
+        machine.steps_of_file = STEPS_WHERE_OWNED if owned else STEPS_OF_PROGRAM
+        machine.run_module(entry)
+        recorded, whole = list(machine.modules.recorded.get(entry, ())), True
+        for function in machine.scripts(entry):
+            recorded += machine.run_root(function, defaults=False).recorded
+            whole = whole and machine.steps >= 0
+        machine.reset(machine.heap.base)
+        return once(map(_event, recorded)), whole and machine.modules.unfinished.isdisjoint(files)
+
+    def _record(self, machine: Machine, found: Iterable[Set], at: Location) -> bool:
+        events = [Event(name, _plain(value), at) for name, value in found]
+        for each in events:
+            machine.record(self._made.setdefault(each, each))  # equal ones are one, as memory tells them apart
+        return bool(events)
+
+    # What the evaluator asks its library
+
+    def call(self, machine: Machine, name: str, call: Call) -> Value | None:
+        """What sets something, and what runs a function here and now."""
+        at = call.file.locate(call.node)
+        if self._record(machine, set_by_call(name, call.args if call.exact else (), call.keywords), at):
+            return NONE
+        if name in _AT_ONCE and call.args and isinstance(call.args[0], Function):
+            return machine.calls.run(call.args[0], [], {}, exact=False)
+        return None
+
+    def set_outside(
+        self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: SourceFile
+    ) -> None:
+        """Flags of PyTorch's and variables of the environment."""
+        found = list(set_by_name(name, key, value))
+        if found:
+            self._record(machine, found, file.locate(_statement(node, file)))
+
+    def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
+        """Runs the modules that set something when they are imported."""
+        for path in dict.fromkeys(self._named(node, file.path)):
+            found = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
+            have = {(each.thing.name, each.thing.at) for each in machine.recorded if each.thing.imported}
+            conditions, doubts = tuple(machine.conditions), tuple(machine.doubts)
+            machine.recorded += [
+                Recorded(each.thing, conditions + each.conditions, each.stack, doubts + each.doubts)
+                for each in found
+                if (each.thing.name, each.thing.at) not in have
+            ]
+
+    def _set_by_import(self, path: str) -> list[Recorded]:
+        """What the import of a module sets; one that only imports what sets something need not be run."""
+        if path in self._by_import:
+            return self._by_import[path]
+        if self._relevant.passes_on(path):
+            self._by_import[path] = []  # of one that imports itself in the end
+            near = [each for each in self._imports.near(path) if self._relevant.module(each)]
+            self._by_import[path] = [
+                Recorded(each.thing, each.conditions, each.stack, (path, *each.doubts))
+                for one in near
+                for each in self._set_by_import(one)
+            ]
+            return self._by_import[path]
+        self.machine.run_module(path)
+        if path not in self.machine.modules.recorded:
+            return []  # it runs now, and imports the one that imports it
+        self._by_import[path] = [
+            Recorded(replace(each.thing, imported=True), each.conditions, each.stack, each.doubts)
+            for each in self.machine.modules.recorded[path]
+        ]
+        return self._by_import[path]
+
+    def _named(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
+        resolve = self._imports.resolve
+        names = [each.name for each in node.names]
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names = [module, *(f"{module}.{name}" if module else name for name in names)]
+        level = node.level if isinstance(node, ast.ImportFrom) else 0
+        yield from filter(None, (resolve(name, path, level) for name in names))
+
+    def escapes(self, machine: Machine, value: Value) -> None:
+        """A function that something else is given runs later, or in another process."""
+        while isinstance(value, Partial):
+            value = value.function
+        if not isinstance(value, Function) or value.node in self._handed or self._relevant.skips(value):
+            return
+        known = (value.node, value.bound) if not isinstance(value.bound, Instance) else None
+        mark, conditions, doubts = len(machine.recorded), len(machine.conditions), len(machine.doubts)
+        if known in self._of_handed:
+            machine.recorded += [
+                Recorded(each.thing, (*machine.conditions, *each.conditions), (), (*machine.doubts, *each.doubts))
+                for each in self._of_handed[known]
+            ]
+            return
+        self._handed.add(value.node)
+        machine.conditions.append(f"{_ELSEWHERE}{value.file.path}:{value.node.lineno}")
+        machine.calls.run(value, [], {}, exact=False)
+        machine.conditions.pop()
+        self._handed.discard(value.node)
+        if known is not None and value.scope.parent is None:
+            self._of_handed[known] = [
+                Recorded(each.thing, each.conditions[conditions:], (), each.doubts[doubts:])
+                for each in machine.recorded[mark:]
+            ]
+
+
+def _plain(value: Value) -> tuple[LiteralValue] | None:
+    plain = value.value if isinstance(value, Const) else ()
+    return (plain,) if isinstance(plain, bool | int | float | str | None) else None
+
+
+def _event(recorded: Recorded) -> Event:
+    """What was recorded, with the conditions around it."""
+    conditions = [Condition("doomed" if each == DOOMED else "doubt", str(id(each))) for each in recorded.doubts]
+    for text in recorded.conditions:
+        apart = text.startswith(_ELSEWHERE)
+        conditions += [Condition("elsewhere", text)] if apart else holding(text)
+    event: Event = recorded.thing
+    return replace(event, conditions=tuple(conditions))
+
+
+def _statement(target: ast.AST, file: SourceFile) -> ast.stmt | ast.expr:
+    """The assignment that a target is of."""
+    statements: list[ast.stmt] = [*file.nodes[ast.Assign], *file.nodes[ast.AugAssign], *file.nodes[ast.AnnAssign]]
+    line = getattr(target, "lineno", 0)
+    for node in statements:
+        if not node.lineno <= line <= (node.end_lineno or line):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+        if any(each is target for one in targets for each in every(one)):
+            return node
+    return target  # type: ignore[return-value]
+
+
+def stated(segment: Segment) -> list[tuple[str, Location]]:
+    """What the statements of a segment set, whoever comes by, and where."""
+    unit, found = segment.unit, []
+    for node in parts(segment) if unit is not None else ():
+        if unit is None or not isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+            continue
+        at: ast.expr | ast.stmt = node
+        sets: Iterable[Set] = ()
+        if isinstance(node, ast.Call):
+            args = [_of_literal(each) for each in node.args]
+            keywords = {each.arg or "": _of_literal(each.value) for each in node.keywords}
+            if isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(args) == 3:
+                sets = set_by_name(unit.full_name(node.args[0]), args[1], args[2])
+            else:
+                sets = set_by_call(unit.full_name(node.func), args, keywords)
+        elif isinstance(node.ctx, ast.Store):
+            key = Const(node.attr) if isinstance(node, ast.Attribute) else _of_literal(node.slice)
+            sets, at = set_by_name(unit.full_name(node.value), key, NOBODY_KNOWS), _statement(node, unit.file)
+        found += [(name, unit.file.locate(at)) for name, _ in sets]
+    return found
+
+
+def _of_literal(node: ast.expr) -> Value:
+    found = literal(node)
+    return Const(found[0]) if found is not None else NOBODY_KNOWS
+
+
+_PATH = re.compile(r"[\w.:/]+")  # a string that a registry, or importlib, may take for a function
+_SEPARATOR = re.compile(r"[.:/]")
+_SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsys\.modules\b|\bimport_module\b")
+
+
+class Skipped:
+    """Tells for one program, by all that it may reach, what it surely never comes by."""
+
+    def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: Imports, entry: str) -> None:
+        self._reached, self._followed_calls, self._project = tuple(reached), machine.followed, imports.project
+        self._left = [each for each in machine.choices.left if each[0] != entry or not self._is_guarded(each)]
+        self._renamed = {
+            each.attr
+            for path in dict.fromkeys(each.path for each in self._reached)
+            for each in imports.of(path)
+            if each.name not in ("*", each.attr)
+        }
+        self._sure: dict[int, bool] = {}
+        self._open = any(each.has(_SETS_GLOBALS) for each in self._reached)  # names may change behind one's back
+
+    def never(self, segment: Segment, at: Location) -> bool:
+        """Whether a place in a segment, which the walk did not come by, lies in a branch that is never taken."""
+        names = None if self._open else self._tested_around(at)
+        return names is not None and not self._set_from_outside(names, segment) and self._as_followed(segment)
+
+    def _is_guarded(self, side: Side) -> bool:
+        """Whether a side of a condition is what the file does as a script."""
+        return any(is_guard(node) and node.body[0].lineno == side[1] for node in self._conditions(side[0]))
+
+    def _conditions(self, path: str) -> list[ast.If]:
+        file = self._project.file(path)
+        return file.nodes[ast.If] if file is not None else []
+
+    def _tested_around(self, at: Location) -> frozenset[str] | None:
+        """The names in the test of the branch that a place lies in; None where it lies in none that was left out."""
+        line = at.line or 0
+        lines = {first for path, first, last in self._left if path == at.path and first <= line <= last}
+        for node in self._conditions(at.path) if lines else ():
+            if any(body and body[0].lineno in lines for body in (node.body, node.orelse)):
+                return frozenset(each.id for each in every(node.test) if isinstance(each, ast.Name))
+        return None
+
+    def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:
+        """Whether a module-level constant of the test is an attribute that something else sets."""
+        if segment.kind == "module" or not names:
+            return False  # its body has run before anybody can
+        pattern = re.compile(rb"\.(?:%s)\s*=(?!=)" % b"|".join(re.escape(each.encode()) for each in sorted(names)))
+        return any(pattern.search(each.content) for each in self._reached)
+
+    def _as_followed(self, segment: Segment) -> bool:
+        """Whether all that can run a segment was followed; the body of a module is run once."""
+        if segment.kind == "module":
+            return True
+        if segment.kind == "class" or segment.is_method or segment.handed_over or segment.name in self._renamed:
+            return False
+        if id(segment) not in self._sure:
+            self._sure[id(segment)] = False  # of one that calls itself
+            name = segment.name.encode()
+            self._sure[id(segment)] = all(
+                self._only_calls(each, segment) for each in self._reached if name in each.words
+            )
+        return self._sure[id(segment)]
+
+    def _only_calls(self, segment: Segment, wanted: Segment) -> bool:
+        """Whether a segment says the name of `wanted` in calls alone that were followed, with what they give."""
+        unit = segment.unit
+        if unit is None:
+            return False
+        local = local_names(segment.node, unit) if isinstance(segment.node, Definition) else frozenset()
+        nodes = list(parts(segment))
+        calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
+        return all(self._followed(calls.get(id(node)), segment) for node in nodes if _means(node, wanted, unit, local))
+
+    def _followed(self, call: ast.Call | None, segment: Segment) -> bool:
+        if call is None or (segment.path, call.func.lineno, call.func.col_offset) not in self._followed_calls:
+            return False
+        given: list[ast.expr] = [*call.args, *(each.value for each in call.keywords)]
+        whatever = all(literal(each) is not None for each in given) and all(each.arg for each in call.keywords)
+        return whatever or self._as_followed(segment)
+
+
+def _means(node: ast.AST, wanted: Segment, unit: Unit, local: frozenset[str]) -> bool:
+    """Whether a node may mean the function `wanted`: anything of its name that does not surely mean something else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+        return (
+            text.endswith(wanted.name)
+            and _PATH.fullmatch(text) is not None
+            and _SEPARATOR.split(text)[-1] == wanted.name
+        )
+    if isinstance(node, ast.Name):
+        if node.id != wanted.name or node.id in local or not isinstance(node.ctx, ast.Load):
+            return False
+    elif not isinstance(node, ast.Attribute) or node.attr != wanted.name:
+        return False
+    named = unit.named(node, local)
+    if named.unit is not None and named.node is not None:
+        return named.unit.path == wanted.path and named.node.lineno == wanted.line
+    return not (named.full or named.path)

@@ -1,0 +1,264 @@
+"""The JSON contract, version 3: keys are stable, and a change of meaning is a new version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from convlint.files.safe import clean, clean_path, number
+from convlint.model.layer import PASSES, ConvLayer
+from convlint.report import (
+    Alternative,
+    Finding,
+    Fix,
+    InputError,
+    LayerReport,
+    LayerTimes,
+    NetworkReport,
+    Report,
+    Scalar,
+    Skipped,
+    Suppressed,
+)
+from convlint.reporters import Reporter, Style
+from convlint.reporters.json_source import cell_object, source_object
+
+if TYPE_CHECKING:
+    from convlint.estimate import LayerEstimate
+    from convlint.gpus.calibration import CalibrationUse
+
+_SIZES = ("N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "PadH", "PadW", "DilH", "DilW", "groups")
+_SIZES_3D = ("D", "T", "Z", "StrideD", "PadD", "DilD")
+
+
+def render(report: Report, style: Style) -> str:
+    """The report as one JSON object on one line."""
+    document = {
+        "schema_version": 3,
+        "convlint": report.version,
+        "complete": report.complete,
+        "targets": [clean(target) for target in report.targets],
+        "mode": report.mode,
+        "summary": {
+            "files": report.files,
+            "layers": len(report.layers),
+            "errors": report.count("error"),
+            "warnings": report.count("warning"),
+            "infos": report.count("info"),
+            "skipped": len(report.skipped),
+            **_total(None if report.total is None else report.total.times),
+        },
+        "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total.times)} for total in report.totals],
+        "networks": [_network(network) for network in report.networks],
+        **({} if report.source is None else {"source": source_object(report.source)}),
+        "calibrations": [calibration_object(use) for use in report.calibrations],
+        "layers": [_layer(entry) for entry in report.layers],
+        "findings": [finding_object(finding) for finding in report.findings],
+        "skipped": [_skipped(skip) for skip in report.skipped],
+        "suppressed": [_suppressed(entry) for entry in report.suppressed],
+        "errors": [error_object(error) for error in report.errors],
+    }
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def error_object(error: InputError) -> dict[str, Any]:
+    """What is wrong with an input, and where."""
+    at = {"path": clean_path(error.path), "line": error.line, "column": error.column}
+    return {**at, "message": clean(error.message)}
+
+
+def calibration_object(use: CalibrationUse) -> dict[str, Any]:
+    """Whether a calibration is in force on a GPU, and why not."""
+    origin = {"path": clean_path(use.path), "gpu": use.gpu, "device": clean(use.device), "cudnn": use.cudnn}
+    return {**origin, "passes": use.rows, "used": not use.reason, "reason": clean(use.reason) or None}
+
+
+def _total(times: LayerTimes | None) -> dict[str, Any]:
+    if times is None:
+        return dict.fromkeys(("grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us"))
+    return {
+        "grade": times.grade,
+        "time_us": number(times.time_us),
+        "lost_us": number(times.time_us - times.after_us),
+        "time_after_us": number(times.after_us),
+        "grade_after": times.grade_after,
+        "time_after_fix_us": number(times.after_fix_us),
+    }
+
+
+def _network(network: NetworkReport) -> dict[str, Any]:
+    return {
+        "path": clean_path(network.path),
+        "gpu": clean(network.gpu),
+        "mode": network.mode,
+        **_total(network.times),
+        "batch": network.batch,
+        "batch_assumed": bool(network.unbatched),
+        "parameters": network.parameters,
+        "flops": network.flops,
+        "memory_bytes": None if network.memory_needs else {**network.memory, "total": sum(network.memory.values())},
+        "memory_needs": [clean(need) for need in network.memory_needs],
+        "capacity_bytes": network.capacity_bytes,
+        "largest_batch": network.largest_batch,
+        "host_us": number(network.host_us),
+        "gpu_us": number(network.gpu_us),
+    }
+
+
+def _layer(entry: LayerReport) -> dict[str, Any]:
+    layer = entry.layer
+    at = layer.locate()
+    result: dict[str, Any] = {
+        "name": clean(layer.name),
+        "path": clean_path(layer.path),
+        "line": at.line,
+        "column": at.column,
+        "library": clean_path(at.library) or None,
+        "model": clean(at.model) or None,
+        "op": layer.op,
+    }
+    for key in _SIZES:
+        result[key] = getattr(layer, key)
+    result |= _extra_sizes(layer)
+    result["dtype"] = None if layer.dtype is None else layer.dtype.value
+    result["layout"] = layer.layout
+    result["estimates"] = [_estimate(gpu, entry.estimates[gpu], entry.times.get(gpu)) for gpu in entry.estimates]
+    return result
+
+
+def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
+    """What only some layers have: the third dimension, and padding that differs between the two sides."""
+    keys = list(_SIZES_3D) if layer.dims == 3 else []
+    axes = ("D", "H", "W") if layer.dims == 3 else ("H", "W")
+    keys += [f"Pad{axis}_end" for axis in axes if getattr(layer, f"Pad{axis}_end") != getattr(layer, f"Pad{axis}")]
+    return {key: getattr(layer, key) for key in keys}
+
+
+def _estimate(gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None) -> dict[str, Any]:
+    if estimate is None or times is None:
+        unknown = dict.fromkeys(("grade", "time_us", "time_after_us", "ideal_us", "basis"))
+        return {"gpu": clean(gpu), **unknown, "passes": {}}
+    return {
+        "gpu": clean(gpu),
+        "grade": times.grade,
+        "time_us": number(estimate.time_us),
+        "time_after_us": number(times.after_us),
+        "ideal_us": number(times.ideal_us),
+        "basis": estimate.basis,
+        "passes": {which: _pass(estimate.passes[which]) for which in PASSES if which in estimate.passes},
+    }
+
+
+def _pass(estimate: Any) -> dict[str, Any]:
+    gemm = estimate.gemm
+    return {
+        "gemm": None if gemm is None else {"M": gemm.M, "N": gemm.N, "K": gemm.K, "batch": gemm.batch},
+        "flops": number(estimate.flops),
+        "bytes": number(estimate.bytes),
+        "arithmetic_intensity": number(estimate.arithmetic_intensity),
+        "tile": None if estimate.tile is None else list(estimate.tile),
+        "split_k": estimate.split_k,
+        "tiles": estimate.tiles,
+        "waves": number(estimate.waves),
+        "tile_efficiency": number(estimate.tile_efficiency, 4),
+        "wave_efficiency": number(estimate.wave_efficiency, 4),
+        "workspace_bytes": estimate.workspace_bytes,
+        "time_us": number(estimate.time_us),
+        "tflops": number(estimate.tflops),
+        "bound_by": estimate.bound_by,
+    }
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """One finding by the contract."""
+    at, rule = finding.location, finding.rule
+    return {
+        "code": clean(rule.code),
+        "name": clean(rule.name),
+        "severity": finding.severity,
+        "message": clean(finding.message),
+        "layer": None if finding.layer is None else clean(finding.layer),
+        "layers": [clean(layer) for layer in finding.layers],
+        "path": clean_path(at.path),
+        "line": at.line,
+        "column": at.column,
+        "end_line": at.end_line,
+        "end_column": at.end_column,
+        **cell_object(at),
+        "library": clean_path(at.library) or None,
+        "model": clean(at.model) or None,
+        "gpu": None if finding.gpu is None else clean(finding.gpu),
+        "advised": finding.advised,
+        "lost_us": number(finding.lost_us),
+        "lost_step_us": number(finding.lost_step_us),
+        "lost_alone_us": number(finding.lost_alone_us),
+        "lost_capacity_us": number(finding.lost_capacity_us),
+        "lost_percent": number(finding.lost_percent),
+        "pays_with": [clean(code) for code in finding.pays_with],
+        "alternatives": [_alternative(each) for each in finding.alternatives],
+        "basis": finding.basis,
+        "fix": None if finding.fix is None else _fix(finding.fix),
+        "source": {"document": clean(rule.source.document), "section": clean(rule.source.section)},
+        "fingerprint": clean(finding.fingerprint),
+        "fingerprints": [clean(own) for own in finding.fingerprints],
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "describe": clean(fix.describe),
+        "safety": fix.safety,
+        "set": settings_object(fix.set),
+        "by_layer": [settings_object(changes) for changes in fix.by_layer] if len(fix.by_layer) > 1 else [],
+        "time_change_us": number(fix.time_change_us),
+        "applicable": fix.applicable,
+        "code_edits": [
+            {"path": clean_path(edit.path), "start": edit.start, "end": edit.end, "new": edit.new}
+            for edit in fix.code_edits
+        ],
+        "no_edit": clean(fix.no_edit) or None,
+    }
+
+
+def _alternative(one: Alternative) -> dict[str, Any]:
+    return {
+        "describe": clean(one.describe),
+        "set": settings_object(one.set),
+        "time_change_us": number(one.time_change_us),
+        "work_change": number(one.work_change, 4),
+    }
+
+
+def settings_object(values: Mapping[str, Scalar]) -> dict[str, Any]:
+    """What a fix sets, by field."""
+    settings: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, str):
+            settings[clean(key)] = clean(value)
+        else:
+            settings[clean(key)] = number(value, 6) if isinstance(value, float) else value
+    return settings
+
+
+def _skipped(skip: Skipped) -> dict[str, Any]:
+    return {
+        "code": clean(skip.code),
+        "layer": None if skip.layer is None else clean(skip.layer),
+        "path": clean_path(skip.path),
+        "needs": [clean(need) for need in skip.needs],
+    }
+
+
+def _suppressed(entry: Suppressed) -> dict[str, Any]:
+    finding = entry.finding
+    return {
+        "code": clean(finding.rule.code),
+        "layer": None if finding.layer is None else clean(finding.layer),
+        "path": clean_path(finding.location.path),
+        "line": finding.location.line,
+        "reason": clean(entry.reason),
+    }
+
+
+REPORTER = Reporter(render=render)

@@ -1,0 +1,136 @@
+"""B: one choice of settings, and the sizes that pay within it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+from promised import followed, promised
+from random_networks import chain, tangle
+from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
+
+from convlint.engine.levers import Kept
+from convlint.engine.optimum import LEAST_GAIN
+from convlint.model.network import Network
+
+BAD = (60, 124, 250, 500)
+NETWORKS: dict[str, Callable[[], Network]] = {
+    "resnet": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
+    "mobilenet": partial(mobilenet_v2, 1.4),
+    "unet": partial(unet, (*BAD, 1000)),
+    "resnext": partial(resnext50, 6, dtype="fp32", layout="NCHW"),
+    "chain": partial(chain, 4),
+    "tangle": partial(tangle, 5),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("gpu", ["v100", "a100"])
+def test_it_is_slower_without_each_of_its_members(name: str, gpu: str) -> None:
+    _, promise = promised(NETWORKS[name](), gpu)
+    best, search = promise.optimum, promise.search
+    least_us = search.total_us(best.choices, best.levers)
+    for kind in best.choices:
+        fewer = {one: choice for one, choice in best.choices.items() if one != kind}
+        assert search.total_us(fewer, best.levers) > least_us
+    for key in best.levers:
+        assert search.total_us(best.choices, {one: on for one, on in best.levers.items() if one != key}) > least_us
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("gpu", ["v100", "a100", "h100"])
+def test_nothing_is_left_in_the_network_that_has_it(name: str, gpu: str) -> None:
+    network = NETWORKS[name]()
+    result, promise = promised(network, gpu)
+    again, after = promised(followed(network, promise), gpu)
+    (whole,), (then,) = result.networks, again.networks
+    assert whole.times is not None
+    assert then.times is not None
+    assert then.times.time_us == pytest.approx(whole.times.after_us, rel=1e-9)
+    assert then.times.grade == whole.times.grade_after
+    assert then.times.after_us >= then.times.time_us * (1 - LEAST_GAIN)
+    assert after.optimum.choices == {}
+
+
+def test_odd_groups_stay_in_nchw_where_that_is_faster() -> None:
+    """The best of all NCHW, all NHWC, and NHWC with those groups in NCHW that are faster so, copies included."""
+    _, promise = promised(resnext50(6, layout="NCHW"), "a100")
+    best, search, timing = promise.optimum, promise.search, promise.search.timing
+    layers = timing.network.layers
+    least_us = timing.gpu_us(best.setting, {})
+    for layout in ("NHWC", "NCHW"):
+        every = timing.setting(tuple(replace(layer, layout=layout) for layer in layers), timing.network.runtime)
+        assert least_us <= timing.gpu_us(every, {}) * (1 + LEAST_GAIN)
+    formats = {layer.layout for layer in best.setting.layers if layer.groups == 1}
+    assert len(formats) == 1
+    assert search.total_us(best.choices, {}) == pytest.approx(least_us)
+
+
+def test_a_setting_is_of_all_layers_that_the_framework_would_change() -> None:
+    """Depthwise layers too, of which no rule on dtypes speaks."""
+    network = mobilenet_v2(1.0, dtype="fp32", layout="NCHW")
+    _, promise = promised(network, "a100", "inference")
+    choice = promise.optimum.choices["dtype"]
+    assert set(choice.layers) == set(range(len(network.layers)))
+    assert {str(value) for value in choice.layers.values()} == {"fp16"}
+    assert any(layer.depthwise for layer in network.layers)
+
+
+def test_a_head_and_what_takes_work_away_never_change() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    network = net.network(net.conv(net.conv(net.image, 72, 3), 19, 1, head=True))
+    _, promise = promised(network)
+    layers = followed(network, promise).layers
+    assert layers[1].K == 19
+    assert all((after.K or 0) >= (before.K or 0) for before, after in zip(network.layers, layers, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kept", "kinds", "has_sizes"),
+    [
+        (Kept(), {"dtype", "layout"}, True),
+        (Kept(fields=frozenset({"dtype"})), {"layout"}, True),
+        (Kept(fields=frozenset({"layout"})), {"dtype"}, True),
+        (Kept(fields=frozenset({"channels"})), {"dtype", "layout"}, False),
+        (Kept(results=True), {"layout"}, False),
+    ],
+)
+def test_what_is_kept_is_not_searched(kept: Kept, kinds: set[str], has_sizes: bool) -> None:
+    _, promise = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), kept=kept)
+    assert set(promise.optimum.choices) == kinds
+    assert bool(promise.optimum.levers) is has_sizes
+
+
+def test_a_silenced_layer_keeps_its_value_and_its_neighbours_pay() -> None:
+    network = resnet50(BAD, layout="NCHW")
+    silent = network.layers[5].name
+    _, promise = promised(network, silences=lambda finding: finding.rule.code == "CL401" and finding.layer == silent)
+    choice = promise.optimum.choices["layout"]
+    assert set(range(len(network.layers))) - set(choice.layers) == {5}
+    assert promise.optimum.setting.running[5].copies_input
+
+
+def test_a_group_of_which_a_member_is_silenced_keeps_its_width() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    network = net.network(net.conv(net.conv(net.image, 60, 3), 64, 3))
+    assert promised(network)[1].optimum.levers
+    for name in ("conv0", "conv1"):
+
+        def silences(finding: object, name: str = name) -> bool:
+            return getattr(finding, "layer", None) == name
+
+        assert promised(network, silences=silences)[1].optimum.levers == {}
+
+
+def test_what_rests_on_no_timing_of_its_kind_is_no_advice() -> None:
+    """Of depthwise layers alone, gradients in 16 bits were never timed."""
+    net = Wiring(C=64, N=32, size=56, dtype="fp32", layout="NCHW")
+    x = net.conv(net.image, 64, 1)
+    for _ in range(4):
+        x = net.conv(x, 64, 7, groups=64)
+    result, promise = promised(net.network(x))
+    assert promise.optimum.choices == {}
+    advised = [finding.rule.code for finding in result.findings if finding.advised]
+    assert advised == []

@@ -1,0 +1,34 @@
+"""What the engine promises of a network: its times, and B."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from convlint.engine.check import Target, check_network
+from convlint.engine.promise import Promise
+from convlint.engine.results import NetworkResult
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.planning.changed import changed
+from convlint.planning.steps import Members
+from convlint.rulebook.book import load_rulebook
+
+RULEBOOK = load_rulebook()
+
+
+def promised(
+    network: Network, gpu: str = "a100", mode: Mode = "training", **asked: Any
+) -> tuple[NetworkResult, Promise]:  # fmt: skip
+    promises: list[Promise] = []
+    result = check_network(
+        network, RULEBOOK, [Target(label=gpu, gpu=load_gpu(gpu))], mode,
+        on_promise=lambda _, promise: promises.append(promise), **asked,
+    )  # fmt: skip
+    (promise,) = promises
+    return result, promise
+
+
+def followed(network: Network, promise: Promise) -> Network:
+    """The network with all of B."""
+    return changed(network, promise, Members(promise.optimum.choices, promise.optimum.levers))

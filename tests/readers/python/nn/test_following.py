@@ -1,0 +1,184 @@
+"""Whether a norm stands behind a convolution, where Sequentials are made on conditions or lost from sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from convlint.readers.python.imports import Imports
+from convlint.readers.python.nn.reading import read_layers
+from convlint.readers.python.project import Project
+
+HEAD = "from torch import nn\nfrom elsewhere import wrapped, known\n"
+
+
+def follows(tmp_path: Path, text: str) -> list[bool | None]:
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + text)
+    layers = read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
+    return [each.layer.norm_follows for each in layers]
+
+
+def function(*lines: str, parameters: str = "n") -> str:
+    return f"def make({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+BLOCK = "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((BLOCK, "if n:", "    net = wrapped(net)", "return net"), [True]),
+        ((BLOCK, "return wrapped(net)"), [True]),
+        ((f"if n:\n        {BLOCK}", f"else:\n        {BLOCK}", "return net"), [True, True]),
+        (("net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())", "return wrapped(net)"), [False]),
+        (("net = nn.Sequential(nn.Conv2d(3, 8, 3), wrapped(8))", "return wrapped(net)"), [None]),
+        # changed after it was made
+        ((BLOCK, "net[1] = nn.Identity()", "return wrapped(net)"), [None]),
+        ((BLOCK, "net.insert(1, nn.ReLU())", "return wrapped(net)"), [None]),
+        ((BLOCK, "net._modules['1'] = nn.Identity()", "return wrapped(net)"), [None]),
+        ((BLOCK, "if n:", "    del net[1]", "return wrapped(net)"), [None]),
+        ((BLOCK, "if n:", "    net = nn.Sequential(*[each for each in net if not isinstance(each, nn.BatchNorm2d)])",
+          "return wrapped(net)"), [None]),
+        ((BLOCK, "net.append(nn.ReLU())", "return wrapped(net)"), [True]),
+        # the convolution is read elsewhere too, or may be
+        (("conv = nn.Conv2d(3, 8, 3)", "net = nn.Sequential(conv, nn.BatchNorm2d(8))", "known.conv = conv",
+          "return wrapped(net)"), [None]),
+        (("conv = nn.Conv2d(3, 8, 3)", "net = conv", "if n:", "    net = nn.Sequential(conv, nn.BatchNorm2d(8))",
+          "return wrapped(net)"), [None]),
+        (("conv = nn.Conv2d(3, 8, 3)", "if n:", "    net = nn.Sequential(conv, nn.BatchNorm2d(8))",
+          "    return wrapped(net)", "return wrapped(2)"), [None]),
+        (("conv = nn.Conv2d(3, 8, 3)", "if n:", "    return wrapped(nn.Sequential(conv, nn.BatchNorm2d(8)))",
+          "return wrapped(nn.Sequential(conv, nn.ReLU()))"), [None]),
+        ((BLOCK, "known.first = net[0]", "return wrapped(net)"), [None]),
+    ],
+)  # fmt: skip
+def test_a_sequential_that_goes_where_nobody_looks(
+    tmp_path: Path, lines: tuple[str, ...], expected: list[bool | None]
+) -> None:
+    assert follows(tmp_path, function(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("add", "then", "expected"),
+    [
+        ("net.append(nn.BatchNorm2d(8))", "nn.ReLU()", None),
+        ("net.add_module('bn', nn.BatchNorm2d(8))", "nn.ReLU()", None),
+        ("net.add_module('0?', nn.BatchNorm2d(8))", "nn.ReLU()", None),
+        ("net.append(nn.ReLU())", "nn.BatchNorm2d(8)", None),
+        ("pass", "nn.BatchNorm2d(8)", True),
+    ],
+)
+def test_a_part_that_only_one_path_adds_may_stand_between(
+    tmp_path: Path, add: str, then: str, expected: bool | None
+) -> None:
+    lines = ("net = nn.Sequential(nn.Conv2d(3, 8, 3))", "if n:", f"    {add}", f"net.append({then})", "return net")
+    network = """
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.net = make(n)
+
+    def forward(self, x):
+        return self.net(x)
+"""
+    assert follows(tmp_path, function(*lines) + network) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("nn.BatchNorm2d(8)", "nn.SyncBatchNorm(8)", True),
+        ("nn.BatchNorm2d(8)", "nn.InstanceNorm2d(8)", True),
+        ("nn.BatchNorm2d(8)", "nn.GroupNorm(2, 8)", None),
+        ("nn.BatchNorm2d(8)", "nn.Identity()", None),
+        ("nn.ReLU()", "nn.LeakyReLU(0.1)", False),
+    ],
+)
+def test_one_of_two_layers(tmp_path: Path, first: str, second: str, expected: bool | None) -> None:
+    body = (f"if n:\n        after = {first}", f"else:\n        after = {second}")
+    assert follows(tmp_path, function(*body, "return nn.Sequential(nn.Conv2d(3, 8, 3), after)")) == [expected]
+
+
+CALLED_BY_OTHERS = """
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+
+        def subnet(a, b):
+            return nn.Sequential(nn.Conv2d(a, b, 3), nn.BatchNorm2d(b))
+
+        {keeps}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keeps", "expected"),
+    [
+        ("self.make = subnet", [True]),
+        ("self.net = wrapped(n, subnet)", [True]),
+        ("self.net = wrapped(lambda n: subnet(n, n))", [True]),
+        ("self.net = subnet(3, 8)", [True]),
+        ("self.net = subnet(3, 8)[:1]", [None]),
+    ],
+)
+def test_a_function_that_others_call(tmp_path: Path, keeps: str, expected: list[bool | None]) -> None:
+    assert follows(tmp_path, CALLED_BY_OTHERS.format(keeps=keeps)) == expected
+
+
+CONFIGURED = """
+cfg = {{'A': [64, 'M', 128], 'B': [64, 64, 'M', {last}]}}
+
+class VGG(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.features = self._make_layers(cfg[name])
+
+    def _make_layers(self, cfg):
+        layers, last = [], 3
+        for x in cfg:
+            if x == 'M':
+                layers += [nn.MaxPool2d(2, 2)]
+            elif x == 'bare':
+                layers += [nn.Conv2d(last, 32, 3), nn.ReLU()]
+            else:
+                layers += [nn.Conv2d(last, x, 3), nn.BatchNorm2d(x), nn.ReLU(inplace=True)]
+                last = x
+        return nn.Sequential(*layers)
+"""
+
+
+@pytest.mark.parametrize(("last", "expected"), [("256", {True}), ("'bare'", {True, False}), ("*known", {None})])
+def test_a_sequential_by_one_of_several_lists(tmp_path: Path, last: str, expected: set[bool | None]) -> None:
+    assert set(follows(tmp_path, CONFIGURED.format(last=last))) == expected
+
+
+def test_the_widths_of_one_of_several_lists_carry_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + CONFIGURED.format(last=256))
+    layers = read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
+    found = {(each.layer.C, each.layer.K, each.condition) for each in layers if each.layer.K is not None}
+    assert {(3, 64), (64, 64), (64, 128), (64, 256)} == {pair[:2] for pair in found}
+    assert (64, 128, "name == 'A'") in found
+    assert all(each[2] for each in found)
+
+
+MODES = [
+    ("x = self.conv(x)\n        if self.training:\n            x = self.norm(x)\n        return x", None),
+    ("x = self.conv(x)\n        return self.norm(x) if self.training else x", None),
+    ("x = self.conv(x)\n        if not self.training:\n            return x\n        return self.norm(x)", None),
+    ("if not self.training:\n            return self.fused(x)\n        return self.norm(self.conv(x))", True),
+    ("if self.training:\n            x = self.other(x)\n        return self.norm(self.conv(x))", True),
+]
+
+
+@pytest.mark.parametrize(("forward", "expected"), MODES)
+def test_a_norm_that_runs_in_training_alone(tmp_path: Path, forward: str, expected: bool | None) -> None:
+    text = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, 8, 3)\n        self.norm = nn.BatchNorm2d(8)\n"
+        f"    def forward(self, x):\n        {forward}\n"
+    )
+    assert follows(tmp_path, text) == [expected]

@@ -1,0 +1,94 @@
+"""What programs run on, and whether they have convolutions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from training_scripts import programs
+
+from convlint.readers.python.programs.entries import convolves
+
+
+class TestConvolves:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "nn.Conv2d(3, 64, 7)",
+            "nn.Conv2d(3, width(2, (4)), kernel_size=3, stride=2)",
+            "nn.ConvTranspose2d(\n    64,\n    32,\n    kernel_size=2,\n)",
+            "nn.Conv2d(3, 64, kernel_size=p, stride=p)\nnn.Conv2d(64, 64, kernel_size=3)",
+            "nn.Conv2d(64, 64, kernel_size=1, stride=1)",
+            "nn.Conv2d(3, 64, kernel_size=p, stride=p // 2)",
+            "nn.Conv2d(3, 64",
+            "F.conv2d(x, w, stride=4)",
+            "net = torchvision.models.resnet18()",
+            "from torchvision import datasets, models",
+            "timm.create_model('vit_small_patch16_224')",
+        ],
+    )
+    def test_yes(self, text: str) -> None:
+        assert convolves(text.encode())
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "nn.Linear(3, 64)",
+            "nn.Conv2d(3, 64, kernel_size=patch_size, stride=patch_size)",
+            "nn.Conv2d(\n    3, dim(1),\n    kernel_size = (16, 16),\n    stride = (16, 16)\n)",
+            "self.proj = nn.Conv3d(3, 64, stride=self.patch, kernel_size=self.patch, bias=False)",
+        ],
+    )
+    def test_no(self, text: str) -> None:
+        assert not convolves(text.encode())
+
+
+SCRIPT = """
+import torch
+import torch.nn as nn
+from torchvision import datasets
+{above}
+model = nn.Conv2d(3, 64, 3){move}
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for image, label in torch.utils.data.DataLoader(datasets.CIFAR10("d", train=True)):
+    model(image).sum().backward()
+    optimizer.step()
+"""
+
+
+class TestWhetherAGpuIsUsed:
+    """Of a script that trains on the CPU nothing is said: what its comments and texts say of GPUs moves nothing."""
+
+    @pytest.mark.parametrize(
+        ("above", "move"),
+        [
+            ("", ".cuda()"),
+            ("device = 'cuda:0' if torch.cuda.is_available() else 'cpu'", ".to(device)"),
+            ("device = torch.device(f'cuda:{rank}')", ".to(device)"),
+            ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", ""),
+            ("torch.cuda.set_device(1)", ".to(1)"),
+            ("from torch.cuda.amp import autocast", ".to(1)"),
+            ("", ".to(args.gpu)"),
+            ("", ".to(args.local_gpu_id)"),
+            ("from accelerate import Accelerator\naccelerator = Accelerator()", ""),
+            ("torch.backends.cudnn.deterministic = True", ".to(where)"),
+            ("def run(gpus=1):\n    pass", ""),
+        ],
+    )
+    def test_used(self, tmp_path: Path, above: str, move: str) -> None:
+        (found,) = programs(tmp_path, {"train.py": SCRIPT.format(above=above, move=move)})
+        assert found.has_convolutions
+
+    @pytest.mark.parametrize(
+        ("above", "move"),
+        [
+            ("", ""),
+            ("# device = torch.device('cuda')", ".to('mps')"),
+            ("torch.backends.cudnn.enabled = False", ""),
+            ("torch.cuda.manual_seed_all(0)\ntorch.cuda.empty_cache()", ""),
+            ("print(torch.cuda.is_available(), 'no CUDA, no GPU')", ".to('cpu')"),
+            ("'''\nmodel.cuda()\n'''", ""),
+        ],
+    )
+    def test_not_used(self, tmp_path: Path, above: str, move: str) -> None:
+        assert programs(tmp_path, {"train.py": SCRIPT.format(above=above, move=move)}) == ()

@@ -1,0 +1,88 @@
+"""Keras under its names: words for paddings, activations within a layer, channels from what a layer reads."""
+
+import keras as k
+import tensorflow as tf
+from tensorflow.keras import layers
+from tensorflow.keras.layers import BatchNormalization, Conv2D
+
+
+def words():
+    return [
+        # ? framework=keras C=? K=16 R=3 U=1 PadH=0 PadH_end=0 bias=True
+        layers.Conv2D(16, 3),
+        # ? K=16 PadH=1 PadH_end=1 bias=False
+        layers.Conv2D(16, 3, padding="same", use_bias=False),
+        # ? K=16 R=4 U=1 PadH=1 PadH_end=2
+        layers.Conv2D(16, (4, 4), (1, 1), "same"),
+        # ? K=16 U=2 PadH=?
+        layers.Conv2D(16, 3, strides=2, padding="same"),
+        # ? K=16 DilH=2 groups=4 PadH=2
+        layers.Conv2D(16, 3, dilation_rate=2, groups=4, padding="same"),
+        # ? op=conv_transpose K=16 U=2 R=4
+        k.layers.Conv2DTranspose(16, 4, strides=2),
+        # ? dims=1 K=16 S=5
+        tf.keras.layers.Conv1D(filters=16, kernel_size=5),
+        # ? dims=3 K=16 T=3 StrideD=2
+        k.layers.Convolution3D(16, 3, 2),
+        # ? K=? R=?
+        layers.Conv2D(nb_filter=8, filters=16, kernel_size=3, border_mode="same"),
+    ]
+
+
+def functional(classes=10):
+    x = inputs = tf.keras.Input((224, 224, 3))
+    # ? C=3 K=32 H=224 W=224 U=2 norm=True first=True
+    x = Conv2D(32, 3, strides=2, padding="same")(x)
+    x = layers.ReLU()(BatchNormalization()(x))
+    # ? C=32 K=64 H=112 P=110 norm=False
+    y = Conv2D(64, 3, activation="relu")(x)
+    # ? C=32 K=64 H=112 norm=False
+    z = Conv2D(64, 3)(x)
+    x = layers.add([y, z])
+    x = layers.MaxPooling2D()(x)
+    # ? C=64 K=24 H=55 norm=True
+    a = layers.BatchNormalization()(Conv2D(24, 1)(x))
+    # ? C=64 K=40 H=55 norm=True
+    b = layers.BatchNormalization()(Conv2D(40, 1, activation="linear")(x))
+    x = layers.Concatenate()([a, b])
+    x = layers.ZeroPadding2D(2)(x)
+    # ? C=64 K=72 H=59
+    x = Conv2D(72, 3, padding="same")(x)
+    x = layers.UpSampling2D(2)(x)
+    # ? C=72 K=80 H=118
+    x = Conv2D(80, 3, padding="same", activation=tf.nn.relu)(x)
+    x = layers.GlobalAveragePooling2D(keepdims=True)(x)
+    # ? C=? K=20 points=True
+    x = Conv2D(20, 1)(x)
+    return tf.keras.Model(inputs, layers.Dense(10)(layers.Flatten()(x)))
+
+
+def channels_first():
+    x = tf.keras.Input((3, 32, 32))
+    # ? C=? K=16
+    x = Conv2D(16, 3, data_format="channels_first")(x)
+    return BatchNormalization(axis=1)(x)
+
+
+model = tf.keras.Sequential(
+    [
+        tf.keras.Input((32, 32, 4)),
+        # ? C=4 K=12 H=32 P=30 norm=True
+        Conv2D(12, 3),
+        BatchNormalization(),
+    ]
+)
+# ? C=12 K=20 H=30 norm=False
+model.add(Conv2D(20, 3, activation="relu"))
+model.add(BatchNormalization())
+
+
+class Block(tf.keras.Model):
+    def __init__(self, width):
+        super().__init__()
+        # ? C=? K=28 norm=True
+        self.conv = Conv2D(28, 3)
+        self.bn = BatchNormalization()
+
+    def call(self, inputs, training=False):
+        return self.bn(self.conv(inputs), training=training)

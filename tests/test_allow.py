@@ -1,0 +1,94 @@
+"""`--allow`: what only some want is advised where it is asked for, and says the same in every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import convlint
+
+pytestmark = pytest.mark.slow
+NARROW = """\
+version: 1
+target: [a100]
+mode: training
+runtime: { framework: pytorch }
+defaults: { N: 64, dtype: fp16, layout: NHWC }
+layers:
+  - { name: image, op: input, C: 64, H: 56, W: 56 }
+  - { name: a, K: 264, kernel_size: 3, padding: 1 }
+  - { name: b, K: 520, kernel_size: 3, padding: 1 }
+  - { name: c, K: 256, kernel_size: 3, padding: 1 }
+  - { name: head, K: 21, kernel_size: 1 }
+"""
+BATCH = """\
+version: 1
+target: [a100]
+mode: inference
+defaults: { dtype: fp16, layout: NHWC }
+layers:
+  - { name: wave, N: 55, C: 4096, H: 16, W: 16, K: 256, kernel_size: 3, padding: 1 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.yaml").write_text(NARROW)
+
+
+def of(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(convlint(*arguments, "-o", "json").out)
+    return found
+
+
+def test_nothing_is_taken_away_unasked() -> None:
+    found = of("check", "net.yaml")
+    assert not any(finding["advised"] for finding in found["findings"])
+    assert found["summary"]["time_after_us"] == found["summary"]["time_us"]
+    named = {each["set"].get("C") for finding in found["findings"] for each in finding["alternatives"]}
+    assert 256 in named  # but it is named
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert Path("net.yaml").read_text() == NARROW
+
+
+@pytest.mark.parametrize("way", ["option", "config"])
+def test_narrower_layers_are_advised_where_they_are_allowed(way: str) -> None:
+    asked = ["--allow", "narrower"] if way == "option" else []
+    if way == "config":
+        Path("convlint.toml").write_text('allow = ["narrower"]\n')
+    found, plan = of("check", "net.yaml", *asked), of("plan", "net.yaml", *asked)
+    total = found["summary"]
+    advised = [finding for finding in found["findings"] if finding["advised"]]
+    assert {finding["code"] for finding in advised} == {"CL201"}
+    assert sum(finding["lost_us"] for finding in advised) == pytest.approx(total["lost_us"], rel=1e-3)
+    assert all(finding["fix"]["applicable"] for finding in advised)
+    assert total["time_after_fix_us"] == pytest.approx(total["time_after_us"])
+    assert (plan["time_us"], plan["grade"]) == (total["time_us"], total["grade"])
+    assert (plan["time_after_us"], plan["grade_after"]) == (total["time_after_us"], total["grade_after"])
+    assert [step["kinds"] for step in plan["steps"]] == [["channels"]] * 2
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes", *asked)
+    assert Path("net.yaml").read_text() == NARROW.replace("K: 264", "K: 256").replace("K: 520", "K: 512")
+    assert of("check", "net.yaml")["summary"]["time_us"] == pytest.approx(total["time_after_us"], rel=0.01)
+
+
+def test_another_batch_is_written_where_it_is_allowed() -> None:
+    Path("net.yaml").write_text(BATCH)
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert Path("net.yaml").read_text() == BATCH
+    (finding,) = (each for each in of("check", "net.yaml", "--allow", "batch")["findings"] if each["code"] == "CL204")
+    assert (finding["severity"], finding["fix"]["set"], finding["fix"]["applicable"]) == ("info", {"N": 108}, True)
+    plan = of("plan", "net.yaml", "--allow", "batch", "--write", "planned.yaml")
+    assert [each["set"] for each in plan["unpriced"]] == [{"N": 108}]
+    assert "N: 108" in Path("planned.yaml").read_text()
+    assert of("plan", "net.yaml")["unpriced"] == []
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "--allow", "batch")
+    assert Path("net.yaml").read_text() == BATCH.replace("N: 55", "N: 108")
+
+
+def test_what_can_be_allowed_is_named() -> None:
+    ran = convlint("check", "net.yaml", "--allow", "wider")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--allow: 'wider' is not one of narrower, batch" in ran.err
