@@ -29,7 +29,9 @@ from convlint.model.version import Version
         ("dense", "fprop", "bf16", "8.0", "extrapolated"),  # the same kernels as fp16's
         ("dense", "fprop", "fp8", "9.0", "assumed"),
         ("depthwise", "fprop", "fp16", "7.0", "extrapolated"),  # timed in TensorRT alone
-        ("depthwise", "dgrad", "fp16", "7.0", "assumed"),
+        ("depthwise", "dgrad", "fp16", "7.0", "extrapolated"),  # within whole steps alone
+        ("depthwise", "wgrad", "fp8", "9.0", "assumed"),
+        ("grouped", "wgrad", "fp32", "8.0", "assumed"),
         ("volume", "dgrad", "tf32", "8.6", "measured"),
         ("volume", "fprop", "tf32", "8.9", "extrapolated"),
     ],
@@ -54,7 +56,7 @@ def test_kinds(sizes, kind):
     [
         ("v100", "training", {}, "measured"), ("a100", "inference", {}, "measured"),
         ("a100", "training", {}, "extrapolated"), ("h100", "training", {"dtype": Dtype.fp8}, "assumed"),
-        ("v100", "training", {"C": 64, "K": 64, "groups": 64}, "assumed"),
+        ("v100", "training", {"C": 64, "K": 64, "groups": 64}, "extrapolated"),
         # what a transposed layer runs forward is a dgrad
         ("h100", "inference", {"op": "conv_transpose", "dtype": Dtype.fp32}, "measured"),
     ],
@@ -91,16 +93,16 @@ def test_what_was_calibrated_is_measured_and_nothing_else():
         return estimate_layer(conv(**sizes), gpu, Runtime(), mode).basis
 
     layer = {"groups": 64, "dtype": Dtype.bf16}
-    assert (of(gpu, **layer), of(there, **layer)) == ("assumed", "measured")
+    assert (of(gpu, **layer), of(there, **layer)) == ("extrapolated", "measured")
     for other in ({"dtype": Dtype.bf16}, {"groups": 64}, {"groups": 32, "dtype": Dtype.bf16}):
         assert of(there, **other) == of(gpu, **other) != "measured"
     forward = replace(gpu, calibration=calibration(gpu, groups=groups[:1]))
-    assert (of(forward, **layer), of(forward, "inference", **layer)) == ("assumed", "measured")
+    assert (of(forward, **layer), of(forward, "inference", **layer)) == ("extrapolated", "measured")
 
 
 def test_too_few_timings_of_a_group_say_nothing_of_it():
     gpu, layer = load_gpu("h100"), conv(groups=64, dtype=Dtype.bf16)
-    for rows, expected in ((3, "assumed"), (4, "measured")):
+    for rows, expected in ((3, "extrapolated"), (4, "measured")):
         groups = tuple(
             Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=rows, spread=0.1) for which in PASSES
         )
