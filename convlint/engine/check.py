@@ -139,7 +139,7 @@ class _NetworkCheck:
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
         for hit in hits:
-            fix = fix_of(hit, pricer, batches, self.allow)
+            fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
             if not is_refuted(hit, fix):
                 alternatives = alternatives_of(hit, pricer, batches)
                 self.findings.append(replace(self._finding(hit, fix, facts), alternatives=alternatives))

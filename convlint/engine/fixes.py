@@ -26,8 +26,10 @@ _NOT_WRITTEN = frozenset(("copies_input",))  # facts of a layer that no file sta
 MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
 
 
-def fix_of(hit: Hit, pricer: Pricer, batches: Batches, allow: Collection[Allowance] = ()) -> Fix | None:
-    """The fix of a hit whose severity and batch are decided."""
+def fix_of(
+    hit: Hit, pricer: Pricer, batches: Batches, network_us: float, allow: Collection[Allowance] = ()
+) -> Fix | None:
+    """The fix of a hit whose severity and batch are decided; `network_us` is what the network takes."""
     spec = hit.flaw.case.fix
     if spec is None or hit.flaw.refused:
         return None
@@ -55,6 +57,9 @@ def fix_of(hit: Hit, pricer: Pricer, batches: Batches, allow: Collection[Allowan
                 offered = [(said, _in_words(effect)) for (said, _), effect in zip(ways, known, strict=True)]
                 if known[0] is not None and is_alternative(hit):  # layers that joined may share what changes
                     change_us = known[0].time_after - known[0].time_before
+        if hit.changes_us:
+            sides = zip((shared, hit.other), hit.changes_us, strict=True)
+            offered = [(said, _time_in_words(us, network_us)) for said, us in sides]
     if is_alternative(hit):  # less work is an alternative, and no fix
         by_layer = next((tuple(way) for way in _ways(hit) if any(way) and _may_be_fix(hit, way, pricer)), ())
         if by_layer != hit.sets:
@@ -105,6 +110,10 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
     if hit.sets_batch:
         sides = [changes for changes in (*hit.sets[:1], hit.other) if "N" in changes]
         return tuple(_batch(hit, int(changes["N"]), batches) for changes in sides)
+    if hit.changes_us:
+        named = say("use {sizes}", sizes=_sizes(hit.other))
+        change_us = hit.changes_us[-1]
+        return (Alternative(describe=named, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
     if not is_alternative(hit) or len(hit.indices) > MOST_PRICED:
         return ()
     found = []
@@ -312,4 +321,8 @@ def _in_words(effect: _Effect | None) -> str:
     time, work = 100 * (effect.time_after / effect.time_before - 1), 100 * (effect.work_after / effect.work_before - 1)
     if round(work):
         return say(" (time {time:+.0f} %, work {work:+.0f} %)", time=time, work=work)
-    return say(" (time {time:+.0f} %)", time=time)
+    return _time_in_words(effect.time_after - effect.time_before, effect.time_before)
+
+
+def _time_in_words(change_us: float, now_us: float) -> str:
+    return say(" (time {time:+.0f} %)", time=100 * change_us / now_us)

@@ -143,6 +143,7 @@ class Hit(NamedTuple):
     others: tuple[Mapping[str, Scalar], ...] = ()  # for each index, what `other` comes to there
     fired: tuple[int, ...] = ()  # of those, where the rule itself fired
     of_network: bool = False  # a setting of the network, said once of all layers that change with it
+    changes_us: tuple[float, ...] = ()  # of such a setting and of `other`, what each alone adds to the network's time
 
     @property
     def rule(self) -> Rule:

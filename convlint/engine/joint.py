@@ -135,8 +135,13 @@ class _Joint:
         else:
             sets = {hit.indices[0]: dict(choice.runtime) for hit in hits}
         hit = self._of_network(hits, sets, self._described(choice, hits))
+        stake = self.deal.settings[choice.kind]
+        lesser = self.search.lesser(choice)
+        if lesser is not None:
+            other_us = self.search.total_us({choice.kind: lesser}, {}) - self.deal.time_us
+            hit = hit._replace(other=lesser.runtime, changes_us=(stake.change_us or 0.0, other_us))
         hit = hit._replace(flaw=replace(hit.flaw, set=next(iter(sets.values()))))
-        self.stakes[id(hit)] = self.deal.settings[choice.kind]
+        self.stakes[id(hit)] = stake
         self.bases[id(hit)] = self.search.basis_of(self.best, choice.kind)
         return hit
 

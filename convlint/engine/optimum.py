@@ -189,6 +189,13 @@ class Search:
                 layers[number] = Dtype(str(sets["dtype"]))
         return Choice("dtype", layers, runtime, own)
 
+    def lesser(self, choice: Choice) -> Choice | None:
+        """What the rule behind a choice of dtypes names beside it: TF32 for all that is fp32, where 16 bits are not it."""
+        for index, flaw in choice.asking:
+            if TF32 in flaw.other and TF32 not in choice.runtime:
+                return self._dtype(None, flaw.other, index, ())
+        return None
+
     def _layouts(self, dtype: Choices) -> Iterator[Choice]:
         """The memory formats of the whole network, where rules object to those that layers have."""
         setting = self.setting(dtype)

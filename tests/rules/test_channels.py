@@ -119,6 +119,8 @@ def test_16_bits_are_set_and_tf32_is_the_lesser_step(gpu: str, runtime: str, mes
     assert finding.fix.set == {"dtype": "fp16"}
     assert finding.fix.describe.startswith("mixed precision with fp16")
     assert ("or at least TF32 (in PyTorch: torch.backends.cudnn.allow_tf32 = True)" in finding.fix.describe) == lesser
+    assert ("tf32=True (time -" in finding.fix.describe) == lesser
+    assert [each.set for each in finding.alternatives] == ([{"runtime.tf32": True}] if lesser else [])
 
 
 @pytest.mark.parametrize(
