@@ -92,3 +92,44 @@ def test_what_can_be_allowed_is_named() -> None:
     ran = convlint("check", "net.yaml", "--allow", "wider")
     assert (ran.code, ran.out) == (2, "")
     assert "--allow: 'wider' is not one of narrower, batch" in ran.err
+
+
+INT8 = """\
+version: 1
+target: [t4]
+mode: inference
+runtime: { framework: tensorrt }
+defaults: { N: 64, dtype: fp32, layout: NHWC }
+layers:
+  - { name: stem, C: 3, H: 112, W: 112, K: 64, kernel_size: 3, stride: 2, padding: 1 }
+  - { name: deep, K: 64, kernel_size: 3, padding: 1, groups: 64 }
+  - { name: wide, K: 128, kernel_size: 1 }
+  - { name: last, K: 128, kernel_size: 3, padding: 1 }
+"""
+
+
+def test_eight_bits_are_one_setting_of_the_network_where_they_are_allowed() -> None:
+    Path("net.yaml").write_text(INT8)
+    plain, asked = of("check", "net.yaml"), of("check", "net.yaml", "--allow", "int8,fp8")
+    assert [each["code"] for each in plain["findings"] if each["advised"]] == ["CL106"]
+    (found,) = (each for each in asked["findings"] if each["advised"])
+    assert (found["code"], found["severity"], found["fix"]["set"]) == ("CL109", "warning", {"dtype": "int8"})
+    assert asked["summary"]["time_after_us"] < 0.8 * plain["summary"]["time_after_us"]
+    plan = of("plan", "net.yaml", "--allow", "int8")
+    assert plan["time_after_us"] == pytest.approx(asked["summary"]["time_after_us"], rel=0.01)
+    convlint("check", "net.yaml", "--allow", "int8", "--fix", "--unsafe-fixes")
+    after = of("check", "net.yaml", "--allow", "int8")
+    assert "dtype: int8" in Path("net.yaml").read_text()
+    assert after["summary"]["time_us"] == pytest.approx(asked["summary"]["time_after_fix_us"], rel=0.01)
+    assert not any(each["advised"] for each in after["findings"])
+
+
+@pytest.mark.parametrize(
+    "line", ["runtime: { framework: pytorch }", "mode: training", "target: [p40]"], ids=["framework", "mode", "gpu"]
+)
+def test_eight_bits_are_not_named_where_nothing_runs_them(line: str) -> None:
+    key = line.split(":")[0]
+    lines = [line if each.startswith(key) else each for each in INT8.splitlines()]
+    Path("net.yaml").write_text("\n".join(lines))
+    found = of("check", "net.yaml", "--allow", "int8,fp8", "--fail-on", "never")
+    assert "CL109" not in {each["code"] for each in found["findings"]}

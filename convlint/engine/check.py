@@ -109,7 +109,9 @@ class _NetworkCheck:
     def run(self, target: Target, *, first: bool) -> None:
         """Checks the network on one target; rules that no GPU changes are checked on the first alone."""
         network = self.network
-        facts = TargetFacts(target.label, target.gpu, network.runtime, self.mode, mode_stated=bool(network.mode))
+        facts = TargetFacts(
+            target.label, target.gpu, network.runtime, self.mode, mode_stated=bool(network.mode), allow=self.allow
+        )
         on_host = estimated(network, self.running, target.gpu, self.mode)
         estimates = on_host.estimates
         held = facts.add_network(network.layers, network.edges, estimates, self.running, on_host)

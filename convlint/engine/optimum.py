@@ -190,7 +190,7 @@ class Search:
         return Choice("dtype", layers, runtime, own)
 
     def lesser(self, choice: Choice) -> Choice | None:
-        """What the rule behind a choice of dtypes names beside it: TF32 for all that is fp32, where 16 bits are not it."""
+        """What the rule behind a choice of dtypes names beside it: TF32, where the choice is 16 bits."""
         for index, flaw in choice.asking:
             if TF32 in flaw.other and TF32 not in choice.runtime:
                 return self._dtype(None, flaw.other, index, ())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.facts.quantity import Quantity, Table, truth
 from convlint.facts.unknown import UNKNOWN
 from convlint.gpus.frameworks import Lack, is_settled, lack_of
+from convlint.model.layer import Dtype
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
@@ -23,6 +24,15 @@ def _is_lacking(facts: LayerFacts) -> Any:
     if _lack(facts) is not None:
         return True
     return False if dtype is not None and is_settled(context.runtime, dtype, context.mode) else UNKNOWN
+
+
+def _eight_bits(facts: LayerFacts) -> Any:
+    context, operator = facts.context, facts.layer.operator
+    for dtype in (Dtype.int8, Dtype.fp8):
+        runs = dtype.value in context.allow and dtype.value in context.gpu.tensor_dtypes and context.mode == "inference"
+        if runs and lack_of(context.runtime, dtype, context.mode, context.gpu, operator) is None:
+            return dtype
+    return UNKNOWN
 
 
 def _nothing(_: LayerFacts) -> tuple[str, ...]:
@@ -47,5 +57,9 @@ LACKING: Table = {
     "lacking_mode": _of_lack("the one mode in which the framework lacks it", lambda lack: lack.mode),
     "lacking_says": _of_lack("what the framework lacks", lambda lack: lack.says),
     "lacking_fix": _of_lack("what to do without it", lambda lack: lack.fix),
+    "eight_bits": Quantity(
+        "text", "the type of eight bits that --allow names and that GPU and framework run in this mode", _eight_bits,
+        _nothing, gpu=True,
+    ),
     "lacking_instead": _of_lack("a dtype that the framework has in this mode", lambda lack: lack.instead),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from convlint.facts.quantity import Quantity, Table, Type, View, known, number, 
 from convlint.facts.support import SUPPORT, Libraries
 from convlint.facts.unknown import UnknownValue
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
+from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import OWNERS, Runtime, framework_of
 
@@ -187,8 +187,12 @@ def alignment(compute: Dtype, runtime: Runtime) -> int:
 class TargetFacts:
     """What all layers of one network share on one target; `shared` is what their facts begin with."""
 
-    def __init__(self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode, *, mode_stated: bool = True) -> None:
+    def __init__(
+        self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode, *, mode_stated: bool = True,
+        allow: Collection[Allowance] = (),
+    ) -> None:  # fmt: skip
         self.label, self.gpu, self.runtime, self.mode, self.mode_stated = label, gpu, runtime, mode, mode_stated
+        self.allow = allow
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
         self.whole: Whole | None = None
@@ -206,7 +210,9 @@ class TargetFacts:
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
         """The same network on the same GPU under other settings; where its time goes is left as it is."""
-        other = TargetFacts(self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated)
+        other = TargetFacts(
+            self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
+        )  # fmt: skip
         other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other

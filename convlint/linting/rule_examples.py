@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,8 +15,7 @@ from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.source_examples import is_of_source, source_findings
 from convlint.linting.suppression_examples import suppression_findings, suppression_problems
-from convlint.model.layer import Mode
-from convlint.model.location import Span
+from convlint.model.layer import ALLOWANCES, Allowance, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
 from convlint.readers.spec.reader import read_fragment
@@ -95,7 +94,7 @@ def _failing(rule: Rule, item: Value) -> str | None:
         owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
         if getattr(owner, setting) != value:
             return f"fixed has {key} = {getattr(owner, setting)}, not {value}"
-    again, _ = _findings(rule, mended, given.span)
+    again, _ = _findings(rule, mended, given)
     return f"still fails once fixed: {again[0].message}" if again else None
 
 
@@ -115,6 +114,8 @@ def example_network(rule: Rule, given: Value) -> Network:
     spec: dict[str, Value] = {"version": Value("1", given.span, plain=True)}
     layer: dict[str, Value] = {}
     for key, value in given.data.items():
+        if key == "allow":
+            continue
         (spec if key in _CONTEXT else layer)[key] = value
     if "layers" not in spec:
         spec["layers"] = Value([Value(layer, given.span)], given.span)
@@ -131,16 +132,22 @@ def example_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], lis
     """What the rule finds in an example, and what it lacks."""
     if is_of_source(given):
         return source_findings(rule, given, _plain)
-    return _findings(rule, example_network(rule, given), given.span)
+    return _findings(rule, example_network(rule, given), given)
 
 
-def _findings(rule: Rule, network: Network, at: Span) -> tuple[tuple[Finding, ...], list[str]]:
+def allowed(given: Value) -> Collection[Allowance]:
+    """What an example allows, as `--allow` does."""
+    words = given.data["allow"].data.split(",") if "allow" in given.data else ()
+    return [allowance for allowance in ALLOWANCES if allowance in words]
+
+
+def _findings(rule: Rule, network: Network, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
     mode: Mode = network.mode or default_mode(network.runtime)
     try:
         targets = [Target(label=name, gpu=load_gpu(name)) for name in network.targets or ("a100",)]
     except UsageError as error:
-        raise RuleError(str(error), path=rule.path, line=at[0], column=at[1]) from error
-    result = check_network(network, Rulebook([rule]), targets, mode)
+        raise RuleError(str(error), path=rule.path, line=given.span[0], column=given.span[1]) from error
+    result = check_network(network, Rulebook([rule]), targets, mode, allow=allowed(given))
     return result.findings, [need for skip in result.skipped for need in skip.needs]
 
 

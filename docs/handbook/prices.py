@@ -9,7 +9,7 @@ from msgspec import Struct
 from convlint.engine.check import Target, check_network
 from convlint.files.located_yaml import Value
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.linting.rule_examples import example_network
+from convlint.linting.rule_examples import allowed, example_network
 from convlint.model.runtime import default_mode
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
@@ -80,7 +80,8 @@ def is_something(time_us: float | None) -> bool:
 def _price(rule: Rule, given: Value, name: str) -> Price:
     network = example_network(rule, given)
     target = Target(label=name, gpu=load_gpu(name))
-    found = check_network(network, Rulebook([rule]), [target], network.mode or default_mode(network.runtime))
+    mode = network.mode or default_mode(network.runtime)
+    found = check_network(network, Rulebook([rule]), [target], mode, allow=allowed(given))
     times = [entry.times.get(name) for entry in found.layers]
     known = [each.time_us for each in times if each is not None]
     first = found.findings[0] if found.findings else None

@@ -28,7 +28,7 @@ LEFT = {
     "norm_follows", "gpu.chip", "declared_P", "declared_Q", "declared_Z", "support.cuda_last", "support.cudnn_last",
     "support.tensorrt_last", "support.framework_first", "support.framework_last", "support.framework_dropped",
     "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old", "lacking_says", "lacking_fix",
-    "lacking_instead", "lacking_mode", "network.host_ms", "network.batch_for_the_host",
+    "lacking_instead", "lacking_mode", "eight_bits", "network.host_ms", "network.batch_for_the_host",
 }  # fmt: skip
 NOTHING = facts("name: a")
 PYTHON = {"number": (int, float), "text": (str,), "truth": (bool,), "version": (Version,)}
