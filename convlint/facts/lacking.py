@@ -58,8 +58,11 @@ LACKING: Table = {
     "lacking_says": _of_lack("what the framework lacks", lambda lack: lack.says),
     "lacking_fix": _of_lack("what to do without it", lambda lack: lack.fix),
     "eight_bits": Quantity(
-        "text", "the type of eight bits that --allow names and that GPU and framework run in this mode", _eight_bits,
-        _nothing, gpu=True,
+        "text",
+        "the type of eight bits that --allow names and that GPU and framework run in this mode",
+        _eight_bits,
+        _nothing,
+        gpu=True,
     ),
     "lacking_instead": _of_lack("a dtype that the framework has in this mode", lambda lack: lack.instead),
 }
