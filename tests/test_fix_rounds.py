@@ -90,3 +90,31 @@ def test_what_is_not_fixed_is_said_quietly_too() -> None:
     ran = convlint("check", "net.yaml", "--diff", "--unsafe-fixes", "-q", *BATCH)
     assert ran.err == "convlint: net.yaml: CL301 of c, d is not fixed: CL204 would then want N=60\n"
     assert fixed(GROUP, "-q")[0].err == ""
+
+
+TOO_MUCH = """\
+version: 1
+target: [v100]
+mode: training
+runtime: { framework: pytorch, cudnn_benchmark: true, fixed_input_size: true }
+defaults: { N: 2500, dtype: fp32, layout: NHWC }
+layers:
+  - { name: image, op: input, C: 64, H: 112, W: 112 }
+  - { name: a, K: 128, kernel_size: 3, padding: 1 }
+  - { name: b, K: 128, kernel_size: 3, padding: 1 }
+  - { name: c, K: 128, kernel_size: 3, padding: 1 }
+"""
+
+
+def test_the_batch_that_fits_once_all_else_is_written_is_part_of_the_promise() -> None:
+    Path("net.yaml").write_text(TOO_MUCH)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    (memory,) = (each for each in before["findings"] if each["code"] == "CL801")
+    assert not memory["fix"]["applicable"]
+    assert memory["fix"]["no_edit"].startswith("the batch is written once all else is")
+    _, text = fixed(TOO_MUCH)
+    after = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    (batch,) = {layer["N"] for layer in after["layers"]}
+    assert memory["fix"]["set"]["N"] < batch < 2500
+    assert f"N: {batch}" in text
+    assert after["summary"]["time_us"] == pytest.approx(before["summary"]["time_after_fix_us"], rel=0.01)

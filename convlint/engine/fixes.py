@@ -58,8 +58,8 @@ def fix_of(
                 if known[0] is not None and is_alternative(hit):  # layers that joined may share what changes
                     change_us = known[0].time_after - known[0].time_before
         if hit.changes_us:
-            sides = zip((shared, hit.other), hit.changes_us, strict=True)
-            offered = [(said, _time_in_words(us, network_us)) for said, us in sides]
+            both = zip((shared, hit.other), hit.changes_us, strict=True)
+            offered = [(said, _time_in_words(us, network_us)) for said, us in both]
     if is_alternative(hit):  # less work is an alternative, and no fix
         by_layer = next((tuple(way) for way in _ways(hit) if any(way) and _may_be_fix(hit, way, pricer)), ())
         if by_layer != hit.sets:

@@ -191,7 +191,7 @@ class Search:
 
     def lesser(self, choice: Choice) -> Choice | None:
         """What the rule behind a choice of dtypes names beside it: TF32, where the choice is 16 bits."""
-        for index, flaw in choice.asking:
+        for index, flaw in choice.asking if choice.kind == "dtype" else ():
             if TF32 in flaw.other and TF32 not in choice.runtime:
                 return self._dtype(None, flaw.other, index, ())
         return None

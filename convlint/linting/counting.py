@@ -13,15 +13,16 @@ from convlint.engine.networks import estimated
 from convlint.engine.promise import Promise
 from convlint.engine.results import NetworkResult, sum_of
 from convlint.engine.timing import as_laid_out
-from convlint.fixes.applicable import Applicability, applicability, wishes
+from convlint.fixes.applicable import Applicability, Wish, applicability, wishes
 from convlint.fixes.plan import Plan, Planner
 from convlint.linting.fixed import Fixing, is_advice
 from convlint.linting.one_input import Checked, Job, check_read
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.report import Finding, LayerReport, LayerTimes
+from convlint.report import Finding, LayerReport, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
 
+_LAST = "the batch is written once all else is, as the one that then fits"
 Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
 
 
@@ -41,10 +42,16 @@ def with_applicability(
     if not asked:
         return _applicable(result, set(), {})
     plan, reasons = _planned(network, job, result, asked, of)
+    last: list[Wish] = []
     if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
-        asked = _with_batch_last(network, rulebook, job, fixing, asked, plan)
+        last = _batches_once_written(network, rulebook, job, fixing, plan)
+        still = {wish.sets["N"] for wish in last}
+        early = {id(each): _LAST for each, _ in asked if not still.issuperset(_batches(each))}
+        asked = [each for each in asked if id(each[0]) not in early]
         plan, reasons = _planned(network, job, result, asked, of)
-    if reasons and _is_slower(_promised(result, network, plan, checked.promises)):
+        reasons |= early
+        last = [] if _sets_batch(plan) else last
+    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises)):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
         plan, others = _planned(network, job, result, asked, of)
@@ -55,9 +62,9 @@ def with_applicability(
     some = [kind for finding, kind in asked if granted[id(finding)]]
     now = len(some) if fixing.unsafe else some.count("safe")
     found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
-    if len(result.labels) == 1 and granted.keys() == whole == _advice(result.findings):
+    if len(result.labels) == 1 and not last and granted.keys() == whole == _advice(result.findings):
         return found  # what is written is what is advised
-    return _promised(found, network, plan, checked.promises)
+    return _promised(found, network, plan, checked.promises, last)
 
 
 def _is_slower(then: NetworkResult) -> bool:
@@ -71,17 +78,19 @@ def _sets_batch(plan: Plan) -> bool:
     return any("N" in wish.sets for wish in plan.granted)
 
 
-def _with_batch_last(
-    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing,
-    asked: Sequence[tuple[Finding, Applicability]], plan: Plan,
-) -> list[tuple[Finding, Applicability]]:  # fmt: skip
-    """What is asked for, without a batch that is none any more once all else is written: it is written last."""
+def _batches(finding: Finding) -> set[Scalar]:
+    return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
+
+
+def _batches_once_written(
+    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing, plan: Plan
+) -> list[Wish]:  # fmt: skip
+    """The batches that are asked for once all else is written: a batch is written last."""
     others = [wish for wish in plan.granted if "N" not in wish.sets]
     changed = _changed(network, Planner(network, job.overridden()).plan(others))
     after = check_read(changed, rulebook, job, [])
     left = () if after is None else fixing.counting(after.findings)
-    still = {wish.sets["N"] for wish in wishes(left) if "N" in wish.sets}
-    return [each for each in asked if still.issuperset({w.sets["N"] for w in wishes([each[0]]) if "N" in w.sets})]
+    return [wish for wish in wishes(left) if "N" in wish.sets]
 
 
 def _planned(
@@ -119,10 +128,15 @@ def _applicable(
 
 
 def _promised(
-    result: NetworkResult, network: Network, plan: Plan, promises: Mapping[str, Promise]
-) -> NetworkResult:  # fmt: skip
-    """The result with the time that the network takes once the plan is written, as the next check will say it."""
+    result: NetworkResult, network: Network, plan: Plan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
+) -> NetworkResult:
+    """The result with the time that the network takes once the plan is written, as the next check will say it.
+
+    `last` are batches that are written after the plan.
+    """
     changed = _changed(network, plan)
+    if last:
+        changed = _changed(changed, Planner(changed, {}).plan(last))
     times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
     layers = tuple(
         replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})

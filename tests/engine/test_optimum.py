@@ -14,6 +14,7 @@ from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 from convlint.engine.levers import Kept
 from convlint.engine.optimum import LEAST_GAIN
 from convlint.model.network import Network
+from convlint.model.runtime import Runtime
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -125,12 +126,14 @@ def test_a_group_of_which_a_member_is_silenced_keeps_its_width() -> None:
 
 
 def test_what_rests_on_no_timing_of_its_kind_is_no_advice() -> None:
-    """Of depthwise layers alone, gradients in 16 bits were never timed."""
-    net = Wiring(C=64, N=32, size=56, dtype="fp32", layout="NCHW")
-    x = net.conv(net.image, 64, 1)
+    """Eight bits on Hopper were never timed."""
+    net = Wiring(C=64, N=32, size=56, dtype="fp16", layout="NHWC")
+    x = net.conv(net.image, 256, 3)
     for _ in range(4):
-        x = net.conv(x, 64, 7, groups=64)
-    result, promise = promised(net.network(x))
+        x = net.conv(x, 256, 3)
+    network = replace(net.network(x), mode="inference", runtime=Runtime(framework="tensorrt"))
+    assert promised(network, "h100", "inference", allow=("int8",))[1].optimum.choices.keys() == {"dtype"}
+    result, promise = promised(network, "h100", "inference", allow=("fp8",))
     assert promise.optimum.choices == {}
     advised = [finding.rule.code for finding in result.findings if finding.advised]
     assert advised == []

@@ -34,6 +34,8 @@ from convlint.model.version import Version
         ("grouped", "wgrad", "fp32", "8.0", "assumed"),
         ("volume", "dgrad", "tf32", "8.6", "measured"),
         ("volume", "fprop", "tf32", "8.9", "extrapolated"),
+        ("volume", "wgrad", "fp16", "8.0", "extrapolated"),
+        ("volume", "wgrad", "fp32", "7.5", "assumed"),
     ],
 )
 def test_what_a_pass_rests_on(kind, which, compute, capability, expected):
