@@ -118,13 +118,13 @@ def test_json_has_what_is_in_force() -> None:
 
 def test_what_was_timed_is_measured() -> None:
     group = "[[groups]]\nkind = 'depthwise'\ndtype = 'fp16'\npass = '{}'\nrows = 6\nspread = 0.1\n"
-    assert bases() == ["extrapolated", "assumed"]
+    assert bases() == ["extrapolated", "extrapolated"]
     write("convlint.toml", CONFIG)
     write("gpu.toml", text(body=group.format("fprop") + group.format("dgrad")))
-    assert bases() == ["extrapolated", "assumed"]  # as its wgrad is
+    assert bases() == ["extrapolated", "extrapolated"]  # as its wgrad is
     write("gpu.toml", text(body="".join(map(group.format, ("fprop", "dgrad", "wgrad")))))
     assert bases() == ["extrapolated", "measured"]
-    assert "assumed" not in convlint("check", "net.yaml").out
+    assert "extrapolated from other GPUs for 1 layer" in convlint("check", "net.yaml").out
 
 
 REFUSED = [
