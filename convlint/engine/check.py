@@ -176,7 +176,9 @@ class _NetworkCheck:
         rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
         advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow)
         advice.out_of_play |= heard.silenced if anew else heard.groups
-        clashes = any(hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits)
+        clashes = any(
+            id(hit) in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits
+        )
         silenced = {
             kind: frozenset(heard.kinds.get(kind, set()) | (set() if anew else heard.known.get(kind, set())))
             for kind in KINDS

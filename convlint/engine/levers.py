@@ -231,7 +231,7 @@ class Advice:
                 layer = with_fix(layer, own)
             if layer.dtype is None:
                 continue
-            key = (layer_identity(layer), layer.name if self._evaluator.tells_apart else None)
+            key = (layer_identity(layer), layer.name if (on_tiles or self._evaluator).tells_apart else None)
             values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
             if key not in known:
                 flaws = (on_tiles or self._evaluator).evaluate(values, connected=False, exists=False).flaws

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint.engine.changes import with_settings
 from convlint.engine.hits import Flaw
 from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.timing import NOTHING, Changes, Setting, Timing
+from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
 from convlint.estimate.basis import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.report import Scalar
@@ -159,10 +159,13 @@ class Search:
         while waiting:
             before = waiting.pop(0)
             advised = self.of(self.setting(before)).settings if before else now.settings
+            asked: set[object] = set()  # many layers ask for the same
             for index, flaw in advised if self._is_open("dtype") else ():
                 for sets in (flaw.set, flaw.other):
-                    if kind_of(sets) != "dtype":
+                    same = key_of(sets), self.timing.network.layers[index].dtype_source
+                    if same in asked or kind_of(sets) != "dtype":
                         continue
+                    asked.add(same)
                     choice = self._dtype(
                         before.get("dtype"), sets, index, [each for each in advised if _asks(each, sets)]
                     )

@@ -17,16 +17,16 @@ from convlint.planning.steps import Members
 def changed(network: Network, promise: Promise, taken: Members) -> Network:
     """The network that these members make of it: what is connected to a layer that changes follows."""
     setting = promise.search.setting(taken.choices)
-    widths, forms = dict[int, int](), dict[int, Lever]()
+    widths, forms = dict[int, int](), list[Lever]()
     for lever in taken.levers.values():
         number = group_of(promise, lever)
         if number is None or "copies_input" in lever.changes:
-            forms[lever.layers[0]] = lever
+            forms.append(lever)
         else:
             widths[number] = lever.width or int(next(iter(lever.changes.values())))
     layers = list(setting.layers)
-    for index, lever in forms.items():
-        layers[index] = with_fix(layers[index], lever.changes)
+    for lever in forms:  # several may be one layer's
+        layers[lever.layers[0]] = with_fix(layers[lever.layers[0]], lever.changes)
     laid_out = {
         index for index, pair in enumerate(zip(network.layers, layers, strict=True))
         if pair[0].layout != pair[1].layout or pair[0].copies_input != pair[1].copies_input

@@ -12,7 +12,7 @@ from random_networks import chain, tangle
 from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.levers import Kept
-from convlint.engine.optimum import LEAST_GAIN
+from convlint.engine.optimum import LEAST_GAIN, Search
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 
@@ -137,3 +137,29 @@ def test_what_rests_on_no_timing_of_its_kind_is_no_advice() -> None:
     assert promise.optimum.choices == {}
     advised = [finding.rule.code for finding in result.findings if finding.advised]
     assert advised == []
+
+
+def test_layouts_that_clash_are_no_reason_to_advise_where_nothing_may_be() -> None:
+    """fp32 that is only read from storage: of what meets it, nothing is advice."""
+    net = Wiring(C=64, N=32, size=56, dtype="fp32", layout="NHWC")
+    network = net.network(net.conv(net.conv(net.conv(net.image, 64, 3), 64, 3), 64, 3))
+    layouts = ("NCHW", "NHWC", "NCHW")
+    layers = [
+        replace(layer, layout=layout, dtype_source="storage")
+        for layer, layout in zip(network.layers, layouts, strict=True)
+    ]
+    result, promise = promised(replace(network, layers=tuple(layers)))
+    assert promise.optimum.choices == {}
+    assert "CL402" in {finding.rule.code for finding in result.findings}
+
+
+def test_what_many_layers_ask_for_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    plain = Search._dtype
+    monkeypatch.setattr(Search, "_dtype", lambda self, *asked: tried.append(asked[1]) or plain(self, *asked))
+    net = Wiring(C=64, N=32, size=56, dtype="fp32", layout="NCHW")
+    x = net.image
+    for width in range(64, 104):
+        x = net.conv(x, width, 3)
+    promised(net.network(x))
+    assert 0 < len(tried) < 10

@@ -56,6 +56,19 @@ def test_the_promise_is_kept(name: str, gpu: str) -> None:
         assert one.after == other.before
 
 
+def test_two_forms_of_one_layer_are_both_in_the_plan() -> None:
+    """C of the image and K of the only layer."""
+    stem = "- { name: stem, C: 3, H: 224, W: 224, K: 61, kernel_size: 7, stride: 2, padding: 3 }"
+    text = f"version: 1\ndefaults: {{ N: 32, dtype: fp16, layout: NHWC }}\nlayers:\n  {stem}\n"
+    network, errors = read_spec(text, "net.yaml")
+    assert network is not None
+    assert not errors
+    found = planned(network, "a100", "training")
+    (layer,) = found.network.layers
+    assert (layer.C, layer.K) == (4, 64)
+    assert found.after.time_us == pytest.approx(checked_us(found), rel=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_changed_network_fits_together(name: str) -> None:
