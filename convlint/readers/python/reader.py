@@ -5,9 +5,10 @@ As a file that is named alone it is no network: it states no sizes of inputs, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -42,19 +43,46 @@ def read_source(
     `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
     trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
     """
+    return _with_room(
+        partial(
+            _read, given, entries=entries, input_shape=input_shape, contents=contents or {}, root=root,
+            asked=given if part is None else part,
+        )
+    )  # fmt: skip
+
+
+_T = TypeVar("_T")
+
+
+def _with_room(run: Callable[[], _T]) -> _T:
+    """Run it on a frame that leaves room for all the frames of calls below it.
+
+    CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory whenever a call crosses the edge of one, which
+    took a fifth of the time of code as deep as this. A frame that claims more than a chunk gets one of its own, of a
+    power of two, whose rest the frames above it share (Python/pystate.c, push_chunk).
+    """
+    return run()
+
+
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**15)  # words: 256 KiB, and as much is left
+
+
+def _read(
+    given: Sequence[str], *, entries: Sequence[str], input_shape: tuple[int, ...] | None,
+    contents: Mapping[str, bytes], root: str | None, asked: Sequence[str],
+) -> SourceReading:  # fmt: skip
     from convlint.readers.python.imports import Imports
     from convlint.readers.python.nn.bias_uses import first_uses
     from convlint.readers.python.nn.reading import read_layers
     from convlint.readers.python.programs.reading import read_programs
 
-    notebooks, unread = _notebooks(given, contents or {})
-    code = {**(contents or {}), **{path: each.code for path, each in notebooks.items()}}
+    notebooks, unread = _notebooks(given, contents)
+    code = {**contents, **{path: each.code for path, each in notebooks.items()}}
     project = Project(
         root if root is not None else root_of(given[0] if given else "."),
         [path for path in given if path not in unread],
         code,
     )
-    asked = given if part is None else part
     own = [path for path in asked if path not in unread and project.file(path) is not None]
     imports = Imports(project)
     read = read_layers(imports, own, input_shape=input_shape)

@@ -450,7 +450,7 @@ class Calls:
             if isinstance(receiver, Tensor):
                 machine.library.set_attribute(machine, receiver, name, value)
             if isinstance(receiver, Unknown):
-                machine.heap.changed_by_another_name()
+                machine.heap.changed_by_another_name(attribute=True)
 
     def set_plainly(self, receiver: Instance, name: str, value: Value) -> None:
         """`object.__setattr__(receiver, name, value)`."""
@@ -525,6 +525,8 @@ class Calls:
         found = self._attributes.get((cls, name))
         if found is None:
             found = self._attributes[cls, name] = self._find(cls, name, None)
+        else:
+            heap.reads.update(each for each in cls.order or (cls,) if isinstance(each, Class))
         return found
 
     def forget_attributes(self) -> None:

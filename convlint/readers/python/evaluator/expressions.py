@@ -561,8 +561,9 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
             found.append(sides[which](scope))
             return GOES_ON
 
+        before = scope.heap.now
         fork(scope, lambda at: side(0, at), lambda at: side(1, at), text, f"not ({text})")
-        return scope.heap.joined(found[0], found[1])
+        return scope.heap.joined(found[0], found[1], before)
 
     return run
 

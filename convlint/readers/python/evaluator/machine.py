@@ -191,7 +191,6 @@ class Machine:
         """Go back to what modules made."""
         self.reset(self.heap.base)
         self.heap.oldest, self.heap.changed, self.heap.class_changed = float("inf"), set(), False
-        self.memory.begin()
 
     def reset(self, layer: Layer) -> None:
         """Go back to that state, and forget where the evaluation stood."""

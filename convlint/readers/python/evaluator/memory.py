@@ -54,6 +54,7 @@ class _Remembered(Struct, frozen=True):
     steps: int
     height: int
     inactive: frozenset[ast.AST]  # functions that must not be running already, as they were cut short where they recur
+    reads: frozenset[Any]  # what modules made and it looked at, which must hold still what it held
 
 
 class Memory:
@@ -70,22 +71,8 @@ class Memory:
     def forget(self) -> None:
         """Begin anew: what a file's roots take is then the same whichever files were read before it."""
         self._calls: dict[Hashable, _Remembered] = {}
-        self._changed: dict[Hashable, _Remembered] = {}  # what holds while so many objects of modules are changed
-        self._changes = 0
+        self._reads: dict[frozenset[Any], frozenset[Any]] = {}  # each of those once
         self._room = _MOST_OBJECTS
-
-    def _now(self) -> dict[Hashable, _Remembered]:
-        """What was evaluated while modules held what they hold now."""
-        changes = len(self.machine.heap.changed)
-        if not changes:
-            return self._calls
-        if changes != self._changes:
-            self._changed, self._changes = {}, changes
-        return self._changed
-
-    def begin(self) -> None:
-        """Another root begins, for which modules hold again what they made."""
-        self._changed, self._changes = {}, 0
 
     def spoil(self) -> None:
         """Nothing that is being evaluated now may be remembered: it depends on more than its arguments."""
@@ -110,11 +97,12 @@ class Memory:
             )
         except NotCopied:
             return run()
-        found = self._now().get(key)
+        found = self._calls.get(key)
         if (
             found is not None
             and found.steps <= machine.steps
             and machine.height + found.height <= DEEPEST
+            and machine.heap.changed.isdisjoint(found.reads)
             and not (found.inactive and any(map(machine.active.get, found.inactive)))
         ):
             self.hits += 1
@@ -129,6 +117,7 @@ class Memory:
         steps, marks = machine.steps, (len(machine.recorded), len(machine.conditions), len(machine.stack))
         doubts = len(machine.doubts)
         outer, heap.oldest = heap.oldest, float("inf")
+        outer_reads, heap.reads = heap.reads, set()
         taller, self.tallest, self.unique = self.tallest, 0, False
         limited, self.limited = self.limited, set()
         start = heap.time
@@ -141,7 +130,9 @@ class Memory:
             heap.oldest, height = min(outer, heap.oldest), max(self.tallest - machine.height, 0)
             self.tallest, self.unique = max(taller, self.tallest), False
             self.limited = limited | inactive
-        taken, calls = steps - machine.steps, self._now()
+            reads, heap.reads = heap.reads, outer_reads
+            outer_reads |= reads
+        taken, calls = steps - machine.steps, self._calls
         if not pure or taken <= _FEW_STEPS or len(calls) >= _MOST or self._room <= 0:
             return value
         if len(machine.recorded) >= MOST_RECORDED:
@@ -159,7 +150,11 @@ class Memory:
             conditions = each.conditions[marks[1] :]
             kept_record = Recorded(each.thing, conditions, each.stack[marks[2] :], each.doubts[doubts:])
             records.setdefault((id(each.thing), conditions), kept_record)
-        calls[key] = _Remembered(kept, tuple(given.values()), start, tuple(records.values()), taken, height, inactive)
+        seen = frozenset(reads)
+        seen = self._reads.setdefault(seen, seen)
+        calls[key] = _Remembered(
+            kept, tuple(given.values()), start, tuple(records.values()), taken, height, inactive, seen
+        )
         return value
 
     def _again(self, found: _Remembered, given: dict[int, Value]) -> Value:
@@ -170,6 +165,7 @@ class Memory:
         machine.remembered += found.steps
         self.tallest = max(self.tallest, machine.height + found.height)
         self.limited |= found.inactive
+        machine.heap.reads |= found.reads
         if found.records:
             conditions, stack = tuple(machine.conditions), tuple(machine.stack)
             room = MOST_RECORDED - len(machine.recorded)

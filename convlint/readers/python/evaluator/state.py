@@ -67,6 +67,7 @@ class Heap:
         self.module_time = _FIRST_TIME
         self.in_module = False
         self.changed: set[Any] = set()  # of what modules made, that paths of this root have changed
+        self.reads: set[Any] = set()  # of what modules made, those that were looked at since a call began
         self.class_changed = False  # whether a class is among these
         self.oldest = float("inf")  # object that was changed since a call began, by its birth
         self.watched: dict[tuple[Any, Any], int] | None = None  # what is changed within a try, and how often
@@ -76,7 +77,12 @@ class Heap:
 
     def layer_on(self, parent: Layer) -> Layer:
         """A new layer on top of another."""
-        return Layer(parent, self.module_time if self.in_module else self.time)
+        return Layer(parent, self.now)
+
+    @property
+    def now(self) -> int:
+        """The birth of what was made last."""
+        return self.module_time if self.in_module else self.time
 
     # Cells
 
@@ -87,6 +93,7 @@ class Heap:
         if born > at.start:
             return thing.first
         if born < 0:
+            self.reads.add(thing)
             if thing not in self.changed:
                 return thing.first
             self.oldest = min(self.oldest, born)  # what was read depends on more than it was called with
@@ -146,10 +153,11 @@ class Heap:
         if isinstance(thing, List) and thing.items:
             self.edit(thing).items = []
 
-    def changed_by_another_name(self) -> None:
-        """Something that may be any of the loose objects is changed."""
+    def changed_by_another_name(self, *, attribute: bool = False) -> None:
+        """Something that may be any of the loose objects is changed; an `attribute` is set, which plain ones lack."""
         for each in self._loose.items if self.follows_aliases else ():
-            self._forget(each)
+            if not attribute or getattr(each, "of", None) is not None:
+                self._forget(each)
 
     def _set(self, layer: Layer, thing: Any, cell: Cell) -> None:
         if thing.born > layer.start:
@@ -225,9 +233,12 @@ class Heap:
             self._set(target, thing, cell)
         self._end(joining)
 
-    def joined(self, first: Value, second: Value) -> Value:
-        """What an expression is that gave the first value on one path and the second on another."""
-        joining = _Joining(self, self.layer, self.time, {}, {})
+    def joined(self, first: Value, second: Value, since: int | None = None) -> Value:
+        """What an expression is that gave the first value on one path and the second on another.
+
+        What was made `since` the paths began has no other name: `{} if test else None`.
+        """
+        joining = _Joining(self, self.layer, self.time if since is None else since, {}, {})
         found = joining.value(first, second)
         self._end(joining)
         return found

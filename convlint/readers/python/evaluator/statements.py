@@ -203,12 +203,17 @@ def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
         machine, held, value = scope.machine, read(scope), make(scope)
         if isinstance(held, (List, Table)) and _in_place(machine, kind, held, value, node):
             return GOES_ON
-        if isinstance(held, Unknown):
+        if isinstance(held, Unknown) and not _of_numbers(kind, value):
             machine.heap.changed_by_another_name()
         put(scope, binary(machine, kind, held, value, node))
         return GOES_ON
 
     return run
+
+
+def _of_numbers(kind: type[ast.AST], value: Value) -> bool:
+    """Whether the operator is none of a list's, set's or dict's, with that on its right."""
+    return isinstance(value, Const) and isinstance(value.value, (int, float)) and kind is not ast.Mult
 
 
 def _in_place(machine: Machine, kind: type[ast.AST], held: List | Table, value: Value, node: ast.AST) -> bool:
