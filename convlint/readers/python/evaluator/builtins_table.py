@@ -205,11 +205,15 @@ def _made(kind: str) -> Known:
             return machine.sequence(kind, held, complete=False, why=_why(value))
         if len(items) > LONGEST:
             return None
-        if isinstance(value, List) and value.kind == "iterator":
-            machine.heap.edit(value).items = []
         return machine.as_set(items) if kind == "set" else machine.sequence(kind, items)
 
     return run
+
+
+def _deque(machine: Machine, call: Call) -> Value | None:
+    """One with a bound forgets its first items, which nobody follows."""
+    bound = call.args[1] if len(call.args) > 1 else call.keywords.get("maxlen", NONE)
+    return _made("list")(machine, call) if isinstance(bound, Const) and bound.value is None else None
 
 
 def _entries(machine: Machine, call: Call, args: list[Value]) -> Entries:
@@ -249,6 +253,17 @@ def _all_items(machine: Machine, call: Call) -> list[list[Value]] | None:
     return found if call.exact else None
 
 
+def _rows(machine: Machine, call: Call) -> list[tuple[Value, ...]] | None:
+    """What zip goes through: `zip(*[iter(a)] * 2)` takes two of one iterator for each."""
+    first = call.args[0] if call.args else None
+    if isinstance(first, List) and first.kind == "iterator" and all(each is first for each in call.args):
+        items = machine.iterate(first)
+        several = [items[at :: len(call.args)] for at in range(len(call.args))] if items is not None else None
+    else:
+        several = _all_items(machine, call)
+    return list(itertools.islice(zip(*several, strict=False), LONGEST)) if several is not None else None
+
+
 def _iterator(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
     return List(machine.heap, "iterator", items, complete=complete)
 
@@ -279,20 +294,19 @@ def _enumerate(machine: Machine, call: Call) -> Value | None:
 
 
 def _zip(machine: Machine, call: Call) -> Value | None:
-    several = _all_items(machine, call)
-    if several is None:
+    rows = _rows(machine, call)
+    if rows is None:
         return _open_iterator(machine, call)
-    return _iterator(machine, [Items("tuple", list(each)) for each in zip(*several, strict=False)])
+    return _iterator(machine, [Items("tuple", list(each)) for each in rows])
 
 
 def _map(machine: Machine, call: Call) -> Value | None:
     if len(call.args) < 2:
         return None
     rest = _with(call, call.args[1:])
-    several = _all_items(machine, rest)
-    if several is None:
+    rows = _rows(machine, rest)
+    if rows is None:
         return _open_iterator(machine, rest)
-    rows = itertools.islice(zip(*several, strict=False), LONGEST)
     return _iterator(machine, [machine.call(call.args[0], list(each), {}, call.node, call.file) for each in rows])
 
 
@@ -317,11 +331,13 @@ def _sorted(machine: Machine, call: Call) -> Value | None:
 
 
 def _iter(machine: Machine, call: Call) -> Value | None:
-    items = _first(machine, call) if len(call.args) == 1 else None
-    if items is None:
+    if len(call.args) != 1:
         return _open_iterator(machine, call)
     value = call.args[0]
-    return value if isinstance(value, Items) and value.kind == "iterator" else _iterator(machine, items)
+    if isinstance(value, Items) and value.kind == "iterator":
+        return value
+    items = machine.iterate(value)
+    return _iterator(machine, items) if items is not None else _open_iterator(machine, call)
 
 
 def _next(machine: Machine, call: Call) -> Value | None:
@@ -371,7 +387,10 @@ def _accumulate(machine: Machine, call: Call) -> Value | None:
     items = _first(machine, call)
     if items is None:
         return _open_iterator(machine, call)
-    found: list[Value] = []
+    initial = call.keywords.get("initial", NONE)
+    if not isinstance(initial, Const):
+        return _open_iterator(machine, call)
+    found: list[Value] = [] if initial.value is None else [initial]
     for item in items:
         if not found:
             found.append(item)
@@ -387,7 +406,10 @@ def _islice(machine: Machine, call: Call) -> Value | None:
     items = _first(machine, call)
     if items is None or len(ends) + 1 != len(call.args) or not all(end is None or isinstance(end, int) for end in ends):
         return _open_iterator(machine, call)
-    return _iterator(machine, items[slice(*ends)] if ends and 0 not in ends[2:] else [])
+    value, over = call.args[0], slice(*ends) if ends and 0 not in ends[2:] else slice(0)
+    if isinstance(value, List) and value.kind == "iterator" and over.stop is not None:
+        machine.heap.edit(value).items = items[over.stop :]
+    return _iterator(machine, items[over])
 
 
 # Objects
@@ -662,7 +684,7 @@ def _is_harmless(pattern: str) -> bool:
 
 _OF_MATH = (
     "ceil", "floor", "sqrt", "log", "log2", "log10", "exp", "gcd", "fabs", "trunc", "isclose", "sin", "cos", "tan",
-    "isqrt", "hypot", "degrees", "radians", "copysign", "fmod",
+    "isqrt", "hypot", "degrees", "radians", "copysign", "fmod", "pow",
 )  # fmt: skip
 
 FUNCTIONS: Mapping[str, Known] = {
@@ -670,7 +692,7 @@ FUNCTIONS: Mapping[str, Known] = {
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},
-    "math.pow": _operated(ast.Pow), "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
+    "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
     "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
     "builtins.all": _logic(every=True), "builtins.any": _logic(every=False),
@@ -680,7 +702,7 @@ FUNCTIONS: Mapping[str, Known] = {
        for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
     "builtins.sorted": _sorted, "builtins.reversed": _of_items(lambda items: items[::-1]), "builtins.iter": _iter,
-    "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _made("list"),
+    "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
     "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
     "itertools.islice": _islice,

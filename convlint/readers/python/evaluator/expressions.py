@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from convlint.readers.python.evaluator import arithmetic, names_of
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
-from convlint.readers.python.evaluator.operations import binary, compare, cut, get, put_key
+from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
 from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, Changes, Scope, fork, once
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -399,12 +399,12 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
         def visit(level: int, values: Value) -> None:
             items = machine.iterate(values, ordered=kind != "set")
             if items is not None:
-                each_of(level, items)
+                each_of(level, going_through(machine, values, items))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
             once(scope, Changes([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
 
-        def each_of(level: int, items: list[Value]) -> int:
+        def each_of(level: int, items: Iterable[Value]) -> int:
             store, _, tests = rounds[level]
             for item in items:
                 machine.step()

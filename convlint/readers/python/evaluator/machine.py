@@ -43,6 +43,7 @@ from convlint.readers.python.evaluator.paths import Scope
 from convlint.readers.python.evaluator.state import Copying, Heap, Layer, NotCopied
 from convlint.readers.python.evaluator.statements import Choices
 from convlint.readers.python.evaluator.values import (
+    NONE,
     Class,
     Const,
     Entries,
@@ -353,10 +354,18 @@ class Machine:
 
     def entered(self, value: Value, file: SourceFile) -> Value:
         """What `with value as name` binds."""
-        method = self.calls.method_of(value, "__enter__") if isinstance(value, Instance) else None
-        if isinstance(method, Function):
-            return self.call(method, [], {}, self.no_call(method.node), file)
-        return self.part_of(value)
+        found = self._own(value, "__enter__", [], file)
+        return found if found is not None else self.part_of(value)
+
+    def left(self, value: Value, file: SourceFile) -> None:
+        """The `with` of that value ends; what raised in it, if anything, nobody asks."""
+        self._own(value, "__exit__", [NONE] * 3, file)
+
+    def _own(self, value: Value, name: str, args: list[Value], file: SourceFile) -> Value | None:
+        method = self.calls.method_of(value, name) if isinstance(value, Instance) else None
+        if not isinstance(method, Function):
+            return None
+        return self.call(method, args, {}, self.no_call(method.node), file)
 
 
 def _is_bare_call(script: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import arithmetic
@@ -144,7 +145,7 @@ def truth(machine: Machine, value: Value) -> bool | None:
         case Unknown() | Tensor():
             return None
         case Items():
-            return bool(value.items) if value.complete else None
+            return True if value.kind == "iterator" else bool(value.items) if value.complete else None
         case Table():
             cell = value.cell
             return True if cell.items.keys() - cell.may else None if cell.may or not cell.complete else False
@@ -267,6 +268,8 @@ def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
             found = [equal(item, part) for item in whole.items]
             if not whole.complete:
                 return None
+            if whole.kind == "iterator":
+                machine.heap.edit(whole).complete = False  # it is left behind what was looked for
             return True if True in found else None if None in found else False
         case Table() if isinstance(part, Const):
             return has_key(whole.cell, part.value)
@@ -486,8 +489,15 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
 
 
 def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Value] | None:
-    """The items that a loop goes through; None where they, or `ordered` as those of a set are not, are not known."""
+    """The items that a loop goes through; None where they, or `ordered` as those of a set are not, are not known.
+
+    An iterator has none left.
+    """
     match value:
+        case List(kind="iterator"):
+            cell = machine.heap.edit(value)
+            items, cell.items = cell.items, []
+            return items if cell.complete else None
         case Items():
             loose = ordered and value.kind == "set" and len(value.items) > 1  # texts: another order in each process
             return value.items[:] if value.complete and not loose else None
@@ -510,6 +520,22 @@ def _iterated(machine: Machine, value: Instance) -> list[Value] | None:
         found = machine.call(method, [], {}, machine.no_call(method.node), method.file)
         return found.items[:] if isinstance(found, Items) and found.complete else None
     return machine.library.items(machine, value)
+
+
+def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterator[Value]:
+    """What a loop over a list or iterator goes through, of which `items` are left: each round may change it."""
+    if not isinstance(value, List) or value.kind not in ("list", "iterator"):
+        yield from items
+        return
+    if value.kind == "iterator":
+        machine.heap.edit(value).items = items[:]
+        while value.complete and value.items:
+            yield taken(machine, value)
+        return
+    at = 0
+    while at < min(len(held := value.items if value.complete else items), ROUNDS):
+        yield held[at]
+        at += 1
 
 
 def taken(machine: Machine, receiver: Items) -> Value:
@@ -570,16 +596,15 @@ def update(machine: Machine, cell: Entries, value: Value) -> None:
 def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
     """A set of these."""
     found: list[Value] = []
-    at: dict[tuple[type, object], int] = {}
+    at: dict[object, int] = {}
     for item in items:
         if isinstance(item, Const):
-            key = item.value.__class__, item.value
-            if key in at:
-                before = found[at[key]]
+            if item.value in at:
+                before = found[at[item.value]]
                 if isinstance(before, Const):
-                    found[at[key]] = Const(before.value, union(before.stated, item.stated))
+                    found[at[item.value]] = Const(before.value, union(before.stated, item.stated))
                 continue
-            at[key] = len(found)
+            at[item.value] = len(found)
         found.append(item)
     whole = complete and not any(isinstance(item, Unknown) for item in items)
     return List(machine.heap, "set", found, complete=whole)

@@ -12,7 +12,7 @@ from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.expressions import Compiler, Eval, Store, function_defaults
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, ROUNDS
 from convlint.readers.python.evaluator.managers import either, swallowing
-from convlint.readers.python.evaluator.operations import binary, delete, equal
+from convlint.readers.python.evaluator.operations import binary, delete, equal, going_through
 from convlint.readers.python.evaluator.paths import (
     BREAKS,
     CONTINUES,
@@ -497,16 +497,19 @@ def _within(compiler: BodyCompiler, node: ast.With | ast.AsyncWith) -> Run:
 
     def run(scope: Scope) -> int:
         answers: list[bool | None] = []
+        managers: list[Value] = []
         for make, swallows, bind in parts:
-            value = make(scope)
-            answers.append(swallows(scope, value))
+            managers.append(make(scope))
+            answers.append(swallows(scope, managers[-1]))
+            entered = scope.machine.entered(managers[-1], scope.file)
             if bind is not None:
-                bind(scope, scope.machine.entered(value, scope.file))
+                bind(scope, entered)
         answer = either(answers)
-        if answer is False:
-            return body(scope)
-        handlers: list[Handler] = [(_nothing, None, "what is suppressed")]
-        return attempt(scope, body, _nothing, handlers, surely=answer is True)
+        handlers: list[Handler] = [] if answer is False else [(_nothing, None, "what is suppressed")]
+        how = attempt(scope, body, _nothing, handlers, surely=answer is True)
+        for value in reversed(managers):
+            scope.machine.left(value, scope.file)
+        return how
 
     return run
 
@@ -578,16 +581,21 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
     def run(scope: Scope) -> int:
         values = over(scope)
         items = scope.machine.iterate(values)
+        open_ = scope.machine.part_of(values)
+
+        def one_round(at: Scope) -> int:
+            put(at, open_)
+            return body(at)
+
         if items is None or len(items) > ROUNDS:
             why = values.why if isinstance(values, (Unknown, Items)) else "limit" if items else "call"
-            open_ = scope.machine.part_of(values)
-
-            def one_round(at: Scope) -> int:
-                put(at, open_)
-                return body(at)
-
             return once(scope, changes, why, doubtful(one_round)) or after(scope)
-        return unrolled(scope, items, put, body, orelse)
+
+        def rest(at: Scope) -> int:
+            grown = isinstance(values, List) and values.complete and len(values.items) > ROUNDS
+            return once(at, changes, "limit", doubtful(one_round)) or after(at) if grown else orelse(at)
+
+        return unrolled(scope, going_through(scope.machine, values, items), put, body, rest)
 
     return run
 
