@@ -139,6 +139,17 @@ SNIPPETS = {
     "a class that changes": f"class C: v = 1\ndef g():\n    {LONG}\n    return C.v\n"
                             "def f():\n    x = g()\n    C.v = 2\n    y = g()\n    C.v = 3\n    return x, y, g(), g()\n"
                             "def h(): return g()",
+    "a class that a call within reads": f"class C: v = 1\ndef k():\n    {LONG}\n    return C.v\n"
+        f"def g():\n    {LONG}\n    return k() + 1\ndef f():\n    x = g()\n    C.v = 5\n    return x, g(), k()",
+    "another class that changes": f"class C: v = 1\nclass D: v = 1\ndef g():\n    {LONG}\n    return C.v\n"
+        "def f():\n    x = g()\n    D.v = 5\n    return x, g(), D.v\ndef h(): return g()",
+    "a method that is replaced": f"class C:\n    def m(self):\n        {LONG}\n        return 1\n"
+        f"def g():\n    {LONG}\n    return C().m()\n"
+        "def f():\n    x = g()\n    C.m = lambda self: 2\n    return x, g()\ndef h(): return g()",
+    "an iterator of the caller": f"def g(a):\n    {LONG}\n    return list(a)\n"
+        "def f():\n    a = iter([1, 2])\n    return g(a), g(a), g(iter([1, 2]))",
+    "an iterator of the module": f"A = iter([1, 2, 3])\ndef g():\n    {LONG}\n    return next(A)\n"
+        "def f(): return g(), g(), g()",
     "a module's object that changes": f"class C: pass\no = C()\no.v = [1]\ndef g():\n    {LONG}\n    return o.v\n"
                                       "def f():\n    x = g()\n    o.v = [2]\n    return x, g()\ndef h(): return g()",
     "changed in one path": f"class C: v = 1\ndef g():\n    {LONG}\n    return C.v\n"
