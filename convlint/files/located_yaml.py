@@ -108,6 +108,8 @@ def parse(text: str) -> Value | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.problem, error.context) if part)
+        if "maximum nesting depth" in problem and Loader is not yaml.SafeLoader:  # libyaml reads ahead of its events
+            return _build(text, yaml.SafeLoader)
         raise InputFault(
             f"is not valid YAML: {problem}",
             line=mark.line + 1 if mark else None,
@@ -129,7 +131,7 @@ def _end_of(text: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-def _build(text: str) -> Value | None:
+def _build(text: str, loader: Any = None) -> Value | None:
     root: Value | None = None
     stack: list[Value] = []  # open collections
     keys: list[Value | None] = []  # per open collection: the key that waits for its value
@@ -137,7 +139,7 @@ def _build(text: str) -> Value | None:
     open_anchors: list[str | None] = []
     count = merged = 0
     event: Any
-    for event in yaml.parse(text, Loader=Loader):
+    for event in yaml.parse(text, Loader=loader or Loader):
         kind = type(event)
         if kind is yaml.ScalarEvent:
             start, end = event.start_mark, event.end_mark

@@ -33,7 +33,7 @@ SHAPE = {"": "2x3x8x8"}
 # what stands in the module before the network, and what the error says; None: the network is read all the same
 BEHAVIOUR = {
     "changes_folder": ("import os\nos.chdir('/')\n", None),
-    "prints": ("import os\nprint('noise')\nos.system('echo noise')\nos.write(1, b'noise')\n", None),
+    "prints": ("import os\nprint('noise')\nos.system('echo noise')\nos.write(1, b'noise\\n')\n", None),
     "registers_exit": ("import atexit, os\natexit.register(os._exit, 0)\n", None),
     "starts_threads": ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n", None),
     "replaces_streams": ("import sys\nsys.stdout = sys.stderr = None\nsys.__stdout__ = 3\n", None),
