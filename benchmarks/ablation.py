@@ -15,7 +15,7 @@ from metrics import clock_factors, figures, gains
 from msgspec.structs import replace
 from timings import DEFAULT_CSV, read_rows, resolve_gpu
 
-from convlint.estimate import board, constants, price, transforms
+from convlint.estimate import board, constants, copies, price
 
 FAMILIES = ("VOLTA", "TURING", "AMPERE", "SIMT", "SIMT_VOLTA", "SIMT_TURING", "SIMT_DOUBLED")
 NEVER = ("never", "never", "never")
@@ -87,9 +87,9 @@ TERMS: dict[str, Callable[[], object]] = {
     "fallbacks to CUDA cores": modern_boards,
     "Winograd, not fused": without_lowering("winograd"),
     "Winograd, fused": without_lowering("fused winograd"),
-    "fused for small batches": lambda: setattr(transforms, "LEAST_BATCH_NOT_FUSED", 1),
+    "fused for small batches": lambda: setattr(copies, "LEAST_BATCH_NOT_FUSED", 1),
     "FFT": without_lowering("fft"),
-    "workspace of transforms": lambda: setattr(transforms, "_spilled", lambda *_: 0),
+    "workspace of transforms": lambda: setattr(copies, "_spilled", lambda *_: 0),
     "1x1 wgrad's loads": family(pointwise_wgrad_cost=0.0),
     "1x1 wgrad's free split": lambda: price._SPLITS.pop("pointwise wgrad"),
     "dgrad's own tiles": family(("SIMT", "SIMT_VOLTA", "SIMT_TURING"), dgrad_tiles=constants.SIMT.tiles),
@@ -109,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = (
         price.transforms,
         price.implicit_gemm,
-        transforms.LEAST_BATCH_NOT_FUSED,
-        transforms._spilled,
+        copies.LEAST_BATCH_NOT_FUSED,
+        copies._spilled,
         board.Board.__init__,
     )
     kept_splits = dict(price._SPLITS)
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(line)
         for name, value in kept_constants.items():
             setattr(constants, name, value)
-        price.transforms, price.implicit_gemm, transforms.LEAST_BATCH_NOT_FUSED, transforms._spilled = kept[:4]
+        price.transforms, price.implicit_gemm, copies.LEAST_BATCH_NOT_FUSED, copies._spilled = kept[:4]
         price._SPLITS.update(kept_splits)
         board.Board.__init__ = kept[4]  # type: ignore[method-assign]
     return 0

@@ -22,8 +22,7 @@ if __name__ == "__main__":
 from msgspec.structs import replace
 
 from convlint.cli.commands.timings_file import TimingsFile
-from convlint.estimate.sweep.figure_sweep import figure_layer
-from convlint.estimate.sweep.figures import FIGURES
+from convlint.estimate.sweep import FIGURES, figure_layer
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.device import gpu_of
 from convlint.measuring.process import Bench, NoDevice

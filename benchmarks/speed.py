@@ -178,7 +178,7 @@ def bench_project(bench: Bench) -> None:
 def bench_estimates(bench: Bench) -> None:
     """The cost model: one layer's three passes, and what it adds to a check of distinct layers."""
     from convlint.engine import check as engine
-    from convlint.engine import networks
+    from convlint.engine import findings as networks
     from convlint.estimate import estimate_layer
     from convlint.estimate.board import board_of
     from convlint.gpus.gpu import load_gpu

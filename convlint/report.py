@@ -14,7 +14,7 @@ from convlint.model.source import SourceReport
 
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
-    from convlint.estimate.basis import Basis
+    from convlint.estimate.results import Basis
     from convlint.gpus.calibration import CalibrationUse
 
 Severity = Literal["error", "warning", "info"]

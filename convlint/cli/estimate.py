@@ -205,7 +205,7 @@ def sweep(
     from convlint.cli.layer import LayerFlags
     from convlint.cli.streams.outputs import parse_outputs
     from convlint.errors import UsageError
-    from convlint.estimate.sweep.sweep import METRICS
+    from convlint.estimate.sweep import METRICS
     from convlint.linting.models import models_here
     from convlint.readers.inputs import decide
 

@@ -12,26 +12,28 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from convlint.engine.batches import Batches
 from convlint.engine.coupling import Coupling, Spokesmen
-from convlint.engine.evaluate import Evaluation, Evaluator
-from convlint.engine.findings import Identities, finding_of, home_of, is_of_batch, location_of
-from convlint.engine.fixes import alternatives_of, fix_of, is_refuted, with_valid_fixes
-from convlint.engine.hits import Flaw, Hit
-from convlint.engine.join import joined
-from convlint.engine.joint import settled
-from convlint.engine.levers import KINDS, NOTHING_KEPT, Advice, Kept, Kind, kind_of, may_play, narrowing
-from convlint.engine.networks import estimated, layer_reports, network_report
+from convlint.engine.findings import (
+    Identities,
+    NetworkResult,
+    estimated,
+    finding_of,
+    home_of,
+    is_of_batch,
+    joined,
+    layer_reports,
+    location_of,
+    network_report,
+    sum_of,
+)
+from convlint.engine.findings import Silences as Silences
+from convlint.engine.findings import Target as Target
+from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
+from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, stated
+from convlint.engine.joint import Promise, settled
+from convlint.engine.levers import KINDS, NOTHING_KEPT, Advice, Kept, Kind, Validity, kind_of, may_play, narrowing
 from convlint.engine.optimum import Search
-from convlint.engine.pricing import Pricer
-from convlint.engine.promise import Promise
-from convlint.engine.results import NetworkResult, sum_of
-from convlint.engine.severity import graded, stated
-from convlint.engine.target import Silences as Silences
-from convlint.engine.target import Target as Target
-from convlint.engine.timing import Timing, as_laid_out
-from convlint.engine.validity import Validity
-from convlint.engine.weigh import weighed
+from convlint.engine.timing import Pricer, Timing, as_laid_out, weighed
 from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts

@@ -9,9 +9,7 @@ from math import lcm
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix
-from convlint.engine.evaluate import Evaluator
-from convlint.engine.hits import Flaw, Hit
+from convlint.engine.hits import Evaluator, Flaw, Hit, with_fix
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
 from convlint.files.languages.saying import say, sentence

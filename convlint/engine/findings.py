@@ -1,14 +1,338 @@
-"""From hits to findings: where they point, what identifies them, and what a report says of them."""
+"""From hits to what users read: hits of one cause joined, networks graded, results put together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from typing import Literal
 
-from convlint.engine.hits import Hit
-from convlint.model.layer import ConvLayer
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
+from convlint import __version__
+from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
+from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted
+from convlint.estimate.memory import parameters, parts
+from convlint.estimate.results import Basis
+from convlint.facts.network import Held, shortened
+from convlint.gpus.calibration import CalibrationUse, merged
+from convlint.gpus.frameworks import lack_of
+from convlint.gpus.gpu import Gpu
+from convlint.model.gemm import flops
+from convlint.model.layer import MODES, ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, Identity
+from convlint.model.runtime import Runtime
+from convlint.model.source import SourceReport
+from convlint.report import (
+    SEVERITIES,
+    Finding,
+    Fix,
+    Identity,
+    InputError,
+    LayerReport,
+    LayerTimes,
+    NetworkReport,
+    Report,
+    Scalar,
+    Skipped,
+    Suppressed,
+    Total,
+)
+from convlint.rulebook.book import Rulebook
+
+Silences = Callable[[Finding], bool]  # whether the user silenced this finding; it has no price yet
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A GPU under the name that the user gave it."""
+
+    label: str
+    gpu: Gpu
+
+
+class NetworkResult(Struct, frozen=True, kw_only=True):
+    """What the check of one network found."""
+
+    path: str
+    labels: tuple[str, ...]
+    mode: Mode
+    layers: tuple[LayerReport, ...]
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+    suppressed: tuple[Suppressed, ...] = ()
+    until: date | None = None  # the last day on which no comment that silences something has expired
+    networks: tuple[NetworkReport, ...] = ()  # this one, on each target
+    calibrations: tuple[CalibrationUse, ...] = ()
+    fixable: int = 0  # findings that --fix would mend, and
+    fixable_unsafe: int = 0  # how many more with --unsafe-fixes
+    weights_only: bool = False  # as `Network` has it
+    source_lines: tuple[str, ...] | None = None
+    code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
+    source: SourceReport | None = None  # of Python that was read and not run; nothing of it has a time, or a target
+
+    @property
+    def silenced(self) -> frozenset[tuple[str, str | None]]:
+        """The rules, by code, that the user silenced, each with the layer."""
+        return frozenset((entry.finding.rule.code, entry.finding.layer) for entry in self.suppressed)
+
+
+def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rulebook: Rulebook, files: int) -> Report:
+    """One report on all inputs; the result does not depend on the order in which they were checked."""
+    timed = [result for result in results if result.source is None]
+    mode: Mode = next((result.mode for result in timed or results), "training")
+    findings = [finding for result in results for finding in result.findings]
+    targets = tuple(dict.fromkeys(label for result in results for label in result.labels))
+    return Report(
+        version=__version__,
+        targets=targets,
+        mode=mode,
+        files=files,
+        layers=tuple(layer for result in results for layer in result.layers),
+        findings=tuple(sorted(findings, key=_rank)),
+        skipped=tuple(skip for result in results for skip in result.skipped),
+        errors=tuple(errors),
+        rules=tuple(rule.info for rule in rulebook.rules),
+        sources={
+            **{path: lines for result in results for path, lines in result.code_lines.items()},
+            **{result.path: result.source_lines for result in results if result.source_lines},
+        },
+        networks=tuple(network for result in results for network in result.networks),
+        calibrations=merged(use for result in results for use in result.calibrations),
+        fixable=sum(result.fixable for result in results),
+        fixable_unsafe=sum(result.fixable_unsafe for result in results),
+        source=_source([result.source for result in results if result.source is not None]),
+        total=_total(mode, [(result, result.labels[0]) for result in timed if result.mode == mode and result.labels]),
+        totals=tuple(
+            total
+            for label in targets
+            for each in MODES
+            if (total := _total(each, [(r, label) for r in timed if label in r.labels and r.mode == each])) is not None
+        ),
+    )
+
+
+def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
+    """What was read of all Python."""
+    if not parts:
+        return None
+    return SourceReport(
+        files=tuple(path for part in parts for path in part.files),
+        layers=tuple(layer for part in parts for layer in part.layers),
+        given=sum(part.given for part in parts),
+        constructions=sum(part.constructions for part in parts),
+        known=sum(part.known for part in parts),
+        programs=sum(part.programs for part in parts),
+        unread=tuple(place for part in parts for place in part.unread),
+        unread_files={path: why for part in parts for path, why in part.unread_files.items()},
+        unread_cells=tuple(cell for part in parts for cell in part.unread_cells),
+    )
+
+
+def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> Total | None:
+    """The sums over these inputs, each on the target beside it; None where there is none."""
+    if not results:
+        return None
+    whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
+    return Total(gpu=results[0][1], mode=mode, times=whole)
+
+
+def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:
+    """The times of several layers together; None where one is not known, or there is none."""
+    known = [each for each in times if each is not None]
+    if not known or len(known) < len(times):
+        return None
+    fixed = [each.after_fix_us for each in known if each.after_fix_us is not None]
+    return LayerTimes(
+        time_us=sum(each.time_us for each in known),
+        after_us=sum(each.after_us for each in known),
+        ideal_us=sum(each.ideal_us for each in known),
+        after_fix_us=sum(fixed) if len(fixed) == len(known) else None,
+    )
+
+
+def _rank(finding: Finding) -> tuple[int, float, str, int, int]:
+    """The gravest first; of equals what loses most, then by place."""
+    at = finding.location
+    return SEVERITIES.index(finding.severity), -(finding.lost_us or 0.0), at.path, at.line or 0, at.column or 0
+
+
+def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> Hosted:
+    """The estimates of all layers, `running` as the framework lays them out, with what the host adds to them.
+
+    int8 is estimated forward where nobody asked for training; where somebody did, there is none.
+    """
+    refused = (Dtype.int8,) if network.mode == "training" else ()
+    estimates = [
+        None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
+    ]
+    return hosted(network.layers, estimates, host_of(network, gpu))
+
+
+def host_of(network: Network, gpu: Gpu) -> Host:
+    """What holds up the layers of one network, heads of another batch included.
+
+    A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
+    """
+    calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
+    is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
+    return host_us(gpu, network.runtime) if is_one else NO_HOST
+
+
+def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, Gpu]) -> dict[str, str]:
+    """On which of the `gpus` the framework cannot run the layer, and what it lacks."""
+    lacks = {label: lack_of(runtime, layer.dtype, mode, gpu) for label, gpu in gpus.items()}
+    return {label: lack.says for label, lack in lacks.items() if lack is not None}
+
+
+def network_report(
+    network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None
+) -> NetworkReport:  # fmt: skip
+    """The network on `gpu`, which the user calls `label`; `held` is its memory there and `on_host` its time."""
+    batches = {layer.N for layer in network.layers}
+    work = [None if (own := flops(layer)) is None else own * layer.calls for layer in network.layers]
+    needs = held.needs or held.needs_state
+    return NetworkReport(
+        path=network.path,
+        gpu=label,
+        mode=mode,
+        times=times,
+        batch=batches.pop() if len(batches) == 1 else None,
+        parameters=parameters(network.layers),
+        flops=None if None in work else sum(each or 0 for each in work),
+        memory={} if needs else asdict(held.memory),
+        memory_needs=needs,
+        capacity_bytes=gpu.memory_bytes,
+        largest_batch=None if needs else held.largest_batch,
+        unbatched=network.unbatched,
+        host_us=on_host.host_us,
+        gpu_us=on_host.gpu_us,
+    )
+
+
+def layer_reports(
+    network: Network,
+    mode: Mode,
+    gpus: Mapping[str, Gpu],
+    estimates: Mapping[str, Sequence[LayerEstimate | None]],
+    times: Mapping[str, Sequence[LayerTimes | None]],
+) -> tuple[LayerReport, ...]:
+    """Each layer with its estimate and its times on every target, by the target's label."""
+    return tuple(
+        LayerReport(
+            layer=layer,
+            estimates={label: estimates[label][index] for label in gpus},
+            times={label: times[label][index] for label in gpus},
+            mode=mode,
+            lacking=lacking(layer, network.runtime, mode, gpus),
+        )
+        for index, layer in enumerate(network.layers)
+    )
+
+
+# Layers that say the same are joined from here on even where not all of the network's share it.
+_MANY = 4
+
+
+def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
+    """Hits in order; those that the rule's `join` puts together become one. `applicable`: layers, by code."""
+    later = Counter(hit.rule.info.code for hit in hits if hit.came_to_light)
+    groups: dict[tuple[str, ...], list[Hit]] = {}
+    keys: list[tuple[str, ...] | None] = []
+    for hit in hits:
+        join = hit.rule.join
+        key: tuple[str, ...] | None = None
+        is_advice_for_many = bool(hit.follows) and hit.price.advised
+        if join is not None and hit.flaw.join and _may_join(hit, join.share) and not is_advice_for_many:
+            # What one finding says must be true of all its layers: same words, same fix, good or not.
+            fix = () if join.share == "all" and not hit.came_to_light else (hit.flaw.describe,)
+            advised = "advised" if hit.price.advised else ""
+            key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
+            groups.setdefault(key, []).append(hit)
+        keys.append(key)
+    together = {key for key, group in groups.items() if _is_joined(group, later[key[0]], applicable.get(key[0]))}
+    result = []
+    for hit, key in zip(hits, keys, strict=True):
+        if key is None or key not in together:
+            result.append(hit)
+        elif hit is groups[key][0]:
+            result.append(_join(groups[key]))
+    return result
+
+
+def _may_join(hit: Hit, share: Literal["all", "any", "info"]) -> bool:
+    is_advised = hit.price.advised if hit.rule.loss != "none" else hit.severity != "info"
+    return joins(share, is_advised=is_advised)
+
+
+def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool:
+    """Whether it is said once: where all layers have to share it, that is all to which it applies, or many."""
+    join = group[0].rule.join
+    if join is None or len({index for hit in group for index in hit.fired or hit.indices}) < 2:
+        return False  # one layer, perhaps with a finding on each of its sides
+    if join.share != "all" or len(group) > _MANY:
+        return True
+    return len(group) == (later if all(hit.came_to_light for hit in group) else applicable)
+
+
+def _batch(hit: Hit) -> tuple[str, ...]:
+    """The batch that it asks for, which is said of all that join."""
+    return (str(hit.sets[0].get("N")),) if hit.sets_batch else ()
+
+
+def _join(group: list[Hit]) -> Hit:
+    first = group[0]
+    merged: dict[int, dict[str, Scalar]] = {}  # channels that layers share name them more than once
+    own: dict[int, tuple[str, Identity]] = {}
+    for hit in group:
+        for index, name, changes, identity in zip(hit.indices, hit.names, hit.sets, hit.identities, strict=True):
+            if hit.fired and index not in hit.fired:
+                continue  # changes with others, and is no layer of which the rule speaks
+            merged.setdefault(index, {}).update(changes)
+            own.setdefault(index, (name, identity))
+    names = tuple(name for name, _ in own.values())
+    text = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(list(names), 4))
+    return Hit(
+        flaw=first.flaw,
+        indices=tuple(merged),
+        names=names,
+        location=first.location,
+        message=text,
+        sets=tuple(merged.values()),
+        other=first.other if all(hit.other == first.other for hit in group) else {},
+        severity=first.severity,
+        identities=tuple(identity for _, identity in own.values()),
+        price=_sum([hit.price for hit in group], one_change=first.sets_batch),
+    )
+
+
+def _sum(prices: list[Price], *, one_change: bool) -> Price:
+    """What they cost together; None where one has no price. Another batch is one change for all."""
+    return Price(
+        lost_us=_total_loss([price.lost_us for price in prices]),
+        alone_us=_total_loss([price.alone_us for price in prices]),
+        capacity_us=_total_loss([price.capacity_us for price in prices]),
+        change_us=prices[0].change_us if one_change else _total_loss([price.change_us for price in prices]),
+        advised=any(price.advised for price in prices),
+        pays_with=tuple(sorted({code for price in prices for code in price.pays_with})),
+        basis=_basis(prices),
+    )
+
+
+def _basis(prices: Sequence[Price]) -> Basis | None:
+    """That of most of what they lose."""
+    lost: dict[Basis, float] = {}
+    for price in prices:
+        if price.basis is not None:
+            lost[price.basis] = lost.get(price.basis, 0.0) + (price.lost_us or 0.0)
+    return max(lost, key=lambda basis: lost[basis], default=None)
+
+
+def _total_loss(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 class Identities:

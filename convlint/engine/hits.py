@@ -1,22 +1,113 @@
-"""What rules find: flaws, and where they were hit."""
+"""What rules find on layers: their checks evaluated, each with the values that would hold, and how severe it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from convlint.engine.new_values import impossible, is_size, new_value
-from convlint.estimate.basis import Basis
-from convlint.facts.defaults import assumptions
+from convlint.errors import RuleError
+from convlint.estimate.results import Basis
 from convlint.facts.layer import LayerFacts
+from convlint.facts.target import assumptions
 from convlint.files.languages.saying import say
+from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
+from convlint.model.runtime import Runtime
 from convlint.report import Identity, Scalar, Severity
-from convlint.rulebook.expr import Expr, ExprError, UnknownValue
+from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
 from convlint.rulebook.folders import builtin_folder
 from convlint.rulebook.rule import Case, Rule
+from convlint.rulebook.vocabulary import OWN_NAMES
+
+_FIELDS = frozenset(ConvLayer.__struct_fields__)
+_SHAPELESS = frozenset(
+    ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input")
+)  # leave the output's size alone
+_DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
+def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
+    """The layer after `changes` to its fields (those of the runtime are not its own)."""
+    values: dict[str, object] = {}
+    for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
+        if name in _DECLARED:
+            values[_DECLARED[name]] = value
+        elif name == "dtype":
+            values[name] = Dtype(str(value))
+        elif name in _FIELDS:
+            values[name] = value
+            if name in ("PadD", "PadH", "PadW") and getattr(layer, name) == getattr(layer, name + "_end"):
+                values.setdefault(name + "_end", value)
+    if not values:
+        return layer
+    fixed = replace(layer, **values)
+    return fixed if _SHAPELESS.issuperset(values) else with_output(fixed)
+
+
+def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
+    """The runtime after those of `changes` that start with `runtime.`."""
+    values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
+    return replace(runtime, **values) if values else runtime
+
+
+_WORDS = {"dtype": tuple(dtype.value for dtype in Dtype), "layout": ("NCHW", "NHWC", "auto")}
+_MAX_SIZE = 2**31
+
+
+def is_size(name: str, value: Any) -> bool:
+    """Whether `new_value` has nothing to object to, nor to change: so it is with nearly every value of a fix."""
+    return type(value) is int and 0 <= value <= _MAX_SIZE and name not in _WORDS
+
+
+def new_value(name: str, value: Any) -> Scalar | None:
+    """`value` for the field `name`, or None where it is larger than any layer's may be.
+
+    0 stands for "there is none". Raises ExprError where the rule itself is wrong, UnknownValue for UNKNOWN.
+    """
+    if value is UNKNOWN:
+        bool(value)
+    if name in _WORDS and value not in _WORDS[name]:
+        raise ExprError(f"sets {name} to {value!r}, which is not one of {', '.join(_WORDS[name])}")
+    if "." in name or isinstance(value, bool | str):
+        result: Scalar = value
+        return result
+    if value < 0:
+        raise ExprError(f"sets {name} to {value}, which no layer can have")
+    if value > _MAX_SIZE:
+        return None
+    if value != int(value):
+        raise ExprError(f"sets {name} to {value}, which is no whole number")
+    return int(value)
+
+
+_SHAPING = frozenset(("groups", "C", "K"))
+_HARMLESS = frozenset(("dtype", "layout", "N"))
+_CHANNELS = _HARMLESS | {"C", "K"}  # one group divides any of them, and they leave the output's size alone
+
+
+def impossible(changes: Mapping[str, Scalar], layer: ConvLayer) -> str | None:
+    """Why no layer can be what `changes` make of one that can; None where nothing speaks against it."""
+    if changes.keys() <= _HARMLESS or (layer.groups == 1 and changes.keys() <= _CHANNELS):
+        return None
+    after = with_fix(layer, changes)
+    set_to = ", ".join(f"{name}={value}" for name, value in changes.items())
+    if _SHAPING & changes.keys() and _divides(layer) and not _divides(after):
+        return f"sets {set_to}, but groups={after.groups} must divide C={after.C} and K={after.K}"
+    if _has_output(layer) and not _has_output(after):
+        return f"sets {set_to}, which leaves no output"
+    return None
+
+
+def _has_output(layer: ConvLayer) -> bool:
+    return all(size is None or size > 0 for size in (layer.Z, layer.P, layer.Q))
+
+
+def _divides(layer: ConvLayer) -> bool:
+    return all(size is None or (layer.groups > 0 and size % layer.groups == 0) for size in (layer.C, layer.K))
+
 
 # stand in a joined message for what is only known once all layers were checked
 COUNT, LAYERS = "\x00count\x00", "\x00layers\x00"
@@ -232,3 +323,147 @@ def _same(old: Any, new: Scalar) -> bool:
         return bool(old == new)
     except UnknownValue:
         return False
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """What the rules say of one layer; `applicable` are the codes whose `when` held and whose `check` is known."""
+
+    flaws: tuple[Flaw, ...]
+    skipped: tuple[tuple[str, tuple[str, ...]], ...]  # code, what it needs
+    applicable: tuple[str, ...]
+
+
+class Evaluator:
+    """A fixed list of rules, in order."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
+        # A rule that reads a layer's own name, wherever it does, may find something else in one of equal fields.
+        self.tells_apart = any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in rules)
+
+    def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
+        """All rules on one layer, the general ones silent where a specific one speaks.
+
+        Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
+        """
+        found: list[Found] = []
+        worded: list[Flaw | None] = []  # None: silenced by one that was found before
+        skipped: list[tuple[str, tuple[str, ...]]] = []
+        applicable: list[str] = []
+        for rule in self.rules:
+            if rule.scope == "edge" and not connected:
+                continue
+            try:
+                right = rule.decision.evaluate(facts)
+                if right is None:  # `when` does not hold
+                    continue
+                if not right:  # raises where it is unknown: the rule then applies to nothing here
+                    flaw = Found.of(rule, _case(rule, facts), facts)
+                    worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
+                    found.append(flaw)
+                applicable.append(rule.info.code)
+            except UnknownValue:
+                code = rule.info.code
+                names = self._names.get(code) or self._names.setdefault(code, rule.names())
+                skipped.append((code, facts.needs(names)))
+            except ExprError as error:
+                if not exists:
+                    continue
+                line, column = _place(rule, error)
+                raise RuleError(error.message, path=rule.path, line=line, column=column) from error
+        flaws = tuple([flaw for flaw in worded if flaw is not None and not _is_silenced(flaw, found)])
+        return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
+
+    def broken(self, facts: LayerFacts) -> list[tuple[Rule, Case, tuple[str, ...]]]:
+        """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
+
+        None that cannot be checked is among them.
+        """
+        found = []
+        for rule in self.rules:
+            try:
+                right = rule.decision.evaluate(facts)
+                if right is not None and not right:
+                    case = _case(rule, facts)
+                    found.append((rule, case, places_of(case, facts)))
+            except (UnknownValue, ExprError):
+                continue
+        return found
+
+
+_SIZES = frozenset(("N", "C", "K", "groups"))
+
+
+def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
+    return bool(flaw.rule.yields_to) and any(_silences(other, flaw) for other in found)
+
+
+def _silences(specific: Found, general: Found | Flaw) -> bool:
+    """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
+    if specific.rule.info.code not in general.rule.yields_to:
+        return False
+    sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
+    return not sizes or not others or not sizes.isdisjoint(others)
+
+
+def _place(rule: Rule, error: ExprError) -> tuple[int | None, int | None]:
+    """Where in its file a rule is wrong: at its fix for what that sets, else at what it checks."""
+    keys = ("fix", "variants") if error.message.startswith("sets ") else ("check",)
+    return next((rule.lines[key] for key in keys if key in rule.lines), (None, None))
+
+
+def _case(rule: Rule, facts: LayerFacts) -> Case:
+    return next((case for case in rule.cases[:-1] if holds(case.when, facts)), rule.cases[-1])
+
+
+WARNING_SHARE = 0.01  # of the network's time: what loses that much is a warning
+SAVING_SHARE = 0.05  # where all advice saves that much,
+SAID_SHARE = 0.5  # warnings have to come to this share of what it saves
+
+
+def stated(flaw: Flaw, layer: ConvLayer | None = None) -> Severity:
+    """What the rule says of this case, before anything is known of its price.
+
+    A priced rule judges what runs. Of a dtype that was only read from storage it can say no more than info, and neither
+    of another dtype for a module, around which autocast may stand.
+    """
+    severity = flaw.case.severity
+    if layer is None or severity != "warning" or flaw.rule.loss == "none":
+        return severity
+    assumed = layer.dtype_source == "storage" or (layer.dtype_source == "module" and "dtype" in flaw.set)
+    return "info" if assumed else severity
+
+
+def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
+    """The joined hits with their severities; `network_us` is what all layers take."""
+    advised = [hit for hit in hits if _is_weighed(hit) and hit.price.advised]
+    advised.sort(key=lambda hit: -(hit.price.lost_us or 0.0))
+    saved_us = sum(hit.price.lost_us or 0.0 for hit in advised)
+    warning: set[int] = set()
+    said_us = 0.0
+    for hit in advised:
+        lost_us = hit.price.lost_us or 0.0
+        wanting = saved_us >= SAVING_SHARE * network_us and said_us < SAID_SHARE * saved_us
+        if lost_us <= 0 or not (lost_us >= WARNING_SHARE * network_us or wanting):
+            break
+        warning.add(id(hit))
+        said_us += lost_us
+    return [
+        hit._replace(severity="warning" if id(hit) in warning else "info") if _is_weighed(hit) else hit for hit in hits
+    ]
+
+
+def _is_weighed(hit: Hit) -> bool:
+    """Whether its price decides: it is no error, and its rule has a price."""
+    return hit.severity != "error" and bool(hit.indices) and hit.rule.loss != "none"
+
+
+def joins(share: Literal["all", "any", "info"], *, is_advised: bool) -> bool:
+    """Whether a finding may be said together with others: of `info`, one that is advised keeps its own line."""
+    return share != "info" or not is_advised
+
+
+def overridden(_decided: Severity, wanted: Severity) -> Severity:
+    """What the user wants for a rule stands, whatever was decided before: an error too may become info."""
+    return wanted

@@ -1,29 +1,132 @@
-"""One hit for each setting of the network and each group of channels, with what it earns in B.
-
-What a rule finds of a setting in many layers is one flaw of the network, and what it finds of channels that several
-layers share is one number's. Flaws that stand only once others are mended are hits too, where B mends them.
-"""
+"""All levers of a network played together: which are pulled, what each of them saves, what is promised."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from convlint.engine.coupling import Coupling
-from convlint.engine.dealing import Deal, dealt
+from convlint.engine.findings import host_of
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
-from convlint.engine.levers import KINDS, Advice, Key, Kind, Lever, kind_of
-from convlint.engine.optimum import Choice, Optimum, Search
-from convlint.engine.shapley import Stake
-from convlint.engine.timing import Changes
-from convlint.estimate.basis import Basis
+from convlint.engine.levers import KINDS, Advice, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.optimum import Choice, Choices, Optimum, Search
+from convlint.engine.timing import NOTHING, SAME, Changes, Setting, Stake, shares
+from convlint.estimate import LayerEstimate
+from convlint.estimate.host import Hosted, hosted
+from convlint.estimate.results import Basis
 from convlint.facts.network import shortened
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer
-from convlint.report import Scalar
+from convlint.report import LayerTimes, Scalar
+
+
+class Deal(NamedTuple):
+    """The stakes of B's members, and what all layers take before and after; in us."""
+
+    settings: Mapping[Kind, Stake]
+    levers: Mapping[Key, Stake]
+    time_us: float
+    after_us: float
+
+
+def dealt(best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> Deal:
+    """The shares in `best`; `codes` are the rules that speak for its settings."""
+    return _Dealing(best, search, advice, codes).deal()
+
+
+class _Dealing:
+    def __init__(self, best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> None:
+        self.best, self.search, self.advice, self.codes = best, search, advice, codes
+        self.kinds = list(best.choices)
+        self.touching: dict[int, dict[Key, Lever]] = {}
+        for key, lever in best.levers.items():
+            for index in lever.layers:
+                self.touching.setdefault(index, {})[key] = lever
+        self.subsets = [
+            {kind: best.choices[kind] for kind in some}
+            for size in range(len(self.kinds) + 1)
+            for some in combinations(self.kinds, size)
+        ]
+
+    def deal(self) -> Deal:
+        best, search, kinds = self.best, self.search, self.kinds
+        now_us = search.total_us({}, {})
+        count = len(kinds) + bool(best.levers)
+
+        def time_of(members: int) -> float:
+            way = {kind: best.choices[kind] for i, kind in enumerate(kinds) if members >> i & 1}
+            return search.total_us(way, best.levers if members >> len(kinds) & 1 else {})
+
+        found = shares(count, now_us, time_of)
+        of_sizes = tuple(sorted({lever.code for lever in best.levers.values()}))
+        settings = {}
+        for (share, others), kind in zip(found, kinds, strict=False):
+            codes = {self.codes[kinds[i]] for i in others if i < len(kinds)}
+            codes.update(of_sizes if len(kinds) in others else ())
+            change_us = search.total_us({kind: best.choices[kind]}, {}) - now_us
+            settings[kind] = Stake(change_us, True, share, tuple(sorted(codes - {self.codes[kind]})))
+        levers = self._divided(found[-1][0]) if best.levers else {}
+        return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
+
+    def _divided(self, block_us: float) -> dict[Key, Stake]:
+        """The share of all sizes, dealt out to each."""
+        best = self.best
+        losses = {
+            key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
+        }
+        whole = sum(losses.values())
+        now, found = self.search.timing.now, {}
+        for key, lever in best.levers.items():
+            share = block_us * losses[key] / whole if whole > 0 else block_us / len(losses)
+            alone_us = self._without(now, lever, {})
+            pays_with: tuple[str, ...] = ()
+            if max(0.0, alone_us) < share / 2:
+                pays_with = self._company(lever, share)
+            found[key] = Stake(-alone_us, True, share, pays_with)
+        return found
+
+    def _near(self, lever: Lever) -> Levers:
+        """The other sizes of B that change layers of this one."""
+        near = {key: other for index in lever.layers for key, other in self.touching[index].items()}
+        return {key: other for key, other in near.items() if key != lever.key}
+
+    def _without(self, setting: Setting, lever: Lever, beside: Levers) -> float:
+        """What its layers take longer without it, `beside` others."""
+        return self._us(setting, lever, beside) - self._us(setting, lever, {**beside, lever.key: lever})
+
+    def _us(self, setting: Setting, lever: Lever, on: Levers) -> float:
+        total = 0.0
+        for index in lever.layers:
+            here = {key: other for key, other in self.touching[index].items() if key in on}
+            changes = self.advice.changes(here, (index,)).get(index, {}) if here else {}
+            total += self.search.timing.time_us(setting, index, changes) or 0.0
+        return total
+
+    def _company(self, lever: Lever, share: float) -> tuple[str, ...]:
+        """The rules of the fewest others with which it earns its share; of all of them, where that takes all."""
+        near = self._near(lever)
+        for way, others in self._companies(near):
+            if self._without(self.search.setting(way), lever, others) >= share * (1 - SAME):
+                return self._named(way, others)
+        return self._named(self.best.choices, near)
+
+    def _companies(self, near: Levers) -> Iterator[tuple[Choices, Levers]]:
+        for way in self.subsets:
+            if way:
+                yield way, {}
+        for way in self.subsets if near else ():
+            for key, other in near.items():
+                yield way, {key: other}
+            yield way, near
+
+    def _named(self, way: Choices, others: Levers) -> tuple[str, ...]:
+        codes = {self.codes[kind] for kind in way} | {other.code for other in others.values()}
+        return tuple(sorted(codes))
+
 
 NewHit = Callable[[Flaw, int], Hit]  # of a flaw that stands only once others are mended
 _NAMED = 4
@@ -310,3 +413,66 @@ def _further(hit: Hit, lever: Lever) -> str:
     if last.describe == hit.flaw.describe:
         return hit.flaw.describe
     return say("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
+
+
+class Promise(NamedTuple):
+    """B of a network on one target, how it was found, and the hits with what they earn in it."""
+
+    optimum: Optimum
+    search: Search
+    advice: Advice
+    settled: Settled
+    estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
+
+    def times(self, on_host: Hosted) -> list[LayerTimes | None]:
+        """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
+        best, timing = self.optimum, self.search.timing
+        changes = self.advice.changes(best.levers)
+        written = {key: lever for key, lever in best.levers.items() if "copies_input" not in lever.changes}
+        after, fixed = changes, changes if len(written) == len(best.levers) else self.advice.changes(written)
+        if on_host.host_us is not None:
+            return self._on_host(on_host, after, fixed)
+        now = timing.times(timing.now)
+        found: list[LayerTimes | None] = []
+        for index, time_us in enumerate(now):
+            then_us = timing.time_us(best.setting, index, after.get(index, NOTHING))
+            ideal_us = self._ideal_us(index, after.get(index, NOTHING))
+            fixed_us = timing.time_us(best.setting, index, fixed.get(index, NOTHING))
+            known = time_us is not None and then_us is not None and ideal_us is not None
+            found.append(
+                LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us)
+                if known and time_us is not None and then_us is not None and ideal_us is not None
+                else None
+            )
+        return found
+
+    def _ideal_us(self, index: int, changes: Changes) -> float | None:
+        best, timing = self.optimum, self.search.timing
+        estimate = self.estimates[index]
+        same = best.setting.number == timing.now.number and best.setting.running[index] == timing.now.running[index]
+        if estimate is not None and same and not changes:
+            return estimate.unquantized_us
+        return timing.ideal_us(best.setting, index, changes)
+
+    def _on_host(
+        self, on_host: Hosted, after: Mapping[int, Changes], fixed: Mapping[int, Changes]
+    ) -> list[LayerTimes | None]:  # fmt: skip
+        """The same where the host is known: the GPU may wait for it now, after the advice, or both."""
+        found: list[LayerTimes | None] = []
+        ends = self._hosted(after), self._hosted(fixed)
+        for now, then, written in zip(on_host.estimates, *ends, strict=True):
+            if now is None or then is None or written is None:
+                found.append(None)
+                continue
+            ideal_us = min(then.unquantized_us, then.time_us)
+            found.append(
+                LayerTimes(time_us=now.time_us, after_us=then.time_us, ideal_us=ideal_us, after_fix_us=written.time_us)
+            )
+        return found
+
+    def _hosted(self, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
+        best, timing = self.optimum, self.search.timing
+        numbers = range(len(best.setting.running))
+        estimates = [timing.estimate(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
+        layers = [timing.layer(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
+        return hosted(layers, estimates, host_of(timing.network, timing.gpu)).estimates

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_settings
-from convlint.engine.hits import Flaw
+from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
-from convlint.estimate.basis import Basis
+from convlint.estimate.results import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.report import Scalar
 

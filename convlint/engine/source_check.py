@@ -1,28 +1,431 @@
-"""What was read in Python source, checked: from constructions and programs to findings, each where its cause stands.
-
-Nothing here has a price, as sizes are not known. What is the same for all targets is said once.
-"""
+"""Rules on Python source: its constructions and programs judged, and what is said of each."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.source.constructions import constructions, widths
-from convlint.engine.source.draft import Draft
-from convlint.engine.source.programs import merged, programs
-from convlint.engine.source.saying import Findings, on_targets
-from convlint.engine.target import Silences, Target
+from convlint.engine.findings import Silences, Target
+from convlint.engine.hits import Evaluator, Flaw
+from convlint.facts.layer import SourceFacts, of_construction
+from convlint.facts.layer import of_program as facts_of_program
+from convlint.facts.layer import of_width as facts_of_width
+from convlint.facts.network import shortened
+from convlint.facts.source_layers import (
+    GETTING,
+    MAP,
+    PROVISO,
+    SIDES,
+    Side,
+    Width,
+    in_order,
+    is_inside,
+    map_of,
+    proviso,
+    setting_of,
+)
 from convlint.facts.target import TargetFacts
+from convlint.files.languages.saying import say
 from convlint.files.quiet_paths import is_quiet
-from convlint.model.layer import Dtype, Mode, layer_identity
+from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
+from convlint.model.location import Location
 from convlint.model.runtime import Runtime
-from convlint.model.source import SourceLayer, SourceReading
-from convlint.report import Finding, Skipped
+from convlint.model.source import Program, SourceLayer, SourceReading, Stated
+from convlint.report import Finding, Fix, Identity, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule, Scope
+
+_FACTOR = 7  # up to it, a whole number is more often a factor, a divisor or an index than a width
+_VECTOR = 8  # what widths are best a multiple of, as 16 bits want it
+_NONE = 9
+
+
+def of_width(width: Width) -> Location:
+    """The literal that makes the number what it is, as far as one can tell; else the construction.
+
+    That is the number itself; then a fraction that widths are multiplied with; then a width that is misaligned itself.
+    Where all widths are aligned, a number above them may have something small added to it, and one below them is a part
+    of one. Literals at the caller's come before the construction's.
+    """
+    stated = [each for each in width.literals if not each.quiet]
+    best = min((_blame(each, width, stated) for each in stated), default=None)
+    return of_layer((), width.record) if best is None or best[0] == _NONE else best[-1].place
+
+
+class _Place:
+    """A location that breaks no tie: what comes before it in a key is compared."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Location) -> None:
+        self.place = place
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+
+def _blame(
+    literal: Stated, width: Width, stated: Sequence[Stated]
+) -> tuple[int, bool, float, str, int, int, _Place]:  # fmt: skip
+    """The lowest is to blame."""
+    at = literal.at
+    rank, size = _rank(literal.value, width.value or 0, max(filter(None, map(_whole, stated)), default=0))
+    return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Place(at)
+
+
+def _rank(value: object, number: int, largest: int) -> tuple[int, float]:
+    """How much speaks for a value: the lowest most; and what tells values of one rank apart."""
+    if isinstance(value, float) and value > 0 and not value.is_integer():
+        return (3 if math.frexp(value)[0] == 0.5 else 1), -value  # a half may be of what is misaligned before
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        return _NONE, 0
+    if value == number:
+        return 0, 0
+    if value > _FACTOR:
+        return 2 if value % _VECTOR else 5, -value
+    added = number > largest and _power(value) == _power(number)
+    return 4 if added else 6, value
+
+
+def _whole(literal: Stated) -> int | None:
+    value = literal.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _power(value: int) -> int:
+    """The highest power of two that divides it."""
+    return value & -value
+
+
+def of_layer(places: Sequence[str], record: SourceLayer) -> Location:
+    """What a construction says for the first of `places` that it says anything for; else the construction."""
+    return record.layer.locate(*places)
+
+
+def of_program(places: Sequence[str], program: Program) -> tuple[Location, ...]:
+    """The statements that a rule is about; the program, where there are none."""
+    for name in places:
+        found = _places(name, program)
+        if found:
+            return found
+    return (program.at,)
+
+
+def _places(name: str, program: Program) -> tuple[Location, ...]:
+    if name.startswith("runtime."):
+        setting = name.removeprefix("runtime.")
+        own = [each for each in program.settings if setting_of(each.name) == setting]
+        told = [each for each in own if each.value is not None and _agrees(each.value, getattr(program, setting, None))]
+        return tuple(each.at for each in (told or own)[-1:])
+    if name == "program.conflict":
+        pair = in_order(program)
+        return () if pair is None else (pair[1].at,)
+    if name == "program.evidence":
+        return tuple(at for _, at in program.evidence[:1])
+    if name == "program.autotune_disabled":
+        return tuple(each.at for each in program.autotune_disabled[:1])
+    if name in ("program.backward_in_autocast", "program.autocast_around_loss"):
+        several: tuple[Location, ...] = getattr(program, name.removeprefix("program."))
+        return several
+    return ()
+
+
+def _agrees(value: bool | int | str, wanted: bool | None) -> bool:
+    """Whether a statement is the one by which the setting is what it is; a text, such as "ieee", may be."""
+    return wanted is None or isinstance(value, str) or bool(value) == wanted
+
+
+class Member(Struct, frozen=True, order=True):
+    """A layer or program of which a finding speaks: its name, the file, and of a width the letter and the number."""
+
+    name: str
+    path: str
+    side: str = ""
+    value: int = 0
+    map: str = ""  # such as ", at 56x56", where that is known
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """What a rule says at one place. `is_program`: of programs, which are no layers."""
+
+    flaw: Flaw
+    at: Location
+    members: tuple[Member, ...]
+    is_program: bool = False
+
+    @property
+    def says(self) -> tuple[str, Location, str, str, tuple[Member, ...]]:
+        """What makes two of them one: on several targets, or of several programs."""
+        members = () if self.is_program else self.members
+        return self.flaw.rule.info.code, self.at, self.flaw.message, self.flaw.describe, members
+
+
+_Broken = tuple[Flaw, SourceLayer]
+_OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
+
+
+def constructions(
+    rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
+) -> list[Draft]:
+    """One draft for each place where every layer that it constructs breaks the rule."""
+    evaluator = Evaluator(rules)
+    sites: dict[Location, list[SourceLayer]] = {}
+    for record in records:
+        sites.setdefault(record.layer.locate(), []).append(record)
+    drafts = []
+    for several in sites.values():
+        broken: dict[str, list[_Broken]] = {}
+        for record in several:
+            for flaw in _flaws(evaluator, of_construction(context[record.framework], record)):
+                broken.setdefault(flaw.rule.info.code, []).append((flaw, record))
+        drafts += [_at_site(found) for found in broken.values() if len(found) == len(several)]
+    return drafts
+
+
+def _at_site(found: Sequence[_Broken]) -> Draft:
+    flaw, record = min(found, key=lambda each: _doubt(each[1]))
+    records = [each for _, each in found]
+    members = {Member(each.layer.name, each.layer.path) for each in records}
+    literals = [each for which in records for several in which.stated.values() for each in several]
+    said = _with(flaw, proviso(record, literals), records)
+    return Draft(flaw=said, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+
+
+def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
+    """The flaw with what is known of all these only."""
+    at = map_of(records)
+    message, describe = (text.replace(PROVISO, provisos).replace(MAP, at) for text in (flaw.message, flaw.describe))
+    return replace(flaw, message=message, describe=describe)
+
+
+def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]) -> list[Draft]:
+    """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule."""
+    evaluator = Evaluator(rules)
+    numbers = _numbers(records)
+    broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
+    for width in numbers:
+        for flaw in _flaws(evaluator, facts_of_width(context[width.record.framework], width)):
+            broken.setdefault((flaw.rule.info.code, of_width(width)), []).append((flaw, width))
+    return [_at_literal(at, found) for (_, at), found in broken.items()]
+
+
+def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
+    """Says what is surest, and nothing that holds under another condition only.
+
+    The worst number speaks for all. What is advised is for the literal itself, where that is a width and the worst no
+    part of it: no other WIDTH makes `2 * WIDTH + 1` even.
+    """
+    surest = min(_doubt(width.record) for _, width in found)
+    said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
+    flaw, worst = min(said, key=lambda each: _worst(each[1]))
+    for other, width in said:
+        if _is_literal(width, at) and (width.value or 0) % (worst.value or 1):
+            flaw = replace(flaw, describe=other.describe)
+    literals = [each for _, width in said for each in width.literals]
+    flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
+    return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
+
+
+def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
+    """Every channel count that is known; what layers write and read, by one literal or in one file, are inner ones.
+
+    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
+    """
+    every = [Width(record=record, side=side) for record in records for side in SIDES]
+    found = [(width, width.brought) for width in every if width.value is not None]
+    sides: dict[Location, set[Side]] = {}
+    numbers: set[tuple[str, Side, int | None]] = set()
+    for width, brought in found:
+        if _is_depthwise(width.record):
+            continue
+        numbers.add((width.record.layer.path, width.side, width.value))
+        for literal in brought:
+            sides.setdefault(literal.at, set()).add(width.side)
+
+    def is_inner(width: Width, brought: Iterable[Stated]) -> bool:
+        layer = width.record.layer
+        return (
+            any(len(sides.get(each.at, ())) > 1 for each in brought)
+            or (layer.path, _OPPOSITE[width.side], width.value) in numbers
+            or (width.side == "K" and layer.norm_follows is True)  # nobody normalises an answer
+        )
+
+    return [replace(width, inner=True) if is_inner(width, brought) else width for width, brought in found]
+
+
+def _is_depthwise(record: SourceLayer) -> bool:
+    layer = record.layer
+    return layer.groups is not None and layer.groups > 1 and layer.groups == layer.C == layer.K
+
+
+def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
+    """What is not known is no flaw; how much is not, the coverage says."""
+    return evaluator.evaluate(facts, connected=False).flaws
+
+
+def _member(width: Width) -> Member:
+    layer = width.record.layer
+    return Member(layer.name, layer.path, width.side, width.value or 0, map_of([width.record]))
+
+
+def _doubt(record: SourceLayer) -> tuple[bool, str]:
+    return record.certainty != "stated", record.condition
+
+
+def _worst(width: Width) -> tuple[int, int]:
+    value = width.value or 0
+    return value & -value, value
+
+
+def _is_literal(width: Width, at: Location) -> bool:
+    return any(each.at == at and each.value == width.value for each in width.literals)
+
+
+def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
+    layer, at = entry[1].record.layer, entry[1].record.layer.locate()
+    return at.path, at.line or 0, at.column or 0, layer.name, entry[1].side
+
+
+def programs(
+    rules: Sequence[Rule], found: Sequence[Program], context: Mapping[str, TargetFacts], dtype: Dtype | None
+) -> tuple[list[Draft], list[Skipped]]:
+    """(one draft for each statement that a broken rule is about, what could not be checked and for want of what)."""
+    evaluator = Evaluator(rules)
+    drafts: list[Draft] = []
+    skipped: list[Skipped] = []
+    for program in found:
+        layer = ConvLayer(name="", path=program.path, dtype=dtype)
+        evaluation = evaluator.evaluate(facts_of_program(context[program.framework], program, layer), connected=False)
+        member = Member(program.path, program.path)
+        for flaw in evaluation.flaws:
+            places = of_program(flaw.places, program)
+            drafts += [Draft(flaw=flaw, at=at, members=(member,), is_program=True) for at in places]
+        skipped += [
+            Skipped(code=code, layer=None, path=program.path, needs=needs) for code, needs in evaluation.skipped
+        ]
+    return drafts, skipped
+
+
+def merged(found: Sequence[Program]) -> list[Program]:
+    """One program for each script, whatever asked for it; the one of which more is known."""
+    by_path: dict[str, Program] = {}
+    for program in found:
+        known = by_path.get(program.path)
+        if known is None or (program.complete, len(program.settings)) > (known.complete, len(known.settings)):
+            by_path[program.path] = program
+    return [by_path[path] for path in sorted(by_path)]
+
+
+_MOST_NAMED = 4
+
+
+def on_targets(found: Iterable[tuple[str, Draft]], targets: int) -> list[tuple[str | None, Draft]]:
+    """Each draft once, in the order of places, with its target where it is said of one of several alone.
+
+    A rule that no GPU changes is asked for the first target only, and speaks for all.
+    """
+    by_text: dict[object, tuple[Draft, set[str]]] = {}
+    for label, draft in found:
+        known, labels = by_text.setdefault(draft.says, (draft, set()))
+        labels.add(label)
+        if known is not draft:  # of several programs that reach one statement
+            members = tuple(sorted({*known.members, *draft.members})) if draft.is_program else known.members
+            by_text[draft.says] = replace(known, members=members), labels
+    said = [
+        (min(labels) if len(labels) == 1 < targets and draft.flaw.rule.needs_gpu else None, draft)
+        for draft, labels in by_text.values()
+    ]
+    return sorted(said, key=lambda each: _order(*each))
+
+
+def _order(label: str | None, draft: Draft) -> tuple[str, str, int, int, str, str]:
+    at = draft.at
+    return draft.flaw.rule.info.code, at.path, at.line or 0, at.column or 0, label or "", draft.flaw.message
+
+
+class Findings:
+    """Makes findings of drafts; ordinals tell those apart that share rule, file, layer and GPU."""
+
+    def __init__(self, given: Collection[str], silenced: Callable[[Finding], bool] | None) -> None:
+        """`silenced` is None where nothing is."""
+        self.given, self.silenced = given, silenced
+        self._ordinals: dict[tuple[str, str, str, str], int] = {}
+
+    def of(self, drafts: Iterable[tuple[str | None, Draft]]) -> list[Finding]:
+        """Those that stand in a file that was given and are not silenced, in order."""
+        made = (self._finding(gpu, draft) for gpu, draft in drafts)
+        return [finding for finding in made if finding is not None]
+
+    def _finding(self, gpu: str | None, draft: Draft) -> Finding | None:
+        if draft.at.path not in self.given and all(member.path not in self.given for member in draft.members):
+            return None
+        if draft.is_program:  # that several scripts reach one statement makes it no other
+            finding = _worded(draft, draft.members[:1], gpu, [self._identity(draft, draft.members[0].name, gpu)])
+            return None if self.silenced is not None and self.silenced(finding) else finding
+        kept: list[Member] = []
+        identities: list[Identity] = []
+        for name in dict.fromkeys(member.name for member in draft.members):
+            own = [member for member in draft.members if member.name == name]
+            identity = self._identity(draft, name, gpu)
+            if self.silenced is not None and self.silenced(_worded(draft, own, gpu, [identity])):
+                continue
+            kept += own
+            identities.append(identity)
+        return _worded(draft, kept, gpu, identities) if kept else None
+
+    def _identity(self, draft: Draft, name: str, gpu: str | None) -> Identity:
+        key = draft.flaw.rule.info.code, draft.at.path, name, gpu or ""
+        self._ordinals[key] = ordinal = self._ordinals.get(key, 0) + 1
+        return *key, ordinal
+
+
+def _worded(draft: Draft, members: Sequence[Member], gpu: str | None, identities: Sequence[Identity]) -> Finding:
+    flaw = draft.flaw
+    names = () if draft.is_program else tuple(dict.fromkeys(member.name for member in members))
+    getting = _getting(members)
+    fix = None
+    if flaw.case.fix is not None:
+        describe = flaw.describe.replace(GETTING, getting)
+        spec = flaw.case.fix
+        fix = Fix(describe=describe, safety=spec.safety, changes=spec.changes, set=flaw.set, advised=False)
+    return Finding(
+        rule=flaw.rule.info,
+        severity=flaw.case.severity,
+        message=flaw.message.replace(GETTING, getting),
+        location=draft.at,
+        layer=names[0] if len(names) == 1 else None,
+        layers=names if len(names) > 1 else (),
+        gpu=gpu,
+        fix=fix,
+        identity=identities[0],
+        identities=tuple(identities) if len(names) > 1 else (),
+    )
+
+
+def _getting(members: Sequence[Member]) -> str:
+    """Such as "C=44/89 and K=44 of Net.a, K=44 of Net.b, at 56x56"; the map where it is the same for all."""
+    numbers: dict[str, dict[str, set[int]]] = {}
+    for member in members:
+        numbers.setdefault(member.name, {}).setdefault(member.side, set()).add(member.value)
+    several = [
+        say(
+            "{numbers} of {name}",
+            numbers=say(" and ").join(f"{side}={_few(values)}" for side, values in sides.items()),
+            name=name,
+        )
+        for name, sides in numbers.items()
+    ]
+    maps = {member.map for member in members}
+    at = maps.pop() if len(maps) == 1 else ""
+    return shortened(several, _MOST_NAMED) + (at if len(several) > 1 else at.replace(", ", " ", 1))
+
+
+def _few(numbers: Collection[int]) -> str:
+    first = sorted(numbers)[:_MOST_NAMED]
+    return "/".join([*map(str, first), *(["..."] if len(numbers) > len(first) else [])])
 
 
 class SourceResult(Struct, frozen=True, kw_only=True):

@@ -1,27 +1,26 @@
-"""How long a network takes at any setting of its levers: the one place that all advice has its times from.
-
-A setting of the network says which dtype and layout each layer has and how the runtime is set; changes of single layers
-(channels, copies) come on top. A layer's time has its passes, the transposes and paddings that its library makes, and
-the copy of its input where that arrives in another layout or dtype. What a change leaves alone is never timed again.
-"""
+"""Times of layers as they are and as changes make them, and what of the time saved is each change's share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import factorial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix
+from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
-from convlint.estimate.basis import Basis
 from convlint.estimate.host import Hosted
 from convlint.estimate.passes import basis_of
+from convlint.estimate.results import Basis
 from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network
 from convlint.model.runtime import Runtime
 from convlint.report import Scalar
+from convlint.rulebook.rule import Rule
 
 SAME = 1e-9  # times that differ by less, relative to each other, are equal
 Changes = Mapping[str, Scalar]
@@ -174,3 +173,138 @@ class Timing:
     def basis(self, setting: Setting, index: int, changes: Changes = NOTHING) -> Basis:
         """What the time of a layer rests on."""
         return basis_of(self.layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
+
+
+class Pricer:
+    """Prices for one network on one target, whose `estimates` those of its layers are."""
+
+    def __init__(self, timing: Timing, estimates: Sequence[LayerEstimate | None]) -> None:
+        self.timing, self.estimates = timing, estimates
+
+    @property
+    def layers(self) -> Sequence[ConvLayer]:
+        """As they are."""
+        return self.timing.network.layers
+
+    @property
+    def running(self) -> Sequence[ConvLayer]:
+        """As they run."""
+        return self.timing.now.running
+
+    def now_us(self, index: int) -> float | None:
+        """What the GPU needs for a layer."""
+        return self.timing.time_us(self.timing.now, index)
+
+    def time_after(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """The same after `changes` of its sizes; None where it is not predictable."""
+        own = {name: value for name, value in changes.items() if "." not in name}
+        return self.timing.time_us(self.timing.now, index, own)
+
+    def at_batch(self, index: int, N: int) -> float | None:
+        """The same at another batch."""
+        return self.time_after(index, {"N": N})
+
+    def change_us(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
+        """Time after `changes` minus time now."""
+        before = self.now_us(index)
+        after = self.time_after(index, changes) if before is not None and changes else None
+        return None if before is None or after is None else after - before
+
+    def capacity_us(self, index: int, rule: Rule) -> float | None:
+        """What the layer pays for tiles or waves that it does not fill, over the passes that the rule names."""
+        estimate = self.estimates[index]
+        if estimate is None or rule.loss not in ("tile", "wave"):
+            return None
+        field = "lost_to_tiles_us" if rule.loss == "tile" else "lost_to_waves_us"
+        passes = estimate.passes.items()
+        lost: float = sum(getattr(entry, field) for which, entry in passes if which in rule.loss_passes)
+        return lost * self.layers[index].calls
+
+
+class Stake(NamedTuple):
+    """What one fix earns, in us: its share, and with which others it earns that; and what it changes alone."""
+
+    change_us: float | None = None  # negative: faster
+    advised: bool = False  # it is one of the fastest subset
+    lost_us: float = 0.0
+    pays_with: tuple[str, ...] = ()
+
+    @property
+    def alone_us(self) -> float:
+        """What it earns alone."""
+        return max(0.0, -(self.change_us or 0.0))
+
+
+def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[tuple[float, frozenset[int]]]:
+    """Of so many players: the share of each, and the fewest others that it earns it with, if alone it earns not half.
+
+    `time_of` takes a set of players, as bits. The value of a set is what the best of its subsets saves; a share is the
+    mean of what a player adds to the value, over all orders in which they could join. Shares are never negative and add
+    up to the value of all.
+    """
+    times = [now_us] * (1 << count)
+    for members in range(1, 1 << count):
+        without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
+        times[members] = min(time_of(members), *without)
+    found = []
+    orders = [factorial(size) * factorial(count - size - 1) for size in range(count)]  # by the size of a set
+    for i in range(count):
+        others = sorted((members for members in range(1 << count) if not members >> i & 1), key=int.bit_count)
+        adds = {members: times[members] - times[members | 1 << i] for members in others}
+        share = sum([adds[members] * orders[members.bit_count()] for members in others]) / factorial(count)
+        enough = 0
+        if adds[0] < share / 2:
+            enough = next(members for members in others if adds[members] >= share * (1 - SAME))
+        found.append((share, frozenset(j for j in range(count) if enough >> j & 1)))
+    return found
+
+
+MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they are not B's
+
+
+def weighed(
+    hits: Sequence[Hit], stakes: Mapping[int, Stake], bases: Mapping[int, Basis], pricer: Pricer
+) -> list[Hit]:  # fmt: skip
+    """The hits with their prices; `stakes` and `bases` are by the id of a hit."""
+    beside = Counter(hit.rule.info.code for hit in hits if id(hit) not in stakes)
+    return [
+        hit._replace(
+            price=_price(hit, stakes.get(id(hit)), pricer, few=beside[hit.rule.info.code] <= MOST_PRICED)._replace(
+                basis=bases.get(id(hit))
+            )
+        )
+        if hit.indices and hit.rule.loss != "none"
+        else hit
+        for hit in hits
+    ]
+
+
+def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price:
+    spec, capacity_us = hit.flaw.case.fix, _capacity(hit, pricer)
+    if spec is None or not spec.priced or not spec.set or hit.sets_batch:  # the batch is weighed over all layers
+        return UNPRICED._replace(capacity_us=capacity_us)
+    is_advised = stake is not None and stake.advised
+    if not is_advised and any(pricer.estimates[index] is None for index in hit.indices):
+        return UNPRICED
+    if stake is None:
+        changes = zip(hit.indices, hit.sets, strict=True)
+        parts = [pricer.change_us(index, own) if few else None for index, own in changes]
+        known = [part for part in parts if part is not None]
+        change_us = sum(known) if len(known) == len(parts) else None
+        alone_us = None if change_us is None else max(0.0, -change_us)
+        return Price(lost_us=0.0, alone_us=alone_us, capacity_us=capacity_us, change_us=change_us)
+    return Price(
+        lost_us=stake.lost_us,
+        alone_us=stake.alone_us,
+        capacity_us=capacity_us,
+        change_us=stake.change_us,
+        advised=stake.advised,
+        pays_with=stake.pays_with,
+    )
+
+
+def _capacity(hit: Hit, pricer: Pricer) -> float | None:
+    """What its layers pay for what they do not fill; of layers that share channels, those where the rule fired."""
+    found = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
+    known = [capacity for capacity in found if capacity is not None]
+    return sum(known) if known and len(known) == len(found) else None

@@ -7,10 +7,16 @@ alignment, further kernels and the launch come on top (`price`). Depthwise layer
 `benchmarks/README.md` how well the whole predicts measured times.
 """
 
-from convlint.estimate.passes import estimate_layer, estimate_pass, time_us, unquantized_us, workspace_bytes
-from convlint.estimate.precision import compute_dtype
+from convlint.estimate.board import compute_dtype
+from convlint.estimate.passes import (
+    estimate_layer,
+    estimate_pass,
+    nearest_full_waves,
+    time_us,
+    unquantized_us,
+    workspace_bytes,
+)
 from convlint.estimate.results import Grid, LayerEstimate, PassEstimate
-from convlint.estimate.waves import nearest_full_waves
 
 __all__ = [
     "Grid",

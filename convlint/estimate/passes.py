@@ -1,18 +1,26 @@
-"""Estimates of passes and layers: the public functions, on top of `price`."""
+"""Layers and networks estimated: all passes of a layer, and how its tiles fill the waves of the GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from convlint.estimate import kernels
-from convlint.estimate.basis import BASES, Basis, Runs, basis, kind_of
-from convlint.estimate.board import Board, board_of
-from convlint.estimate.description import Tiling, described, tiling_of
+from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
-from convlint.estimate.precision import compute_dtype
-from convlint.estimate.price import Situation, cheapest
-from convlint.estimate.problem import TURNED, Problem, problem_of, with_batch
-from convlint.estimate.results import LayerEstimate, PassEstimate
+from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of
+from convlint.estimate.results import (
+    BASES,
+    TURNED,
+    Basis,
+    LayerEstimate,
+    PassEstimate,
+    Problem,
+    Runs,
+    basis,
+    kind_of,
+    problem_of,
+    with_batch,
+)
 from convlint.gpus.calibration import LEAST_OF_GROUP, Kind
 from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu
@@ -241,3 +249,34 @@ def _passes(problem: Problem, board: Board, situation: Situation, op: Op) -> _Pa
             board.passes.clear()
         found = board.passes[key] = _Passes(problem, board, situation, op)
     return found
+
+
+FULL_ENOUGH = 0.95  # wave efficiency at which a batch size is offered
+_MOST_WAVES = 5  # fewer or more than the layer has now, among which one is looked for
+
+
+def nearest_full_waves(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> tuple[int | None, int | None]:
+    """The nearest N below and above the layer's whose waves are at least 95 % full; None where there is none.
+
+    Found for the tile that the layer runs with, and kept only where the model still holds that to be the case.
+    """
+    N = layer.N
+    now = None if N is None else tiling(layer, which, gpu, runtime, N=N)
+    if N is None or now is None:
+        return None, None
+    tiles, wave = now.tiles, now.wave
+    full = tiles // wave
+
+    def nearest(waves: range, counts: Callable[[int], bool]) -> int | None:
+        for wanted in waves:
+            n = int(wanted * wave / (tiles / N) + 1e-9)
+            if n < 1 or not counts(n):
+                continue
+            there = tiling(layer, which, gpu, runtime, N=n)
+            if there is not None and there.wave_efficiency >= FULL_ENOUGH:
+                return n
+        return None
+
+    below = nearest(range(full, max(0, full - _MOST_WAVES - 1), -1), lambda n: n < N)
+    above = nearest(range(full + 1, full + 1 + _MOST_WAVES), lambda n: n > N)
+    return below, above

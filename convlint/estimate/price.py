@@ -1,4 +1,4 @@
-"""The time of one pass: every way that the GPU and the library have to run it, and the least of them."""
+"""The price of one pass: the fastest kernel that the library may take, and why it takes that long."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, Unit
-from convlint.estimate.copies import NONE, Copies, copies
-from convlint.estimate.depthwise import depthwise
-from convlint.estimate.generic import generic
-from convlint.estimate.kernels import PASS_INDEX, Case, Priced, direct, least_tiled, moved_bytes, untiled
-from convlint.estimate.lowering import implicit_gemm, padded_channels
-from convlint.estimate.problem import Problem, is_depthwise
-from convlint.estimate.search import join
-from convlint.estimate.transforms import transforms
+from convlint.estimate.copies import NONE, Copies, copies, transforms
+from convlint.estimate.kernels import (
+    FUSED_TILE,
+    PASS_INDEX,
+    Case,
+    Priced,
+    depthwise,
+    direct,
+    generic,
+    is_quantized,
+    least_tiled,
+    moved_bytes,
+    tile_efficiency,
+    untiled,
+    without_waves,
+    workspace_bytes,
+)
+from convlint.estimate.results import Bound, Grid, PassEstimate, Problem, Roof, is_depthwise
+from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
+from convlint.model.gemm import Gemm
 from convlint.model.layer import Dtype, Mode, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
@@ -235,3 +247,93 @@ def _on_cuda_cores(
         lowerings = transforms(problem, which, family, board.l2_bytes, searched=searched) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
+
+
+class Tiling(Struct, frozen=True, gc=False):
+    """How a pass is dealt over the SMs; one without tiles counts threads, and wastes nothing."""
+
+    tiles: int
+    resident: int  # per SM
+    wave: int  # tiles that run at once
+    wave_efficiency: float
+
+
+def tiling_of(priced: Priced, board: Board) -> Tiling:
+    """Of the program that the pass runs."""
+    choice = priced.choice
+    tiles, direct = choice.tiles, choice.lowering.algorithm == "direct"
+    resident = 32 * board.gpu.max_warps_per_sm if direct else choice.program.resident
+    wave = board.sms * resident
+    return Tiling(tiles, resident, wave, 1.0 if direct else tiles / (-(-tiles // wave) * wave))
+
+
+def described(
+    problem: Problem, product: Gemm, elements: int, priced: Priced, board: Board, situation: Situation
+) -> PassEstimate:
+    """The estimate of a pass whose way to run is decided; `elements` are those of its three tensors."""
+    choice, unit = priced.choice, priced.unit
+    lowering, program = choice.lowering, choice.program
+    dealt = tiling_of(priced, board)
+    tiles, resident, wave = dealt.tiles, dealt.resident, dealt.wave
+    flops = problem.flops
+    bytes_ = problem.element_bytes * elements
+    direct = lowering.algorithm == "direct"
+    last = 0 if direct else tiles % wave
+    efficiency = tile_efficiency(choice)
+    sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
+    if priced.overhead_us > (priced.time_us - priced.overhead_us):
+        bound: Bound = "launch"
+    elif choice.compute_us >= choice.memory_us:
+        bound = "compute"
+    else:
+        bound = "memory"
+    lost_to_tiles = lost_to_waves = 0.0
+    unquantized = priced.time_us
+    if is_quantized(priced):  # as `without_quantization` has it
+        kernel_us, filled_us = join(choice.compute_us, choice.memory_us), without_waves(priced, board)
+        lost_to_tiles = kernel_us - join(choice.compute_us * efficiency, choice.memory_us)
+        lost_to_waves = kernel_us - join(filled_us, choice.memory_us)
+        unquantized = priced.time_us - kernel_us + join(filled_us * efficiency, choice.memory_us)
+    resident_warps = THREADS_PER_TILE // 32 * min(resident, -(-tiles // board.sms))
+    if direct:
+        resident_warps = board.gpu.max_warps_per_sm
+    return PassEstimate(
+        gemm=product,
+        flops=flops,
+        bytes=bytes_,
+        arithmetic_intensity=flops / bytes_,
+        compute_dtype=situation.compute,
+        tensor_cores=unit.tensor and not direct,
+        algorithm=lowering.algorithm,
+        tile=sides,
+        split_k=choice.split,
+        tiles=tiles,
+        waves=tiles / wave,
+        resident_tiles=resident,
+        resident_warps=resident_warps,
+        last_wave_tiles=last,
+        tile_efficiency=efficiency,
+        wave_efficiency=dealt.wave_efficiency,
+        time_us=priced.time_us,
+        tflops=flops / priced.time_us * 1e-6,
+        peak_share=flops / priced.time_us * 1e6 / board.peak(situation.compute),
+        bound_by=bound,
+        lost_to_tiles_us=max(0.0, lost_to_tiles),
+        lost_to_waves_us=max(0.0, lost_to_waves),
+        main_loop_steps=-(-product.K // unit.family.granule) if direct else lowering.steps,
+        overhead_us=priced.overhead_us,
+        transposes_us=priced.copies.transposes_us,
+        padding_us=priced.copies.padding_us,
+        unquantized_us=unquantized,
+        workspace_bytes=workspace_bytes(priced),
+        grid=None if direct else Grid(lowering.batch, lowering.M, lowering.N, *sides),
+        roof=_roof(unit, board, situation, direct=direct),
+    )
+
+
+def _roof(unit: Unit, board: Board, situation: Situation, *, direct: bool) -> Roof:
+    """That of the unit; kernels without tiles run on CUDA cores, whatever stands beside those."""
+    if direct and unit.tensor:
+        simt = board.units(situation.compute, situation.tensorrt)[1] or board.units(Dtype.fp32, situation.tensorrt)[1]
+        return (simt or unit).roof
+    return unit.roof

@@ -1,16 +1,166 @@
-"""What an estimate says: one `PassEstimate` per pass, one `LayerEstimate` per layer."""
+"""What a prediction is asked and what it answers: the problem of a pass, what the answer rests on, its times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from convlint.estimate.basis import Basis
-from convlint.estimate.roof import Roof
+from convlint.gpus.calibration import Kind
 from convlint.model.gemm import Gemm
-from convlint.model.layer import Dtype, Pass
+from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
+from convlint.model.version import Version
+
+
+class Roof(Struct, frozen=True, kw_only=True, gc=False):
+    """The limits of one kind of arithmetic on one GPU; rates in FLOP/s (int8: OP/s) and bytes/s.
+
+    What is reached is that of the largest tile, without latency, rounds and what tiles or waves leave empty, and of a
+    kernel that streams. A pass is above it where it needs less than is counted: fewer multiplications by Winograd and
+    FFT, fewer bytes by a stride that skips a part of the input.
+    """
+
+    dtype: Dtype  # that is multiplied
+    tensor_cores: bool
+    fp16_sums: bool  # at a rate of its own: TensorRT on GeForce
+    peak: float
+    reached: float
+    bandwidth: float
+    reached_bandwidth: float
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """A convolution without names. A transposed one is turned around: it is the dgrad of this problem."""
+
+    N: int
+    C: int
+    D: int
+    H: int
+    W: int
+    K: int
+    Z: int
+    P: int
+    Q: int
+    T: int
+    R: int
+    S: int
+    StrideD: int
+    U: int
+    V: int
+    groups: int
+    padded: bool
+    layout: Layout
+    residual_inputs: int
+    dtype: Dtype
+    # What follows from those and is asked for at every pass and way to run it.
+    taps: int  # filter points
+    pixels_in: int
+    pixels_out: int
+    flops: int  # of any pass: 2 x useful multiply-accumulates
+    element_bytes: int
+    nchw: bool  # the tensors are known to be NCHW
+    strided: bool  # any stride is greater than 1
+    dilated: bool  # a depthwise layer; others take as long as without
+    copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
+
+
+def problem_of(layer: ConvLayer) -> Problem | None:
+    """The problem of a layer; None where a size or the dtype is unknown, or a size is not positive."""
+    N, C, D, H, W, K = layer.N, layer.C, layer.D, layer.H, layer.W, layer.K
+    Z, P, Q, T, R, S, dtype = layer.Z, layer.P, layer.Q, layer.T, layer.R, layer.S, layer.dtype
+    if N is None or C is None or D is None or H is None or W is None or K is None or dtype is None:
+        return None
+    if Z is None or P is None or Q is None or T is None or R is None or S is None:
+        return None
+    groups = layer.groups
+    if min(N, C, D, H, W, K, Z, P, Q, T, R, S, layer.StrideD, layer.U, layer.V, groups) < 1 or C % groups or K % groups:
+        return None
+    padded = bool(layer.PadH or layer.PadW or layer.PadD or layer.PadH_end or layer.PadW_end or layer.PadD_end)
+    if layer.op == "conv_transpose":
+        C, D, H, W, K, Z, P, Q = K, Z, P, Q, C, D, H, W
+    StrideD, U, V, taps, pixels_out = layer.StrideD, layer.U, layer.V, T * R * S, N * Z * P * Q
+    return Problem(
+        N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
+        taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
+        layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1, groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1),
+        layer.copies_input,
+    )  # fmt: skip
+
+
+def is_depthwise(problem: Problem) -> bool:
+    """One input channel per group, in one or two dimensions: 3-D layers have other kernels."""
+    return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
+
+
+def with_batch(problem: Problem, N: int) -> Problem:
+    """The same at another batch."""
+    before = problem.N
+    return replace(
+        problem, N=N, pixels_in=problem.pixels_in // before * N, pixels_out=problem.pixels_out // before * N,
+        flops=problem.flops // before * N,
+    )  # fmt: skip
+
+
+TURNED: dict[Pass, Pass] = {"fprop": "dgrad", "dgrad": "fprop", "wgrad": "wgrad"}
+
+
+Basis = Literal["measured", "extrapolated", "assumed"]
+BASES: tuple[Basis, ...] = ("measured", "extrapolated", "assumed")  # from the best to the worst
+# What runs it: PyTorch's own kernels take NCHW, and GPUs of a timed generation may lack its Tensor Cores.
+Runs = Literal["tensorrt", "nchw", "other", "without tensor cores"]
+
+_FPROP: tuple[Pass, ...] = ("fprop",)
+_INPUTS: tuple[Pass, ...] = ("fprop", "dgrad")  # dgrad from transposed layers
+_ALL: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
+# Kind and compute dtype: the compute capabilities that were timed, and their passes.
+_TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
+    ("dense", Dtype.fp32): {"6.1": _ALL, "7.0": _ALL, "7.5": _ALL},
+    ("dense", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL, "8.0": _FPROP, "8.6": _ALL},
+    ("dense", Dtype.int8): {"7.0": _FPROP, "7.5": _FPROP},
+    ("dense", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
+    ("depthwise", Dtype.fp32): {"7.0": _FPROP, "7.5": _FPROP},
+    ("depthwise", Dtype.fp16): {"7.0": _FPROP},
+    ("depthwise", Dtype.int8): {"7.0": _FPROP},
+    ("depthwise", Dtype.tf32): {"8.0": _FPROP, "8.6": _FPROP, "9.0": _FPROP},
+    ("grouped", Dtype.fp32): {"7.5": ("dgrad",)},
+    ("grouped", Dtype.tf32): {"8.0": ("dgrad",), "8.6": ("dgrad",), "9.0": ("dgrad",)},
+    ("grouped", Dtype.fp16): {"8.6": _ALL},
+    ("volume", Dtype.fp32): {"7.5": _INPUTS},
+    ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
+}
+# Gradients that were timed within whole steps only, and against each other: EfficientNet-B0's on A100 in TF32 and on
+# V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735).
+# Volumes in 16 bits in both layouts, gradients as one, on V100 with cuDNN 8.0.5: predicted at 1.04 to 1.31 of that.
+_WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
+    "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16), "volume": (Dtype.fp16, Dtype.bf16),
+}  # fmt: skip
+_LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
+_ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW
+
+
+def kind_of(problem: Problem) -> Kind:
+    """The kind of layer, as far as other kernels run it; depthwise volumes have those of groups."""
+    if problem.groups > 1:
+        return "depthwise" if is_depthwise(problem) else "grouped"
+    return "volume" if problem.D > 1 or problem.T > 1 else "dense"
+
+
+@cache
+def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, runs: Runs = "other") -> Basis:
+    """What the time of a pass rests on; `which` is the pass of the convolution, also of a transposed one."""
+    timed = _TIMED.get((kind, compute), {})
+    capability = str(compute_capability)
+    same = kind != "depthwise" or runs == ("tensorrt" if capability == _ENGINES else "nchw")
+    if same and runs != "without tensor cores" and which in timed.get(capability, ()):
+        return "measured"
+    if compute in _WITHIN_STEPS.get(kind, ()):
+        return "extrapolated"
+    like = _TIMED.get((kind, _LIKE.get(compute, compute)), {})
+    return "extrapolated" if any(which in passes for passes in (*timed.values(), *like.values())) else "assumed"
+
 
 Bound = Literal["compute", "memory", "launch"]
 

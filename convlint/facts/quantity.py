@@ -1,17 +1,47 @@
-"""A quantity that rules read: type, meaning, function, what it needs; and how its value is looked up when asked for."""
+"""What a quantity is that rules may ask for: its name, meaning, how it is computed, and when it is unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from msgspec import Struct
 
-from convlint.facts.unknown import UNKNOWN, UnknownValue
+from convlint.errors import ConvlintError
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
+
+
+class UnknownValue(ConvlintError):  # a signal, not a failure
+    """An expression used a value that is not known."""
+
+
+class _Unknown:
+    """A value that nobody gave. Whatever is done with it raises UnknownValue; what belongs to it is unknown too."""
+
+    __slots__ = ()
+
+    def _raise(self, *_: object) -> NoReturn:
+        raise UnknownValue
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _raise
+    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __bool__ = __index__ = __float__ = _raise
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = __iter__ = _raise
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> _Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Any = _Unknown()
+
 
 Type = Literal["number", "text", "truth", "version"]
 Needs = tuple[str, ...] | Callable[["LayerFacts"], tuple[str, ...]]

@@ -1,29 +1,164 @@
-"""What all layers of one network share on one target: the GPU, the runtime, the mode."""
+"""What rules may ask of the target: the GPU, the framework and its defaults, what both support."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
 from convlint.estimate import LayerEstimate, compute_dtype, time_us
+from convlint.estimate.board import converts_bf16
 from convlint.estimate.host import Hosted
-from convlint.estimate.precision import converts_bf16
-from convlint.facts.defaults import DEFAULTS, setting_of
-from convlint.facts.memory import Held
-from convlint.facts.network import NETWORK, Whole
-from convlint.facts.quantity import Quantity, Table, Type, View, known, number, text, truth
-from convlint.facts.support import SUPPORT, Libraries
-from convlint.facts.unknown import UnknownValue
+from convlint.facts.network import NETWORK, Held, Whole
+from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
+from convlint.files.languages.saying import say
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import OWNERS, Runtime, framework_of
+from convlint.model.version import Version
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
+
+
+# setting: (value, where it is documented)
+_PYTORCH: Mapping[str, tuple[Any, str]] = {
+    "cudnn_enabled": (True, "PyTorch: torch.backends.cudnn.enabled, whether cuDNN is used"),
+    "deterministic": (False, "PyTorch: torch.backends.cudnn.deterministic, torch.use_deterministic_algorithms"),
+}
+_TENSORFLOW: Mapping[str, tuple[Any, str]] = {
+    "deterministic": (False, "TensorFlow: tf.config.experimental.enable_op_determinism has to be called"),
+    "tf_cudnn_use_autotune": (True, "TensorFlow: CudnnUseAutotune() reads TF_CUDNN_USE_AUTOTUNE with default true"),
+}
+_JAX: Mapping[str, tuple[Any, str]] = {
+    "deterministic": (False, "XLA: xla_gpu_deterministic_ops is false in DefaultDebugOptionsIgnoringFlags"),
+    "xla_gpu_autotune_level": (4, "XLA: xla_gpu_autotune_level is 4 in DefaultDebugOptionsIgnoringFlags"),
+}
+_MXNET: Mapping[str, tuple[Any, str]] = {
+    "mxnet_cudnn_autotune_default": (1, "MXNet: environment variables, MXNET_CUDNN_AUTOTUNE_DEFAULT"),
+}
+_ONNXRUNTIME: Mapping[str, tuple[Any, str]] = {
+    "cudnn_conv_algo_search": ("EXHAUSTIVE", "ONNX Runtime: CUDA execution provider, cudnn_conv_algo_search"),
+}
+DEFAULTS: Mapping[str, Mapping[str, tuple[Any, str]]] = {
+    "pytorch": _PYTORCH, "tensorflow": _TENSORFLOW, "jax": _JAX, "mxnet": _MXNET, "onnxruntime": _ONNXRUNTIME,
+}  # fmt: skip
+
+
+def setting_of(runtime: Runtime, name: str) -> Any:
+    """The setting as it is given, else the default of its framework; None where neither is known."""
+    value = getattr(runtime, name)
+    if value is not None:
+        return value
+    return DEFAULTS.get(framework_of(runtime) or "", {}).get(name, (None, ""))[0]
+
+
+def assumptions(runtime: Runtime, names: frozenset[str]) -> list[str]:
+    """What rules that read `names`, such as runtime.deterministic, take for granted, in words."""
+    framework, words = framework_of(runtime), []
+    if runtime.framework is None and framework is not None and "runtime.framework" in names:
+        own = next(setting for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None)
+        words.append(say("{setting} is a setting of {framework}", setting=own, framework=framework))
+    for name, (value, _) in DEFAULTS.get(framework or "", {}).items():
+        if f"runtime.{name}" in names and getattr(runtime, name) is None:
+            shown = (say("on") if value else say("off")) if isinstance(value, bool) else value
+            words.append(
+                say(
+                    "{setting} is not given: {framework}'s default is {value}",
+                    setting=name,
+                    framework=framework,
+                    value=shown,
+                )
+            )
+    return words
+
+
+class Libraries(NamedTuple):
+    """What runs, and on what."""
+
+    gpu: Gpu
+    runtime: Runtime
+
+
+def _named(library: str, runtime: Runtime) -> tuple[str, Version | None]:
+    """The library's name in the table, and the version given."""
+    if library == "framework":
+        return framework_of(runtime) or "", runtime.framework_version
+    version: Version | None = getattr(runtime, library)
+    return library, version
+
+
+def _first(library: str, libraries: Libraries) -> Any:
+    from convlint.gpus import support
+
+    name, _ = _named(library, libraries.runtime)
+    return str(support.first_version(name, libraries.gpu) or "") or UNKNOWN
+
+
+def _last(library: str, libraries: Libraries) -> Any:
+    from convlint.gpus import support
+
+    name, _ = _named(library, libraries.runtime)
+    return support.last_version(name, libraries.gpu) or UNKNOWN
+
+
+def _dropped(library: str, libraries: Libraries) -> Any:
+    from convlint.gpus import support
+
+    name, given = _named(library, libraries.runtime)
+    return UNKNOWN if given is None else known(support.dropped(name, given, libraries.gpu))
+
+
+def _too_old(library: str, libraries: Libraries) -> Any:
+    from convlint.gpus import support
+
+    name, given = _named(library, libraries.runtime)
+    return UNKNOWN if given is None else known(support.too_old(name, given, libraries.gpu))
+
+
+def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerFacts) -> tuple[str, ...]:
+    """The version, where there is one at which the library's support begins or ends."""
+    runtime = facts.context.runtime
+    libraries = Libraries(facts.context.gpu, runtime)
+    if bound(library, libraries) is UNKNOWN:
+        return ()
+    name, given = _named(library, runtime)
+    if given is None:
+        return ("runtime.framework_version" if library == "framework" else f"runtime.{library}",)
+    answered = (_dropped if bound is _last else _too_old)(library, libraries) is not UNKNOWN
+    return () if answered else (f"a source on {name} {given}",)
+
+
+def _nothing(_facts: LayerFacts) -> tuple[str, ...]:
+    return ()
+
+
+def _of(library: str) -> dict[str, Quantity]:
+    return {
+        f"{library}_first": text(f"the first {library} that knows the GPU", partial(_first, library), _nothing, True),
+        f"{library}_last": text(f"the last {library} for the GPU", partial(_last, library), _nothing, True),
+        f"{library}_dropped": truth(
+            f"the given {library} no longer supports the GPU",
+            partial(_dropped, library),
+            partial(_version, library, _last),
+            True,
+        ),
+        f"{library}_too_old": truth(
+            f"the given {library} is older than the GPU",
+            partial(_too_old, library),
+            partial(_version, library, _first),
+            True,
+        ),
+    }
+
+
+SUPPORT: Table = {
+    name: row for library in ("cuda", "cudnn", "tensorrt", "framework") for name, row in _of(library).items()
+}
+
 
 # Tensor Core vectors are 16 bytes wide: the guide's 8 for fp16 and 4 for tf32; TensorRT packs int8 by 32 (CG 4.4.3).
 _ALIGN = {Dtype.fp16: 8, Dtype.bf16: 8, Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.fixes.plan import Plan
 from convlint.report import Finding
 

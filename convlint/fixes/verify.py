@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix, with_settings
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
+from convlint.engine.hits import with_fix, with_settings
 from convlint.fixes.applicable import wishes
 from convlint.fixes.layouts import is_its_own
 from convlint.fixes.plan import Plan

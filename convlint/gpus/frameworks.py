@@ -14,7 +14,7 @@ from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime, framework_of
 from convlint.model.version import Version
 
-_PATH: Final = Path(__file__).with_name("frameworks.yaml")
+_FRAMEWORKS: Final = Path(__file__).with_name("frameworks.yaml")
 
 
 class Lack(Struct, frozen=True, kw_only=True):
@@ -82,5 +82,5 @@ def lacks() -> tuple[Lack, ...]:
             source=row["source"],
             operators=tuple(row.get("operators", ())),
         )
-        for row in read(_PATH)["lacks"]
+        for row in read(_FRAMEWORKS)["lacks"]
     )

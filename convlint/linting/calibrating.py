@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
-from convlint.engine.target import Target
+from convlint.engine.findings import Target
 from convlint.estimate.constants import UNCHANGED_SINCE
 from convlint.gpus.calibration import Calibration, CalibrationFile, CalibrationUse
 from convlint.gpus.gpu import Gpu

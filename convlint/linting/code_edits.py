@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.fixes.applicable import applicability, wishes
 from convlint.fixes.python.columns import by_columns
 from convlint.linting.one_input import Checked, Job

@@ -8,10 +8,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix, with_settings
-from convlint.engine.networks import estimated
-from convlint.engine.promise import Promise
-from convlint.engine.results import NetworkResult, sum_of
+from convlint.engine.findings import NetworkResult, estimated, sum_of
+from convlint.engine.hits import with_fix, with_settings
+from convlint.engine.joint import Promise
 from convlint.engine.timing import as_laid_out
 from convlint.fixes.applicable import Applicability, Wish, applicability, wishes
 from convlint.fixes.plan import Plan, Planner

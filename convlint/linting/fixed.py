@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.fixes.applicable import applicability, is_asked_batch
 from convlint.model.source import SourceReading
 from convlint.report import Finding, InputError, Severity

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Generic, TypeVar, cast
 
-from convlint.engine.promise import Promise
+from convlint.engine.joint import Promise
 from convlint.fixes.applicable import Wish, WishKey, wishes
 from convlint.fixes.comments import UNUSED, unused
 from convlint.fixes.plan import Plan, Planner

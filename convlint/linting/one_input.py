@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
-from convlint.engine.target import Target
+from convlint.engine.findings import NetworkResult, Target
 from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.files.located_yaml import read_text
 from convlint.files.python_files import python_bytes, python_text
@@ -32,7 +31,7 @@ from convlint.verdict.silence import Silencer, Silencing
 
 if TYPE_CHECKING:  # source needs nothing of it
     from convlint.engine.check import OnPromise
-    from convlint.engine.promise import Promise
+    from convlint.engine.joint import Promise
 
 DEFAULT_TARGET = "a100"
 MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself

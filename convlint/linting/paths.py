@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.config.find import shown_path
-from convlint.engine.results import NetworkResult, assemble
+from convlint.engine.findings import NetworkResult, assemble
 from convlint.files.languages import ENGLISH
 from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path

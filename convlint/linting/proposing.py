@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.files.safe import is_exact
 from convlint.fixes.applicable import Wish, applicability, wishes
 from convlint.fixes.change import Change

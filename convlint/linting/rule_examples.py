@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
+from convlint.engine.hits import with_fix, with_settings
 from convlint.errors import InputFault, RuleError, UsageError
 from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import Value, parse, read_text

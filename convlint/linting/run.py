@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from convlint.engine.results import assemble
+from convlint.engine.findings import assemble
 from convlint.linting.fixed import Outcome
 from convlint.linting.fixing import is_mended_together, outcome_of
 from convlint.linting.one_input import Job, Task, resolve_targets, say

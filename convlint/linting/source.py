@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
 from convlint.errors import InputFault
 from convlint.files.quiet_paths import is_quiet

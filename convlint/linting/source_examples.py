@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from convlint.engine.findings import Target
 from convlint.engine.source_check import check_source
-from convlint.engine.target import Target
 from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import Value
 from convlint.gpus.gpu import load_gpu

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.python_files import python_encoding

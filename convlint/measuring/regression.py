@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-_MOST_ROUNDS: Final = 50
+_MOST_ITERATIONS: Final = 50
 _TO_DEVIATION: Final = 1.4826  # of a normal distribution over its median distance from the middle
 _HUBER: Final = 1.345  # deviations beyond which a row counts by its sign; 95 % efficient on normal errors
 _LEAST_SCALE: Final = 1e-9
-_SETTLED: Final = 1e-10
+_CONVERGED: Final = 1e-10
 
 
 def scale_of(residuals: Sequence[float]) -> float:
@@ -30,7 +30,7 @@ def robust_step(
     step = [0.0 for _ in unknowns]
     if not at:
         return step
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MOST_ITERATIONS):
         left = [rest - sum(map(float.__mul__, row, step)) for rest, row in zip(residuals, columns, strict=True)]
         scale = scale_of(left)
         weights = [min(1.0, _HUBER * scale / abs(rest)) if rest else 1.0 for rest in left]
@@ -47,7 +47,7 @@ def robust_step(
             matrix[i][i] += own
             vector[i] -= own * at[i]
         found = solved(matrix, vector)
-        settled = max(abs(a - b) for a, b in zip(found, step, strict=True)) < _SETTLED
+        settled = max(abs(a - b) for a, b in zip(found, step, strict=True)) < _CONVERGED
         step = found
         if settled:
             break

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from convlint.engine.changes import with_fix, with_settings
+from convlint.engine.hits import with_fix, with_settings
 from convlint.estimate import time_us
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import Row

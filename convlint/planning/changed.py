@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix
+from convlint.engine.hits import with_fix
+from convlint.engine.joint import Promise
 from convlint.engine.levers import Lever
-from convlint.engine.promise import Promise
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network
 from convlint.planning.steps import Members

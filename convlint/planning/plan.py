@@ -12,13 +12,12 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import OnPromise, Target, check_network
-from convlint.engine.hits import Hit
+from convlint.engine.findings import NetworkResult
+from convlint.engine.hits import Hit, with_fix, with_settings
+from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
 from convlint.engine.optimum import Choice
-from convlint.engine.promise import Promise
-from convlint.engine.results import NetworkResult
 from convlint.estimate.memory import parameters
 from convlint.facts.network import shortened
 from convlint.model.gemm import flops

@@ -16,7 +16,7 @@ def source_object(source: SourceReport) -> dict[str, Any]:
         "programs": source.programs,
         "constructions": source.constructions,
         "known": source.known,
-        "layers": [_layer(each) for each in source.layers],
+        "layers": [_source_layer(each) for each in source.layers],
         "unread": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread],
         "unread_files": [
             {"path": clean_path(path), "line": each.line, "column": each.column, "why": clean(each.why)}
@@ -26,7 +26,7 @@ def source_object(source: SourceReport) -> dict[str, Any]:
     }
 
 
-def _layer(placed: PlacedLayer) -> dict[str, Any]:
+def _source_layer(placed: PlacedLayer) -> dict[str, Any]:
     """A convolution where it is constructed; sizes that nobody knows are null."""
     record, layer = placed.record, placed.record.layer
     sizes = ("D", "H", "W", "T", "R", "S", "StrideD", "U", "V") if layer.dims == 3 else ("H", "W", "R", "S", "U", "V")

@@ -17,9 +17,9 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from convlint.errors import ConvlintError, suggestion
+from convlint.facts.quantity import UNKNOWN as UNKNOWN
 from convlint.facts.quantity import Type
-from convlint.facts.unknown import UNKNOWN as UNKNOWN
-from convlint.facts.unknown import UnknownValue as UnknownValue
+from convlint.facts.quantity import UnknownValue as UnknownValue
 from convlint.model.equality import equal_without
 from convlint.model.version import Version
 from convlint.rulebook import functions

@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from convlint.facts.quantity import Type
-from convlint.facts.unknown import UNKNOWN
+from convlint.facts.quantity import UNKNOWN, Type
 
 MAX_RESULT_BITS = 512  # of a whole number that an expression yields: rules feed results into each other
 

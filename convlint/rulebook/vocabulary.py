@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from convlint.facts.fields import SIZES
+from convlint.facts.layer import OF_SOURCE as _OF_SOURCE
+from convlint.facts.layer import QUANTITIES
 from convlint.facts.quantity import Type
-from convlint.facts.table import OF_SOURCE as _OF_SOURCE
-from convlint.facts.table import QUANTITIES
+from convlint.facts.sizes import SIZES
 
 MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in QUANTITIES.items()}
 VOCABULARY: Mapping[str, Type] = {name: quantity.type for name, quantity in QUANTITIES.items()}

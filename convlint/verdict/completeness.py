@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.facts.network import shortened
 from convlint.facts.predicted import lacking_for_time, missing_sizes
 from convlint.model.source import SourceReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.severity import overridden
+from convlint.engine.hits import overridden
 from convlint.errors import UsageError
 from convlint.report import SEVERITIES, Finding, InputError, Report, Severity
 from convlint.rulebook.book import Rulebook

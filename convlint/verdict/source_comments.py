@@ -27,9 +27,9 @@ class SourceComments:
     def __init__(self, reading: SourceReading, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
         """`codes` are the rules that count."""
         self._codes, self._reading = set(codes), reading
-        self._entries: list[_Entry] = []
-        self._of_file: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, path -> entries
-        self._of_line: defaultdict[tuple[str, _Line], list[_Entry]] = defaultdict(list)  # code, line -> entries
+        self._entries: list[_SourceEntry] = []
+        self._of_file: defaultdict[tuple[str, str], list[_SourceEntry]] = defaultdict(list)  # code, path -> entries
+        self._of_line: defaultdict[tuple[str, _Line], list[_SourceEntry]] = defaultdict(list)  # code, line -> entries
         self._layers: defaultdict[str, list[SourceLayer]] = defaultdict(list)  # by name
         naming = Naming(rulebook, today)
         for path, lines in reading.lines.items():
@@ -47,7 +47,7 @@ class SourceComments:
 
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or program; None where none does."""
-        code, applying = finding.rule.code, list[_Entry]()
+        code, applying = finding.rule.code, list[_SourceEntry]()
         for at in (finding.location, *self._constructions(finding)):
             applying += self._of_file.get((code, at.path), ())
             for line in range(at.line or 0, max(at.end_line or 0, at.line or 0) + 1):
@@ -69,10 +69,10 @@ class SourceComments:
             if finding.location.path == at.path or finding.location in literals:
                 yield at
 
-    def _taken(self, path: str, lines: tuple[str, ...], comment: Comment, naming: Naming) -> Iterator[_Entry]:
+    def _taken(self, path: str, lines: tuple[str, ...], comment: Comment, naming: Naming) -> Iterator[_SourceEntry]:
         on = {comment.line, line_below(comment, lines)} if comment.alone else {comment.line}
         for named in naming.of(comment):
-            entry = _Entry(path, named, on)
+            entry = _SourceEntry(path, named, on)
             for code in () if named.expired else named.codes:
                 if comment.whole_file:
                     self._of_file[code, path].append(entry)
@@ -81,7 +81,7 @@ class SourceComments:
                         self._of_line[code, (path, line)].append(entry)
             yield entry
 
-    def _mention(self, entry: _Entry, skipped: Collection[tuple[str, str]]) -> Mention:
+    def _mention(self, entry: _SourceEntry, skipped: Collection[tuple[str, str]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
         checked = entry.named.codes & self._codes
         unsure = (
@@ -93,7 +93,7 @@ class SourceComments:
         return entry.named.mention(entry.path, used=entry.named.used or unsure)
 
 
-class _Entry:
+class _SourceEntry:
     """A rule that a comment of a file names, and the lines that it is on."""
 
     def __init__(self, path: str, named: Named, on: set[int]) -> None:

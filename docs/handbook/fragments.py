@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from convlint.facts.quantity import Table
-from convlint.facts.table import OF_SOURCE, QUANTITIES
+from convlint.facts.layer import OF_SOURCE, QUANTITIES
 from convlint.gpus.gpu import gpu_names
 from convlint.reporters.addresses import HOME
 from convlint.rulebook.book import load_rulebook

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from convlint.cli.commands.rules import JUDGED, severity_in_words
-from convlint.facts.table import OF_SOURCE, QUANTITIES
+from convlint.facts.layer import OF_SOURCE, QUANTITIES
 from convlint.files.located_yaml import Value
 from convlint.reporters.addresses import HOME
 from convlint.reporters.words import CHANGES, DOCUMENT_URLS, advice, origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from checkout import ROOT
 
-from convlint.facts.table import QUANTITIES
+from convlint.facts.layer import QUANTITIES
 from convlint.gpus.gpu import gpu_names
 from convlint.rulebook.book import load_rulebook
 from handbook.fragments import UnknownFragmentError, accuracy, filled, quantities, steps

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
 from convlint.engine.check import Silences, Target, check_network
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding, LayerTimes

@@ -7,7 +7,7 @@ from small_networks import checked
 
 from convlint.engine.check import Target, check_network
 from convlint.engine.coupling import Coupling
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding

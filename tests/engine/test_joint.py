@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
-from promised import promised
+from promised import followed, promised
+from random_networks import chain, tangle
 from small_networks import checked, layer, rulebook
-from wirings import Wiring, mobilenet_v2, resnet50
+from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
 from convlint.report import Finding
 
 BAD = (60, 124, 250, 500)
+NETWORKS: dict[str, Callable[[], Network]] = {
+    "resnet": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
+    "unet": partial(unet, (*BAD, 1000)),
+    **{f"chain {seed}": partial(chain, seed) for seed in range(4)},
+    **{f"tangle {seed}": partial(tangle, seed) for seed in range(4)},
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("gpu", ["v100", "a100"])
+def test_shares_add_up(name: str, gpu: str) -> None:
+    result, promise = promised(NETWORKS[name](), gpu)
+    deal = promise.settled.deal
+    stakes = [*deal.settings.values(), *deal.levers.values()]
+    assert all(stake.lost_us >= 0 and stake.advised for stake in stakes)
+    assert sum(stake.lost_us for stake in stakes) == pytest.approx(deal.time_us - deal.after_us)
+    lost = [finding.lost_us or 0.0 for finding in result.findings if finding.advised]
+    assert sum(lost) == pytest.approx(deal.time_us - deal.after_us)
+
+
+def test_what_pays_only_together_says_with_what() -> None:
+    """On V100, sizes matter to the Tensor Cores alone, which fp32 does not reach."""
+    result, _ = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), "v100")
+    widths = [finding for finding in result.findings if finding.rule.code == "CL102" and finding.advised]
+    assert widths
+    for finding in widths:
+        assert finding.lost_alone_us is not None
+        assert finding.lost_us is not None
+        if finding.lost_alone_us < finding.lost_us / 2:
+            assert "CL106" in finding.pays_with
+
+
+def test_alone_is_what_a_fix_saves_by_itself() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    result, promise = promised(net.network(net.conv(net.conv(net.image, 60, 3), 64, 3)))
+    (finding,) = [each for each in result.findings if each.advised]
+    deal = promise.settled.deal
+    assert finding.lost_us == pytest.approx(deal.time_us - deal.after_us)
+    assert finding.lost_alone_us == pytest.approx(finding.lost_us)
+    assert finding.pays_with == ()
+    assert finding.fix is not None
+    assert finding.fix.time_change_us == pytest.approx(-(finding.lost_us or 0.0))
 
 
 def advised(result: NetworkResult, code: str) -> list[Finding]:
@@ -82,3 +130,59 @@ def test_a_setting_that_is_slower_has_no_fix(tmp_path: pytest.TempPathFactory) -
     )
     (finding,) = checked(rules, layer("a"), gpus="t4").findings
     assert (finding.severity, finding.advised, finding.fix) == ("info", False, None)
+
+
+NETWORKS_of_promise: dict[str, Callable[[], Network]] = {
+    "resnet": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
+    "resnext": partial(resnext50, 6, dtype="fp32", layout="NCHW"),
+    "on a host": partial(resnet50, BAD, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")),
+    "chain": partial(chain, 2),
+    "tangle": partial(tangle, 7),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS_of_promise)
+def test_it_is_kept_layer_by_layer(name: str) -> None:
+    network = NETWORKS_of_promise[name]()
+    before, promise = promised(network, "v100")
+    after, _ = promised(followed(network, promise), "v100")
+    for one, other in zip(before.layers, after.layers, strict=True):
+        now, then = one.times["v100"], other.times["v100"]
+        assert now is not None
+        assert then is not None
+        assert then.time_us == pytest.approx(now.after_us, rel=1e-6), one.layer.name
+        assert then.ideal_us == pytest.approx(now.ideal_us, rel=1e-6), one.layer.name
+
+
+def test_where_the_host_sets_the_pace_nothing_is_promised() -> None:
+    runtime = Runtime(framework="pytorch", cuda_graphs=False)
+    result, promise = promised(resnet50(BAD, N=1, runtime=runtime, mode="inference"), "a100", "inference")
+    (whole,) = result.networks
+    assert whole.times is not None
+    assert whole.times.after_us == pytest.approx(whole.times.time_us)
+    assert (promise.optimum.choices, promise.optimum.levers) == ({}, {})
+
+
+def test_what_no_file_states_is_no_part_of_what_is_written() -> None:
+    """A copy that an operation of the user's code makes is saved by whoever changes that."""
+    net = Wiring(C=64, N=32, size=56)
+    network = net.network(net.conv(net.conv(net.image, 64, 3), 64, 3))
+    layers = (network.layers[0], replace(network.layers[1], copies_input=True))
+    edges = tuple(replace(edge, copied=True, changed_at="view at net.py:3") for edge in network.edges)
+    result, promise = promised(replace(network, layers=layers, edges=edges))
+    (whole,) = result.networks
+    assert whole.times is not None
+    assert promise.optimum.levers
+    assert whole.times.after_us < whole.times.time_us
+    assert whole.times.after_fix_us == pytest.approx(whole.times.time_us)
+    (finding,) = [each for each in result.findings if each.advised]
+    assert finding.fix is not None
+    assert (finding.rule.code, finding.fix.applicable) == ("CL402", False)
+
+
+def test_a_layer_without_a_time_promises_none() -> None:
+    net = Wiring(C=64, N=32, size=56)
+    network = net.network(net.conv(net.conv(net.image, 60, 3), 64, 3, dtype=None))
+    result, _ = promised(network)
+    assert [layer.times["a100"] is None for layer in result.layers] == [False, True]
+    assert result.networks[0].times is None

@@ -10,9 +10,9 @@ import pytest
 from cases import sampled
 from msgspec.structs import replace
 
-from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target, check_network
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
+from convlint.engine.hits import with_fix, with_settings
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.network import Network

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from promised import promised
+from small_networks import checked, layer, rulebook
 from wirings import Wiring
 
-from convlint.engine.hits import Flaw
-from convlint.engine.levers import kind_of, may_play, takes_away
+from convlint.engine.findings import NetworkResult
+from convlint.engine.hits import Evaluator, Flaw, with_fix
+from convlint.engine.levers import Validity, kind_of, may_play, takes_away
+from convlint.estimate import estimate_layer
+from convlint.facts.layer import LayerFacts
+from convlint.facts.target import TargetFacts
+from convlint.gpus.gpu import load_gpu
+from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.report import Scalar
-from convlint.rulebook.book import load_rulebook
+from convlint.model.runtime import Runtime
+from convlint.report import Finding, Scalar
+from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.rulebook.rule import Rule
 
 BOOK = load_rulebook()
 LAYER = with_output(
@@ -99,3 +114,223 @@ def test_what_cannot_change_does_not_play() -> None:
     assert promise.optimum.levers == {}
     (finding,) = [each for each in result.findings if each.rule.code == "CL102"]
     assert (finding.severity, finding.advised) == ("info", False)
+
+
+RULES = Rulebook(rule for rule in load_rulebook().rules if not rule.opt_in)
+DEFAULT = {rule.info.code: rule for rule in RULES.of_networks}
+SHARED = re.compile(r"\b([CK])=(\d+)")
+
+
+def facts_of(one: ConvLayer, gpu: str) -> LayerFacts:
+    context = TargetFacts(gpu, load_gpu(gpu), Runtime(), "training")
+    return LayerFacts(context, one, None, (), estimate_layer(one, context.gpu, context.runtime, "training"))
+
+
+def broken(one: ConvLayer, gpu: str, rules: Iterable[Rule], *, grave: bool = False) -> set[tuple[str, str]]:
+    """The rules that do not hold, each with the place; of `grave` ones, no infos and none on capacity."""
+    found = Evaluator([rule for rule in rules if rule.scope == "layer" and rule.loss != "wave"])
+    return {
+        (rule.info.code, place)
+        for rule, case, places in found.broken(facts_of(one, gpu))
+        for place in places
+        if place != "N" and not (grave and (rule.loss == "tile" or case.severity == "info"))
+    }
+
+
+def widths_named(finding: Finding) -> Iterator[tuple[str, int]]:
+    """The sizes that a finding offers, in its fix's words and in what that sets."""
+    if finding.fix is None or finding.severity == "error":
+        return
+    for name, size in SHARED.findall(finding.fix.describe):
+        yield name, int(size)
+    for changes in finding.fix.by_layer:
+        yield from ((name, int(value)) for name, value in changes.items() if name in "CK")
+
+
+def time_us(one: ConvLayer, gpu: str) -> float | None:
+    estimate = facts_of(one, gpu).estimate
+    return None if estimate is None else estimate.time_us
+
+
+@st.composite
+def lonely(draw: st.DrawFn) -> tuple[ConvLayer, str]:
+    """A layer that stands alone, and where it runs."""
+    groups = draw(st.sampled_from((1, 1, 1, 2, 3, 7, 32, 63)))
+    C, K = (groups * draw(st.integers(1, max(1, 1600 // groups))) for _ in range(2))
+    size = draw(st.sampled_from((7, 14, 28, 56)))
+    taps = draw(st.sampled_from((1, 3, 5)))
+    text = layer(
+        "a", C=C, K=K, H=size, W=size, N=draw(st.sampled_from((1, 8, 64, 100))), groups=groups, kernel_size=taps,
+        padding=taps // 2, dtype=draw(st.sampled_from(("fp16", "bf16", "tf32", "fp32"))),
+        layout=draw(st.sampled_from(("NHWC", "NCHW"))), stride=draw(st.sampled_from((1, 2))),
+    )  # fmt: skip
+    gpu = draw(st.sampled_from(("a100", "v100", "t4", "h100", "p100")))
+    (report,) = checked(RULES, text, gpus=gpu).layers
+    return report.layer, gpu
+
+
+def spelled(one: ConvLayer) -> str:
+    return layer(
+        one.name, C=one.C, K=one.K, H=one.H, W=one.W, N=one.N, groups=one.groups, kernel_size=one.R, padding=one.PadH,
+        dtype=one.dtype, layout=one.layout, stride=one.U,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.contract
+@settings(max_examples=150, deadline=None)
+@given(lonely())
+def test_no_rule_objects_to_what_a_finding_names(case: tuple[ConvLayer, str]) -> None:
+    one, gpu = case
+    result = checked(RULES, spelled(one), gpus=gpu)
+    in_force = DEFAULT.values()
+    for finding in result.findings:
+        rule, fix = DEFAULT[finding.rule.code], finding.fix
+        if fix is None or not any(name in "CK" for changes in fix.by_layer for name in changes):
+            continue
+        ways = [{name: value for name, value in changes.items() if "." not in name} for changes in fix.by_layer]
+        offered = fix.describe.partition(": ")[2].split(" or ") if fix.states_effect else []
+        ways += [{name: int(size) for name, size in SHARED.findall(part)} for part in offered if SHARED.search(part)]
+        for changes in ways:
+            after = with_fix(one, changes)
+            assert after.C is not None
+            assert after.K is not None
+            assert after.C % after.groups == after.K % after.groups == 0, finding
+            grave = rule.loss != "tile"
+            new = broken(after, gpu, in_force, grave=grave) - broken(one, gpu, in_force, grave=grave)
+            assert not new, (finding, changes)
+            still = {place for _, place in broken(after, gpu, [rule])}
+            assert still.isdisjoint(changes), (finding, changes)
+
+
+@pytest.mark.slow
+@pytest.mark.contract
+@settings(max_examples=150, deadline=None)
+@given(lonely())
+def test_what_a_finding_promises_is_what_the_layer_does(case: tuple[ConvLayer, str]) -> None:
+    one, gpu = case
+    before = time_us(one, gpu)
+    for finding in checked(RULES, spelled(one), gpus=gpu).findings:
+        fix = finding.fix
+        if fix is None or DEFAULT[finding.rule.code].loss in ("none", "wave"):
+            continue
+        if not any(name in "CK" for changes in fix.by_layer for name in changes):
+            continue
+        (changes,) = fix.by_layer
+        after = time_us(with_fix(one, changes), gpu)
+        if before is None or after is None:  # bf16 on V100
+            assert fix.time_change_us is None
+            continue
+        assert fix.time_change_us is not None
+        assert fix.time_change_us == pytest.approx(after - before, abs=1e-6 * before)
+        if fix.time_change_us > 1e-6 * before and finding.severity != "error":
+            more = (flops(with_fix(one, changes)) or 0) / (flops(one) or 1) / (after / before)
+            assert (fix.states_effect and more > 1) or finding.pays_with, finding
+        for text, percent in re.findall(r"([CK]=\d+(?:, [CK]=\d+)?) \(time ([+-]\d+) %", fix.describe):
+            offered = {name: int(size) for name, size in SHARED.findall(text)}
+            then = time_us(with_fix(one, offered), gpu)
+            assert then is not None
+            assert abs(100 * (then / before - 1) - int(percent)) <= 0.5 + 1e-6, finding
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> str:
+    """Layers one after the other, some of them grouped."""
+    first = draw(st.integers(8, 200))
+    text = layer("l0", C=first, K=draw(st.integers(8, 200)), kernel_size=1)
+    channels = int(re.findall(r"K: (\d+)", text)[0])
+    for number in range(1, 5):
+        groups = draw(st.sampled_from([n for n in (1, 1, 2, 3, 5, 9, 32, 33, 63) if channels % n == 0]))
+        K = groups * draw(st.integers(1, max(1, 300 // groups))) if groups == 1 else channels
+        text += layer(f"l{number}", C=None, H=None, W=None, K=K, groups=groups)
+        channels = K
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.contract
+@settings(max_examples=100, deadline=None)
+@given(chains(), st.sampled_from(("a100", "v100")))
+def test_a_shared_width_suits_all_of_its_layers(text: str, gpu: str) -> None:
+    result = checked(RULES, text, gpus=gpu)
+    layers = {report.layer.name: report.layer for report in result.layers}
+    for finding in result.findings:
+        fix, rule = finding.fix, DEFAULT[finding.rule.code]
+        names = finding.layers or (finding.layer,)
+        if fix is None or rule.loss not in ("fix", "tile") or not any({"C", "K"} & set(each) for each in fix.by_layer):
+            continue
+        change_us = 0.0
+        for name, changes in zip(names, fix.by_layer, strict=True):
+            one = layers[str(name)]
+            after = with_fix(one, changes)
+            assert after.C is not None
+            assert after.K is not None
+            assert after.C % after.groups == after.K % after.groups == 0, finding
+            assert not broken(after, gpu, DEFAULT.values(), grave=True) - broken(one, gpu, DEFAULT.values(), grave=True)
+            change_us += (time_us(after, gpu) or 0.0) - (time_us(one, gpu) or 0.0)
+        place = {"K", "C"} & set(fix.by_layer[0])
+        first = with_fix(layers[str(names[0])], fix.by_layer[0])
+        assert {at for _, at in broken(first, gpu, [rule])}.isdisjoint(place), finding
+        assert fix.time_change_us == pytest.approx(change_us, abs=1e-3)
+        assert fix.time_change_us <= 1e-3 or fix.states_effect or finding.pays_with or finding.severity == "error"
+
+
+GROUPED = (
+    "  - {{ name: a, N: 64, C: 64, H: 56, W: 56, K: {K}, kernel_size: 1, dtype: fp16, layout: NHWC }}\n"
+    "  - {{ name: g, K: {K}, kernel_size: 3, padding: 1, groups: {groups}, N: 64, dtype: fp16, layout: NHWC }}\n"
+    "  - {{ name: c, K: 256, kernel_size: 1, N: 64, dtype: fp16, layout: NHWC }}\n"
+)
+
+
+def named(result: NetworkResult) -> set[tuple[str, int]]:
+    return {width for finding in result.findings for width in widths_named(finding)}
+
+
+@pytest.mark.parametrize(
+    ("K", "groups"), [(1512, 63), (60, 33), (66, 33), (192, 33), (198, 33), (66, 3), (62, 31), (1000, 125), (90, 9)]
+)  # fmt: skip
+def test_groups_and_vectors_are_both_served(K: int, groups: int) -> None:
+    """1575 is a multiple of 63, and odd: nothing that fits tiles of 64 is near, so that nothing is said of these."""
+    K = -(-K // groups) * groups
+    result = checked(RULES, GROUPED.format(K=K, groups=groups))
+    for name, width in named(result):
+        assert width % 8 == 0 or width == K, (name, width)
+    for finding in result.findings:
+        if finding.rule.code in ("CL201", "CL203"):
+            assert finding.fix is not None, finding
+            assert all(size % groups == 0 for _, size in widths_named(finding) if size > K), finding
+
+
+def test_who_objects(tmp_path: Path) -> None:
+    rules = rulebook(
+        tmp_path,
+        {"check": "C % 64 == 0", "at": "[C]", "loss": "tile"},
+        {"check": "C % 8 == 0", "at": "[C]", "loss": "fix"},
+        {"check": "C % 5 != 0", "at": "[C]", "loss": "tile", "severity": "info"},
+        {"check": "N % 7 != 0", "at": "[N]"},
+        {"check": "K == 8", "at": "[K]"},
+        {"check": "C != 128", "at": "[C]", "loss": "wave"},
+        {"check": "C != 192"},
+    )
+    one = checked(rules, layer("a", C=60, K=64, groups=4)).layers[0].layer
+    estimate = estimate_layer(one, load_gpu("a100"), Runtime(), "training")
+    facts = TargetFacts("a100", load_gpu("a100"), Runtime(), "training")
+    tile, vector, odd, *_ = rules.rules
+
+    def objecting(changes: dict[str, int], rule: Rule, codes: list[str] | None = None, **how: bool) -> set[str]:
+        made = Validity([one], [one], [estimate], facts, rules.rules, codes)
+        return set(made.objections(0, changes, rule, **how))
+
+    assert objecting({"C": 64}, tile) == set()
+    assert objecting({"C": 68}, tile) == {"XY000", "XY001"} - {"XY001"}  # that C is no multiple of 8 is nothing new
+    assert objecting({"C": 68}, vector) == {"XY001"}
+    assert objecting({"C": 72}, vector) == set()  # what fits a vector need not fill a tile
+    assert objecting({"C": 62}, vector) == {"XY001"}  # 4 groups, and no layer at all
+    assert objecting({"C": 80}, vector) == set()
+    assert objecting({"C": 320}, tile) == set()  # a multiple of 5 before, too
+    assert objecting({"C": 64, "N": 7}, tile) == set()  # the batch is the network's
+    assert objecting({"C": 128}, tile) == set()
+    assert objecting({"C": 192}, tile) == {"XY006"}
+    assert objecting({"C": 192}, tile, ["XY000"]) == set()
+    assert objecting({"C": 68}, tile, mends=False) == set()
+    assert objecting({"C": 68}, odd, predicted=False) == set()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from wirings import Wiring, resnext50
 
-from convlint.engine.timing import Timing, as_laid_out, key_of
-from convlint.estimate import time_us
+from convlint.engine import timing
+from convlint.engine.hits import UNPRICED, Flaw, Hit, Price
+from convlint.engine.timing import Pricer, Stake, Timing, as_laid_out, key_of, shares, weighed
+from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Layout
+from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
+from convlint.report import Scalar
+from convlint.rulebook.book import load_rulebook
 
 A100 = load_gpu("a100")
 
@@ -106,3 +112,160 @@ def test_int8_has_no_time_where_training_is_asked_for() -> None:
 def test_equal_changes_have_one_key() -> None:
     assert key_of({"C": 1, "K": 2}) == key_of({"K": 2, "C": 1}) != key_of({"K": 2})
     assert key_of({}) == ()
+
+
+BOOK = load_rulebook()
+
+
+def network() -> Network:
+    net = Wiring(C=64, N=33, size=28)
+    return net.network(net.conv(net.conv(net.image, 72, 3), 64, 3, H=None, W=None))
+
+
+def pricer() -> Pricer:
+    net = network()
+    estimates = [estimate_layer(layer, A100, net.runtime, "training") for layer in net.layers]
+    return Pricer(Timing(net, A100, "training"), estimates)
+
+
+def test_times_are_those_of_the_estimate() -> None:
+    prices = pricer()
+    assert prices.estimates[0] is not None
+    assert prices.now_us(0) == pytest.approx(prices.estimates[0].time_us)
+    after, now = prices.time_after(0, {"K": 128}), prices.now_us(0)
+    assert after is not None
+    assert now is not None
+    assert prices.change_us(0, {"K": 128}) == after - now
+    assert prices.at_batch(0, 64) == prices.time_after(0, {"N": 64})
+    assert prices.layers[0] is prices.running[0]
+
+
+def test_a_setting_of_the_runtime_is_no_change_of_a_layer() -> None:
+    prices = pricer()
+    assert prices.time_after(0, {"runtime.tf32": False}) == prices.now_us(0)
+
+
+def test_what_is_not_predictable_has_no_price() -> None:
+    prices = pricer()
+    assert prices.now_us(1) is prices.change_us(1, {"K": 128}) is None
+    assert prices.change_us(0, {}) is None
+    assert prices.capacity_us(1, BOOK.by_key["CL201"]) is None
+
+
+@pytest.mark.parametrize(("code", "field"), [("CL203", "lost_to_tiles_us"), ("CL204", "lost_to_waves_us")])
+def test_capacity_is_that_of_the_passes_that_the_rule_names(code: str, field: str) -> None:
+    prices, rule = pricer(), BOOK.by_key[code]
+    assert prices.estimates[0] is not None
+    passes = prices.estimates[0].passes
+    lost = sum(getattr(one, field) for which, one in passes.items() if which in rule.loss_passes)
+    assert prices.capacity_us(0, rule) == pytest.approx(lost)
+    assert prices.capacity_us(0, BOOK.by_key["CL102"]) is None
+
+
+@pytest.mark.parametrize(
+    ("times", "earned"),
+    [
+        ([70.0], [30.0]),
+        ([90.0, 80.0, 70.0], [10.0, 20.0]),
+        ([100.0, 100.0, 60.0], [20.0, 20.0]),
+        ([130.0, 100.0, 60.0], [20.0, 20.0]),  # alone it costs: then it is left
+        ([120.0, 80.0, 90.0], [0.0, 20.0]),  # and so it is beside another
+    ],
+)
+def test_what_each_adds_on_average(times: list[float], earned: list[float]) -> None:
+    """`times` of the sets {A}, {B}, {A, B}; 100 us with none."""
+    found = shares(len(earned), 100.0, lambda members: times[members - 1])
+    assert [share for share, _ in found] == pytest.approx(earned)
+
+
+def test_alone_a_fix_earns_what_it_saves_and_never_less_than_nothing() -> None:
+    assert [Stake(change).alone_us for change in (-3.0, 0.0, 3.0, None)] == [3.0, 0.0, 0.0, 0.0]
+
+
+def test_it_pays_with_the_fewest_that_earn_its_share() -> None:
+    """C and B do nothing alone; each pays once A is there."""
+    times = {1: 100.0, 2: 100.0, 4: 100.0, 3: 40.0, 5: 40.0, 6: 100.0, 7: 34.0}
+    found = shares(3, 100.0, times.__getitem__)
+    assert [others for _, others in found] == [{1}, {0}, {0}]
+    assert sum(share for share, _ in found) == pytest.approx(66.0)
+
+
+def test_nobody_plays() -> None:
+    assert shares(0, 100.0, lambda _: 0.0) == []
+
+
+def hit(code: str = "CL102", indices: tuple[int, ...] = (0,), **sets: Scalar) -> Hit:
+    rule, changes = BOOK.by_key[code], sets or {"C": 64}
+    flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message="m", set=changes)
+    names = tuple(f"l{index}" for index in indices)
+    return Hit(flaw, indices, names, Location(path="a"), "m", (changes,) * len(indices), {}, "warning")
+
+
+def prices_that(*, change_us: float | None = -3.0, capacity_us: float | None = None, known: bool = True) -> Any:
+    """Of equal layers, of which every fix changes as much and each wastes as much."""
+    return SimpleNamespace(
+        estimates=[object() if known else None] * 3, capacity_us=lambda *_: capacity_us, change_us=lambda *_: change_us
+    )
+
+
+def one(made: Hit, stake: Stake | None, prices: Any = None) -> Price:
+    stakes = {} if stake is None else {id(made): stake}
+    (found,) = weighed([made], stakes, {id(made): "measured"}, prices or prices_that())
+    return found.price
+
+
+def test_what_is_advised_has_its_stake() -> None:
+    stake = Stake(-2.0, True, 5.0, ("CL106",))
+    assert one(hit(), stake) == Price(5.0, 2.0, None, -2.0, True, ("CL106",), "measured")
+    assert (
+        one(hit(), stake, prices_that(known=False)).lost_us == 5.0
+    )  # a setting may hold for layers without a time too
+
+
+def test_what_is_not_loses_nothing() -> None:
+    assert one(hit(), Stake(4.0)) == Price(0.0, 0.0, None, 4.0, basis="measured")
+    assert one(hit(), None) == Price(0.0, 3.0, None, -3.0, basis="measured")
+    assert one(hit(indices=(0, 1)), None).change_us == -6.0
+    assert one(hit(), None, prices_that(change_us=None)) == Price(0.0, None, None, None, basis="measured")
+
+
+def test_without_a_time_there_is_no_price() -> None:
+    assert one(hit(), None, prices_that(known=False)) == replace_basis(UNPRICED)
+
+
+def replace_basis(price: Price) -> Price:
+    return price._replace(basis="measured")
+
+
+def test_capacity_is_summed_where_the_rule_fired() -> None:
+    prices = prices_that(capacity_us=2.0)
+    assert one(hit("CL201", (0, 1, 2)), None, prices).capacity_us == 6.0
+    assert one(hit("CL201", (0, 1, 2))._replace(fired=(1,)), None, prices).capacity_us == 2.0
+    assert one(hit("CL204", N=64), None, prices) == Price(
+        capacity_us=2.0, basis="measured"
+    )  # the batch is weighed later
+
+
+def test_a_rule_without_a_price_and_a_finding_on_the_network_stay_as_they_are() -> None:
+    unpriced, whole = hit("CL005"), replace_indices(hit())
+    assert weighed([unpriced, whole], {}, {}, prices_that()) == [unpriced, whole]
+
+
+def replace_indices(made: Hit) -> Hit:
+    return made._replace(indices=(), names=(), sets=())
+
+
+def test_what_cannot_be_priced_only_wastes() -> None:
+    made = hit("CL201")
+    fix = made.flaw.case.fix
+    assert fix is not None
+    case = replace(made.flaw.case, fix=replace(fix, priced=False))
+    made = made._replace(flaw=replace(made.flaw, case=case))
+    assert one(made, None, prices_that(capacity_us=2.0)) == Price(capacity_us=2.0, basis="measured")
+
+
+@pytest.mark.parametrize(("most", "change_us"), [(2, -3.0), (1, None)])
+def test_of_very_many_not_all_are_priced(most: int, change_us: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "MOST_PRICED", most)
+    found = weighed([hit(), hit(indices=(1,))], {}, {}, prices_that())
+    assert [each.price.change_us for each in found] == [change_us, change_us]

@@ -6,14 +6,69 @@ import pytest
 from convolutions import conv
 from msgspec.structs import replace
 
-from convlint.estimate.memory import OPTIMIZER_STATES, Footprint, lacking, lacking_state, parameters, parts
+from convlint.estimate.memory import (
+    OPTIMIZER_STATES,
+    Footprint,
+    alive,
+    input_bytes,
+    lacking,
+    lacking_state,
+    output_bytes,
+    parameters,
+    parts,
+)
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 from convlint.model.runtime import Runtime
 
+MAP = 256 * 64 * 56 * 56 * 2  # bytes
+
+
+def edge(consumer: int, *producers: int, source: str, C: int = 64) -> Edge:
+    return Edge(consumer=consumer, producers=producers, source=source, C=C, H=56, W=56)
+
+
+def test_a_chain_has_one_input_and_one_output_alive() -> None:
+    layers = [conv(), conv(), conv(K=8)]
+    edges = [edge(1, 0, source="a"), edge(2, 1, source="b")]
+    assert alive(layers, edges, copies=False) == [2 * MAP, 2 * MAP, MAP + MAP // 8]
+
+
+def test_a_shortcut_lives_until_it_is_added() -> None:
+    """0 -> 1 -> 2, whose output is added to that of 0; 3 reads the sum."""
+    edges = [edge(1, 0, source="a"), edge(2, 1, source="b"), edge(3, 2, 0, source="sum")]
+    sizes = alive([conv()] * 4, edges, copies=False)
+    assert sizes == [2 * MAP, 2 * MAP, 3 * MAP, 2 * MAP]
+
+
+def test_a_norm_writes_a_tensor_of_its_own_where_nothing_folds_it() -> None:
+    """Its input and its output, when the layer's own input is no longer needed; else all three."""
+    first, second = conv(C=32, norm_follows=True), conv()
+    edges = [edge(1, 0, source="a")]
+    assert alive([first, second], edges, copies=True)[0] == 2 * MAP
+    assert alive([first, second], edges, copies=False)[0] == MAP + MAP // 2
+    read_again = [edge(1, 0, source="a"), edge(2, 1, source="b"), edge(3, 2, 0, source="sum")]
+    normed = conv(norm_follows=True)
+    assert alive([conv(), normed, conv(), conv()], read_again, copies=True)[1] == 3 * MAP
+
+
+def test_a_concatenation_copies_what_it_joins() -> None:
+    edges = [edge(1, 0, source="a"), edge(2, 0, 1, source="cat", C=128)]
+    layers = [conv(), conv(), conv(C=128)]
+    copied, joined_in_place = (alive(layers, edges, copies=copies)[2] for copies in (True, False))
+    assert copied == 4 * MAP  # both parts and the whole
+    assert joined_in_place == 3 * MAP  # the whole, and the output
+
+
+def test_bytes_of_tensors_count_every_axis() -> None:
+    volume = conv(D=4, dims=3, Z=4)
+    assert input_bytes(volume) == 4 * MAP
+    assert output_bytes(conv(K=128)) == 2 * MAP
+
+
 TRAINED = Runtime(framework="pytorch")
 WEIGHTS = 64 * 64 * 9  # elements of one of the layers below
-MAP = 256 * 64 * 56 * 56  # elements of its input, and of its output
+MAP_of_memory = 256 * 64 * 56 * 56  # elements of its input, and of its output
 
 
 def no_workspace(_index: int, _batch: int) -> int:
@@ -27,44 +82,54 @@ def footprint(
     return Footprint(layers or (conv(),), edges, runtime, "training" if mode == "training" else "inference")
 
 
-def edge(consumer: int, *producers: int, source: str = "x", C: int = 64) -> Edge:
+def edge_of_memory(consumer: int, *producers: int, source: str = "x", C: int = 64) -> Edge:
     return Edge(consumer=consumer, producers=producers, source=source, C=C, H=56, W=56)
 
 
 def test_training_keeps_weights_gradients_inputs_and_the_largest_workspace() -> None:
     memory = footprint(conv(), conv()).memory([5, 7])
     assert (memory.weights, memory.gradients, memory.optimizer) == (2 * WEIGHTS * 2, 2 * WEIGHTS * 2, 0)
-    assert (memory.activations, memory.workspace) == (2 * MAP * 2, 7)
-    assert memory.total == 2 * (2 * WEIGHTS * 2) + 2 * MAP * 2 + 7
+    assert (memory.activations, memory.workspace) == (2 * MAP_of_memory * 2, 7)
+    assert memory.total == 2 * (2 * WEIGHTS * 2) + 2 * MAP_of_memory * 2 + 7
 
 
 def test_inference_keeps_no_gradients_and_no_inputs_that_are_done_with() -> None:
-    chain = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 1)), mode="inference", optimizer="adam")
+    chain = footprint(
+        conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 1)), mode="inference", optimizer="adam"
+    )
     memory = chain.memory([0, 0, 0])
     assert (memory.gradients, memory.optimizer) == (0, 0)
-    assert memory.activations == 2 * MAP * 2  # one layer's input and output
+    assert memory.activations == 2 * MAP_of_memory * 2  # one layer's input and output
 
 
 def test_of_inference_the_fullest_layer_counts_with_its_own_workspace() -> None:
     wide, narrow = conv(), conv(K=8)
-    memory = footprint(wide, narrow, edges=(edge(1, 0),), mode="inference").memory([0, 2**40])
+    memory = footprint(wide, narrow, edges=(edge_of_memory(1, 0),), mode="inference").memory([0, 2**40])
     assert memory.workspace == 2**40
-    assert memory.activations == MAP * 2 + MAP * 2 // 8
+    assert memory.activations == MAP_of_memory * 2 + MAP_of_memory * 2 // 8
 
 
 def test_a_norm_keeps_its_input_and_a_tensor_that_two_layers_read_is_kept_once() -> None:
     norm = footprint(conv(norm_follows=True)).memory([0]).activations
-    assert norm == 2 * MAP * 2
-    fork = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0))).memory([0] * 3).activations
-    assert fork == 2 * MAP * 2
-    apart = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0, source="y"))).memory([0] * 3).activations
-    assert apart == 3 * MAP * 2
+    assert norm == 2 * MAP_of_memory * 2
+    fork = (
+        footprint(conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 0)))
+        .memory([0] * 3)
+        .activations
+    )
+    assert fork == 2 * MAP_of_memory * 2
+    apart = (
+        footprint(conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 0, source="y")))
+        .memory([0] * 3)
+        .activations
+    )
+    assert apart == 3 * MAP_of_memory * 2
 
 
 def test_a_layer_that_runs_twice_has_its_weights_once_and_its_input_twice() -> None:
     memory = footprint(conv(calls=2)).memory([0])
     assert memory.weights == WEIGHTS * 2
-    assert memory.activations == 2 * MAP * 2
+    assert memory.activations == 2 * MAP_of_memory * 2
 
 
 @pytest.mark.parametrize(("optimizer", "states"), OPTIMIZER_STATES.items())
@@ -149,6 +214,9 @@ def test_layers_that_have_nothing_to_do_with_each_other_are_no_network() -> None
     a, b = conv(), conv(C=128)
     assert parts([a, b, a, b], []) == [[0], [1], [2], [3]]  # no layer reads what the one before writes
     assert parts([a, a, a, b], []) == [[0, 1, 2, 3]]  # most do
-    assert parts([a, b], [edge(1, 0)]) == [[0, 1]]
+    assert parts([a, b], [edge_of_memory(1, 0)]) == [[0, 1]]
     assert parts([a, replace(a, N=8)], []) == [[0], [1]]
-    assert parts([a, a, replace(b, N=8), replace(b, N=8)], [edge(1, 0), edge(3, 2)]) == [[0, 1], [2, 3]]
+    assert parts([a, a, replace(b, N=8), replace(b, N=8)], [edge_of_memory(1, 0), edge_of_memory(3, 2)]) == [
+        [0, 1],
+        [2, 3],
+    ]

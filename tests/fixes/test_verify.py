@@ -6,7 +6,7 @@ from mended_specs import network_of, planned, wish
 from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.fixes.verify import (
     breaking,
     disturbed,

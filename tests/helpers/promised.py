@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.promise import Promise
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
+from convlint.engine.joint import Promise
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.model.network import Network

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.estimate.roof import Roof
+from convlint.estimate.results import Roof
 from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.location import Location

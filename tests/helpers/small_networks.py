@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.readers.spec.reader import read_spec

@@ -8,7 +8,7 @@ import pytest
 from constructed import NN, alone, chain, conv, norm
 from msgspec.structs import replace
 
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.linting.code_edits import with_code_edits
 from convlint.linting.one_input import Checked, Job
 from convlint.model.location import CodeEdit, Location

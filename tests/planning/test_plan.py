@@ -15,9 +15,9 @@ from random_networks import chain, tangle
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.check import OnPromise, check_network
+from convlint.engine.findings import NetworkResult
+from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
-from convlint.engine.promise import Promise
-from convlint.engine.results import NetworkResult
 from convlint.estimate.memory import parameters
 from convlint.model.channel_walk import channels_of
 from convlint.model.network import Network

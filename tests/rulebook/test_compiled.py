@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cases import for_each
 
-from convlint.facts.unknown import UNKNOWN
+from convlint.facts.quantity import UNKNOWN
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.compiled import decision_code, expression_code, function
 from convlint.rulebook.functions import FUNCTIONS, GLOBALS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from convlint.facts.unknown import UNKNOWN, UnknownValue
+from convlint.facts.quantity import UNKNOWN, UnknownValue
 from convlint.rulebook.functions import FUNCTIONS, GLOBALS, NotWhole, bounded, ceil, ceil_to, floor_to, gcd, known
 
 

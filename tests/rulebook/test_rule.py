@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_networks import rulebook
 
-from convlint.facts.unknown import UNKNOWN
+from convlint.facts.quantity import UNKNOWN
 from convlint.rulebook.expr import compile_expr
 from convlint.rulebook.rule import Fragments, Template
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rule_outcomes import SILENT, findings, outcome
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.one_input import Job
 from convlint.linting.run import check_inputs

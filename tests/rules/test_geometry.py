@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rule_outcomes import SILENT, findings, outcome
 
-from convlint.engine.changes import with_fix
+from convlint.engine.hits import with_fix
 from convlint.model.layer import with_output
 from convlint.readers.spec.reader import read_spec
 

@@ -6,7 +6,7 @@ import csv
 import io
 
 from convlint.estimate import LayerEstimate, PassEstimate
-from convlint.estimate.sweep.sweep import unknown_time
+from convlint.estimate.sweep import unknown_time
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import gemm

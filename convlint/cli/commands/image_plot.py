@@ -7,8 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from convlint.errors import UsageError
-from convlint.estimate.sweep.sweep import Metric, Series, Sweep
-from convlint.estimate.sweep.ticks import ticks
+from convlint.estimate.sweep import Metric, Series, Sweep, ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,12 +16,11 @@ from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
 from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
-from convlint.engine.changes import with_fix, with_settings
 from convlint.engine.check import Target
-from convlint.engine.networks import lacking
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult, lacking
+from convlint.engine.hits import with_fix, with_settings
 from convlint.errors import UsageError
-from convlint.estimate.sweep.sweep import unknown_time
+from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
 from convlint.fixes.applicable import applicability, wishes
 from convlint.fixes.plan import Planner as Corrections

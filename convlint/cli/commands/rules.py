@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from convlint.cli.streams.output import style_of, write
 from convlint.config.find import Configs
-from convlint.engine.severity import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
+from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
 from convlint.errors import RuleError, UsageError
 from convlint.files.languages import ENGLISH, language_chosen
 from convlint.files.languages.pairs import other_of

@@ -16,7 +16,7 @@ from convlint.cli.streams.files import replace_file
 from convlint.cli.streams.output import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
 from convlint.errors import UsageError, suggestion
-from convlint.estimate.sweep.sweep import (
+from convlint.estimate.sweep import (
     PARAMETERS,
     Metric,
     Series,
@@ -93,7 +93,7 @@ def _sweep(
 ) -> Sweep | None:  # fmt: skip
     if figure is not None:
         _refuse_with_figure(flags, source, layer, job)
-        from convlint.estimate.sweep.figure_sweep import figure_sweep
+        from convlint.estimate.sweep import figure_sweep
 
         return figure_sweep(figure)
     parameter, values = _varied(flags)

@@ -7,7 +7,7 @@ import io
 
 from convlint.cli.commands.estimate_totals import clock, figures
 from convlint.cli.commands.text_plot import Line, legend, plot
-from convlint.estimate.sweep.sweep import Metric, Point, Series, Sweep
+from convlint.estimate.sweep import Metric, Point, Series, Sweep
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
 from convlint.reporters.ink import painter, shorten, wrap

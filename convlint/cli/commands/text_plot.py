@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
-from convlint.estimate.sweep.ticks import ticks
+from convlint.estimate.sweep import ticks
 from convlint.reporters.ink import Paint
 
 Line = tuple[str, Sequence[tuple[float, float]]]  # label, (x, y) in order of x

@@ -10,7 +10,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.results import assemble
+from convlint.engine.findings import assemble
 from convlint.errors import UsageError
 from convlint.linting.audit.rows import Rows, error_row, rows_of
 from convlint.linting.audit.seal import digest_of, stamp_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from convlint.errors import UsageError
-from convlint.estimate.roof import Roof
+from convlint.estimate.results import Roof
 from convlint.files.languages.saying import say
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu

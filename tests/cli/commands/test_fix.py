@@ -10,7 +10,7 @@ import pytest
 
 from convlint.cli.commands import fix
 from convlint.cli.commands.fix import Mender
-from convlint.engine.results import NetworkResult
+from convlint.engine.findings import NetworkResult
 from convlint.errors import UsageError
 from convlint.linting.fixed import Edited, Fixed, Outcome
 

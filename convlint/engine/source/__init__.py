@@ -1,1 +1,0 @@
-"""What is said of source code: drafts of findings on constructions, their channel counts and programs, and places."""
