@@ -26,9 +26,8 @@ from timings import DEFAULT_CSV, HARNESS_US, REORDERED_IN_EVERY_CALL, Row, read_
 
 from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us
-from convlint.gpus.calibration import Calibration, Factors
-from convlint.gpus.gpu import Gpu
-from convlint.measuring.fit import Timed, fit
+from convlint.gpus.gpu import Calibration, Factors, Gpu
+from convlint.measuring.calibrate import Timed, fit
 from convlint.model.runtime import Runtime
 
 CSVS = (DEFAULT_CSV, *layer_timings.DEFAULT_CSVS[:2])

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convlint.readers.torch.memory_format import suggests_channels_last
+from convlint.readers.torch.places import suggests_channels_last
 from convlint.readers.torch.trace import Trace
 
 _CONVOLVE = ("aten::conv", "aten::mkldnn_convolution", "aten::_convolution", "aten::thnn_conv", "aten::slow_conv")

@@ -21,13 +21,11 @@ if __name__ == "__main__":
 
 from msgspec.structs import replace
 
-from convlint.cli.commands.timings_file import TimingsFile
+from convlint.cli.commands.measure import TimingsFile
 from convlint.estimate.sweep import FIGURES, figure_layer
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.measuring.device import gpu_of
-from convlint.measuring.process import Bench, NoDevice
-from convlint.measuring.session import timed
-from convlint.measuring.workload import Workload, passes, why_not, workloads
+from convlint.measuring.session import Bench, NoDevice, timed
+from convlint.measuring.workload import Workload, gpu_of, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec

@@ -15,7 +15,7 @@ from convlint.model.source import SourceReport
 if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
     from convlint.estimate import LayerEstimate
     from convlint.estimate.results import Basis
-    from convlint.gpus.calibration import CalibrationUse
+    from convlint.gpus.gpu import CalibrationUse
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first

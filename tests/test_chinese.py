@@ -16,7 +16,7 @@ from command_line import convlint
 from said import untranslated_rules
 
 from convlint.reporters import REPORTERS
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import columns
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 BAD = str(ROOT / "sample_configs" / "bad.yaml")

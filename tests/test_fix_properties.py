@@ -14,7 +14,7 @@ from cases import sampled
 from command_line import Ran, convlint
 from sarif_fixes import applied
 
-from convlint.fixes.applicable import applicability
+from convlint.fixes.plan import applicability
 from convlint.linting.paths import lint_paths
 from convlint.linting.plan import Options
 

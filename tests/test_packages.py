@@ -19,7 +19,7 @@ from installing import NotAsItShouldBe, try_package
 from packaging.requirements import Requirement
 from pythons import PROJECT, SUPPORTED, interpreter
 
-from convlint.rulebook.folders import builtin_folder, rule_files
+from convlint.rulebook.book import builtin_folder, rule_files
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,8 @@ from command_line import convlint as run
 from sarif_fixes import applied
 
 import convlint
-from convlint.fixes.applicable import wishes
 from convlint.fixes.edits import Edit
-from convlint.fixes.plan import Planner
+from convlint.fixes.plan import Planner, wishes
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python_text import PythonEditor, PythonEdits
 from convlint.readers import ReadOptions

@@ -11,7 +11,7 @@ import torch
 from cases import sampled
 from odd_nets import MobileNet, ResNet, UNet, resnext
 
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide, file_input

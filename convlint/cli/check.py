@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Allow,
@@ -21,6 +20,7 @@ from convlint.cli.options import (
     Ignore,
     Inputs,
     Isolated,
+    Lang,
     Layout,
     MinLoss,
     ModelNames,

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Allow,
@@ -19,6 +18,7 @@ from convlint.cli.options import (
     Gpu,
     Ignore,
     Isolated,
+    Lang,
     Layout,
     MinLoss,
     ModeOption,

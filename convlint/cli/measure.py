@@ -32,7 +32,7 @@ from convlint.errors import UsageError
 from convlint.model.layer import MODES
 
 if TYPE_CHECKING:
-    from convlint.measuring.device import Kind
+    from convlint.measuring.workload import Kind
 
 FORMATS = ("text", "json")
 DEVICES: tuple[Kind, ...] = ("cuda", "cpu")

@@ -1,4 +1,4 @@
-"""The options that several commands share, and what is made of their values."""
+"""Options that several commands share, and how a shell completes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from convlint.cli.completion import formats, gpus_and_aliases, rule_keys
 from convlint.errors import UsageError, shown
+from convlint.files.languages import LANGUAGES
 from convlint.model.layer import ALLOWANCES, TRACES, Allowance
 from convlint.reporters import REPORTERS
 
@@ -17,6 +17,43 @@ if TYPE_CHECKING:
     from convlint.linting.running import Running
     from convlint.readers import ReadOptions
     from convlint.verdict.select import FailOn
+
+
+def rule_keys(incomplete: str) -> list[tuple[str, str]]:
+    """Codes with their names, and names with their titles."""
+    from convlint.rulebook.book import load_rulebook
+
+    before, start = _last_of_list(incomplete)
+    infos = [rule.info for rule in load_rulebook().rules]
+    pairs = [(info.code, info.name) for info in infos] + [(info.name, info.title) for info in infos]
+    lower = start.lower()
+    return [(before + key, help_) for key, help_ in pairs if key.lower().startswith(lower)]
+
+
+def gpus_and_aliases(incomplete: str) -> list[str]:
+    """Ids of GPUs, and the other names that people use."""
+    from convlint.gpus.gpu import aliases, gpu_names
+
+    return _starting(incomplete, (*gpu_names(), *sorted(aliases())))
+
+
+def formats(incomplete: str) -> list[str]:
+    """Output formats; what follows `=` is a file, which the shell knows better."""
+    from convlint.reporters import REPORTERS
+
+    return _starting(incomplete, REPORTERS)
+
+
+def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
+    lower = incomplete.lower()
+    return [name for name in names if name.lower().startswith(lower)]
+
+
+def _last_of_list(incomplete: str) -> tuple[str, str]:
+    """`CL101,CL1` -> what is settled, and what is being typed."""
+    before, comma, start = incomplete.rpartition(",")
+    return before + comma, start
+
 
 _T = TypeVar("_T", bound=str)
 
@@ -278,3 +315,14 @@ def read_options(
     return ReadOptions(
         batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds, trains=trains, channels_last=channels_last
     )
+
+
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        "--lang",
+        metavar="LANGUAGE",
+        help=f"Of the text and HTML reports: {listed(LANGUAGES)}. Default: CONVLINT_LANG, else the config's, else en.",
+        show_default=False,
+    ),
+]

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from convlint.cli.completion import gpus_and_aliases, rule_keys
-from convlint.cli.language import Lang
 from convlint.cli.options import (
     FAIL_ON,
     Allow,
@@ -21,6 +19,7 @@ from convlint.cli.options import (
     Ignore,
     Inputs,
     Isolated,
+    Lang,
     MinLoss,
     ModeOption,
     ModuleTimeout,
@@ -28,8 +27,10 @@ from convlint.cli.options import (
     Select,
     Strict,
     allowances,
+    gpus_and_aliases,
     one_of,
     read_options,
+    rule_keys,
 )
 from convlint.files.languages import language_asked
 from convlint.model.layer import MODES

@@ -11,14 +11,12 @@ from datetime import date, datetime
 from json import dumps
 from typing import Any, Final
 
-from convlint.config.toml_source import Spot, read_toml
-from convlint.config.values import choice_of, kind_of, table_of, text_of
+from convlint.config.toml_source import Spot, choice_of, kind_of, read_toml, table_of, text_of
 from convlint.errors import UsageError, shown, suggestion
 from convlint.files.safe import clean
-from convlint.gpus.calibration import KINDS, Calibration, CalibrationFile, Constant, Factors, Group, Origin
-from convlint.gpus.gpu import load_gpu
+from convlint.gpus.gpu import KINDS, Calibration, CalibrationFile, Constant, Factors, Group, Origin, load_gpu
 from convlint.model.layer import PASSES, Dtype
-from convlint.model.version import Version
+from convlint.model.runtime import Version
 
 FORMAT: Final = 1
 _VERSIONS: Final = ("compute_capability", "convlint", "cudnn", "cuda", "framework_version")

@@ -15,12 +15,8 @@ from convlint.errors import UsageError, suggestion
 from convlint.files.settings_file import MAX_BYTES, is_there, read_settings
 
 if TYPE_CHECKING:
-    from convlint.config.ignores import FileIgnore, LayerIgnore
-    from convlint.config.models import ModelEntry
-    from convlint.config.path_patterns import PathPattern
-    from convlint.config.source import SourceConfig
-    from convlint.config.toml_source import Spot, TomlSource
-    from convlint.config.values import Word
+    from convlint.config.keys import FileIgnore, LayerIgnore, ModelEntry, PathPattern, SourceConfig
+    from convlint.config.toml_source import Spot, TomlSource, Word
     from convlint.model.layer import Allowance, Mode
     from convlint.report import Severity
     from convlint.verdict.select import FailOn
@@ -157,8 +153,7 @@ def shown_path(path: str) -> str:
 def _from_source(source: TomlSource, folder: str, children: tuple[TomlSource, ...]) -> Config:
     """The settings in `source`, which lies in `folder`; `children` extend it."""
     from convlint.config.keys import KEYS, read_value
-    from convlint.config.toml_source import Spot
-    from convlint.config.values import text_of, unknown_key
+    from convlint.config.toml_source import Spot, text_of, unknown_key
 
     shared = os.path.basename(source.path) == SHARED_FILE
     top = Spot(source, ("tool", "convlint") if shared else ())

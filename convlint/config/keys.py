@@ -1,26 +1,270 @@
-"""The keys of `[tool.convlint]`: what each takes, what it means, and how its value is checked.
-
-Plain classes and named tuples: every run that has a config loads this.
-"""
+"""The keys of the config: what each may hold, ignored rules, models and paths among them."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import date, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from convlint.config.ignores import file_ignores, layer_ignores
-from convlint.config.models import models_of, settings_of
-from convlint.config.source import source_of
-from convlint.config.toml_source import Spot
-from convlint.config.values import Word, choice_of, kind_of, pattern_of, table_of, text_of, texts_of
+from msgspec import Struct
+
+from convlint.config.toml_source import (
+    Spot,
+    Word,
+    choice_of,
+    kind_of,
+    pattern_of,
+    table_of,
+    text_of,
+    texts_of,
+    unknown_key,
+)
+from convlint.errors import shown
+from convlint.files.globs import path_expression
 from convlint.files.languages import LANGUAGES
-from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
+from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Following, Mode
 from convlint.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
-    from convlint.config.path_patterns import PathPattern
     from convlint.verdict.select import FailOn
+
+
+class PathPattern(Struct, frozen=True):
+    """A pattern and the folder of the config that holds it.
+
+    Without a slash it is matched against every part of a path, else against the path from the folder; what lies in
+    a matching folder matches too. `*` and `?` stay within one part, `**` spans any number of them.
+    """
+
+    base: str  # absolute
+    text: str
+
+    def matches(self, path: str) -> bool:
+        """Whether the file or folder at `path` matches."""
+        wanted = _parts(self.text)
+        below = _below(self.base, path, "" if os.path.isabs(path) else os.getcwd())
+        return bool(wanted) and below is not None and path_expression(wanted, below=True).match(below) is not None
+
+
+@lru_cache(maxsize=1024)
+def _parts(text: str) -> tuple[str, ...]:
+    text = text.replace(os.sep, "/")
+    parts = tuple(part for part in text.split("/") if part not in ("", "."))
+    if "/" in text.rstrip("/") or not parts:
+        return parts
+    return ("**", "*" if parts[0] == "**" else parts[0])
+
+
+@lru_cache(maxsize=1024)
+def _below(base: str, path: str, here: str) -> str | None:
+    """The path from `base` as `/a/b`; None where it lies elsewhere. `here` is what a relative path starts from."""
+    relative = os.path.relpath(os.path.join(here, path), base).replace(os.sep, "/")
+    return None if relative == ".." or relative.startswith("../") else f"/{relative}"
+
+
+# keys of one entry of per-layer-ignores, with their meaning; all but the last are required
+LAYER_IGNORE_KEYS: Mapping[str, str] = {
+    "layers": "Pattern for names of layers, such as stem or backbone.*.",
+    "rules": "Codes or names of the rules to silence.",
+    "reason": "Why; it stays visible in the JSON and SARIF reports.",
+    "expires": "Last day on which this holds, as a date: 2026-12-31.",
+}  # fmt: skip
+
+
+class FileIgnore(NamedTuple):
+    """Rules that files matching `pattern` are not held to."""
+
+    pattern: PathPattern
+    rules: tuple[Word, ...]
+
+
+class LayerIgnore(NamedTuple):
+    """Rules that layers whose name matches `layers` are not held to, until the end of `expires`."""
+
+    layers: str
+    rules: tuple[Word, ...]
+    reason: str
+    expires: date | None
+    at: Spot
+
+
+def file_ignores(value: Any, at: Spot, folder: str) -> tuple[FileIgnore, ...]:
+    """A table from patterns to rules."""
+    return tuple(
+        FileIgnore(
+            pattern=PathPattern(folder, pattern_of(text_of(key, at.below(key)), at.below(key))),
+            rules=texts_of(item, at.below(key), folder),
+        )
+        for key, item in table_of(value, at).items()
+    )
+
+
+def layer_ignores(value: Any, at: Spot, folder: str) -> tuple[LayerIgnore, ...]:
+    """Tables, one for each entry."""
+    if not isinstance(value, list):
+        at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {kind_of(value)}")
+    return tuple(_layer_ignore(table_of(item, at.below(i)), at.below(i), folder) for i, item in enumerate(value))
+
+
+def _layer_ignore(table: Mapping[str, Any], at: Spot, folder: str) -> LayerIgnore:
+    for key in table:
+        unknown_key(key, LAYER_IGNORE_KEYS, at.below(key))
+    for key in list(LAYER_IGNORE_KEYS)[:-1]:
+        if key not in table:
+            at.fail(f"{key} is missing")
+    expires = table.get("expires")
+    if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
+        at.below("expires").fail("must be a date without quotes, such as 2026-12-31")
+    return LayerIgnore(
+        layers=pattern_of(text_of(table["layers"], at.below("layers")), at.below("layers")),
+        rules=texts_of(table["rules"], at.below("rules"), folder),
+        reason=text_of(table["reason"], at.below("reason")).strip(),
+        expires=expires,
+        at=at,
+    )
+
+
+# keys of one entry, with their meaning; the first two are required
+MODEL_KEYS: Mapping[str, str] = {
+    "name": "Its name in reports, and for --model.",
+    "model": "package.module:name of a module, a class or a function, with literal arguments where it takes any.",
+    "inputs": "Shapes of its inputs, in order or by name, such as 16x3x640x640:fp16:channels_last.",
+    "channels_last": "Whether the model is put into channels_last, as model.to(memory_format=...) does.",
+    "autocast": "fp16 or bf16: what torch.autocast runs its convolutions in.",
+    "mode": "training or inference.",
+    "trace": "train or eval: the mode in which it is followed. Default: train where its mode is training.",
+    "runtime": "Settings of the runtime, as in a spec.",
+    "target": "GPUs to check it for.",
+}
+AUTOCAST = ("fp16", "bf16")
+_ALSO_AUTOCAST = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16"}
+
+
+class ModelEntry(NamedTuple):
+    """One model, and where each of its values stands."""
+
+    name: str
+    model: str
+    inputs: Mapping[str, str]  # under "" those in order, with commas between
+    channels_last: bool
+    autocast: str | None
+    mode: Mode | None
+    trace: Following | None
+    runtime: Mapping[str, tuple[Any, Spot]]
+    target: tuple[Word, ...]
+    at: Spot
+    folder: str
+
+
+def models_of(value: Any, at: Spot, folder: str) -> tuple[ModelEntry, ...]:
+    """Tables, one for each model; `folder` is the config's. Raises UsageError with the place of what is wrong."""
+    if not isinstance(value, list):
+        at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {kind_of(value)}")
+    entries: dict[str, ModelEntry] = {}
+    for i, item in enumerate(value):
+        entry = _model(table_of(item, at.below(i)), at.below(i), folder)
+        if entry.name in entries:
+            entry.at.below("name").fail(f"there are two models {shown(entry.name)!r}")
+        entries[entry.name] = entry
+    return tuple(entries.values())
+
+
+def _model(table: Mapping[str, Any], at: Spot, folder: str) -> ModelEntry:
+    for key in table:
+        unknown_key(key, MODEL_KEYS, at.below(key))
+    for key in list(MODEL_KEYS)[:2]:
+        if key not in table:
+            at.fail(f"{key} is missing")
+    return ModelEntry(
+        name=text_of(table["name"], at.below("name")).strip(),
+        model=text_of(table["model"], at.below("model")).strip(),
+        inputs=_inputs(table.get("inputs", []), at.below("inputs")),
+        channels_last=_flag(table.get("channels_last", False), at.below("channels_last")),
+        autocast=_autocast(table["autocast"], at.below("autocast")) if "autocast" in table else None,
+        mode=choice_of(table["mode"], at.below("mode"), MODES) if "mode" in table else None,
+        trace=choice_of(table["trace"], at.below("trace"), TRACES) if "trace" in table else None,
+        runtime=settings_of(table.get("runtime", {}), at.below("runtime")),
+        target=texts_of(table.get("target", []), at.below("target")),
+        at=at,
+        folder=folder,
+    )
+
+
+def _inputs(value: Any, at: Spot) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {key: text_of(item, at.below(key)).strip() for key, item in value.items()}
+    words = texts_of(value, at)
+    return {"": ",\n".join(word.text for word in words)} if words else {}
+
+
+def _flag(value: Any, at: Spot) -> bool:
+    if not isinstance(value, bool):
+        at.fail(f"must be true or false, not {kind_of(value)}")
+    return value
+
+
+def _autocast(value: Any, at: Spot) -> str:
+    text = text_of(value, at).strip().lower().removeprefix("torch.")
+    return choice_of(_ALSO_AUTOCAST.get(text, text), at, AUTOCAST)
+
+
+def settings_of(value: Any, at: Spot, _folder: str = "") -> dict[str, tuple[Any, Spot]]:
+    """Settings of the runtime, each with its place."""
+    table = table_of(value, at)
+    for key, item in table.items():
+        if not isinstance(item, str | bool | int | float):
+            at.below(key).fail(f"must be text, a boolean or a number, not {kind_of(item)}")
+    return {key: (item, at.below(key)) for key, item in table.items()}
+
+
+SOURCE_KEYS: Mapping[str, str] = {
+    "input": "Shape of the images that models get, such as 3x224x224 or, with a batch, 16x3x224x224.",
+    "entry": "Scripts that train, where convlint does not tell by itself, relative to this file.",
+}
+MOST_SIZE = 2**31 - 1
+_SHAPE = re.compile(r"[0-9]+(?:\s*[x×*]\s*[0-9]+)*")
+_AXES = (3, 4)  # with and without a batch; images alone
+
+
+class SourceConfig(NamedTuple):
+    """What the table says: the shape of an input (None: nothing), and the paths of scripts that train."""
+
+    input: tuple[int, ...] | None = None
+    entry: tuple[Word, ...] = ()
+    written: tuple[tuple[str, Any, Spot], ...] = ()  # as written, and where
+
+
+def source_of(value: Any, at: Spot, folder: str) -> SourceConfig:
+    """A table; `folder` is the config's. Raises UsageError with the place of what is wrong."""
+    table = table_of(value, at)
+    for key in table:
+        unknown_key(key, SOURCE_KEYS, at.below(key))
+    return SourceConfig(
+        input=_shape(table["input"], at.below("input")) if "input" in table else None,
+        entry=tuple(_script(word, folder) for word in texts_of(table.get("entry", []), at.below("entry"))),
+        written=tuple((key, item, at.below(key)) for key, item in table.items()),
+    )
+
+
+def _shape(value: Any, at: Spot) -> tuple[int, ...]:
+    text = text_of(value, at).strip()
+    sizes = tuple(map(int, re.findall("[0-9]+", text))) if _SHAPE.fullmatch(text) else ()
+    if len(sizes) not in _AXES:
+        at.fail(f"{shown(text)!r} is no shape of images: write it like 3x224x224 or 16x3x224x224")
+    if not all(0 < size <= MOST_SIZE for size in sizes):
+        at.fail(f"{shown(text)!r}: sizes are from 1 to {MOST_SIZE:,}")
+    return sizes
+
+
+def _script(word: Word, folder: str) -> Word:
+    path = os.path.normpath(os.path.join(folder, word.text))
+    if not word.text.endswith((".py", ".ipynb")):
+        word.at.fail(f"{shown(word.text)!r} is no Python script")
+    return Word(path, word.at)
+
 
 Kind = Literal[
     "text",
@@ -143,7 +387,6 @@ def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
 
 
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
-    from convlint.config.path_patterns import PathPattern
 
     return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at, folder))
 

@@ -1,17 +1,70 @@
-"""A TOML file whose keys know where they stand: tomllib keeps no positions, so the keys are found in the text again."""
+"""A TOML file with the place of every value, and values of the kind that a key wants."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from convlint.config.toml_tokens import problem, tokens
-from convlint.errors import UsageError
+from convlint.errors import UsageError, shown, suggestion
 from convlint.files.settings_file import MAX_BYTES, read_settings
+
+MOST_MARKS = 50_000  # of `[`, `{`, `,`, `.` and `=`: some ten thousand lines
+MOST_PARTS = 16  # names joined by dots in one key
+MOST_NESTED = 32  # brackets within brackets
+MOST_WORD = 10_000  # characters of a number or bare key
+
+# Every alternative either matches without going back or not at all, so that no text takes more than one pass.
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r]++|\#[^\n]*+)
+      | (?P<newline>\n)
+      | (?P<string>\"{3}(?:[^"\\]++|\\.|"(?!""))*+\"{3,5}|'{3}(?:[^']++|'(?!''))*+'{3,5}
+          |(?!\"{3})"(?:[^"\\\n]++|\\[^\n])*+"|(?!'{3})'[^'\n]*+')
+      | (?P<mark>[\[\]{}=,.])
+      | (?P<bare>[^\s\[\]{}=,.\#"']++)
+      | (?P<odd>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """All but the spaces and comments, up to the first thing that no TOML can hold; `lastgroup` says what each is."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "odd":  # a quote that is never closed, for one: tomllib stops here as well
+            return
+        if match.lastgroup != "space":
+            yield match
+
+
+def problem(text: str, marks: int = 0) -> tuple[int, str, int]:
+    """(marks counted, what is beyond the limits or nothing, where); `marks` are those of texts that belong to it."""
+    nested = parts = 0
+    dotted = False  # whether the last mark was a dot, so that a name goes on
+    for match in tokens(text):
+        mark = match.group() if match.lastgroup == "mark" else ""
+        if not mark:
+            parts = parts + 1 if dotted else 1
+            dotted = False
+            if parts > MOST_PARTS:
+                return marks, f"a key has more than {MOST_PARTS} parts", match.start()
+            if match.lastgroup == "bare" and match.end() - match.start() > MOST_WORD:
+                return marks, f"a word is longer than {MOST_WORD:,} characters", match.start()
+            continue
+        dotted = mark == "."
+        if mark in "]}":
+            nested = max(0, nested - 1)
+            continue
+        nested += mark in "[{"
+        if nested > MOST_NESTED:
+            return marks, "is nested too deep", match.start()
+        marks += 1
+        if marks > MOST_MARKS:
+            return marks, f"holds more than {MOST_MARKS:,} keys and values", match.start()
+    return marks, "", 0
+
 
 _COUNTED = ", counting the configs that extend it"
 _MOST_PATH = 32  # names that lead to a key whose place is kept; ours take six
@@ -223,3 +276,73 @@ class _Keys:
 
     def advance(self) -> None:
         self.token = next(self.tokens, None)
+
+
+MOST_TEXT = 500
+_T = TypeVar("_T", bound=str)
+
+
+class Word:
+    """A rule or GPU that the config names, and where."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str, at: Spot) -> None:
+        self.text, self.at = text, at
+
+
+def unknown_key(key: str, known: Mapping[str, object], at: Spot) -> None:
+    """Raises UsageError, with a suggestion, where `key` is not known."""
+    if key not in known:
+        near = suggestion(key.replace("_", "-"), known)
+        at.fail(f"unknown key {shown(key)!r}{near or '; known are ' + ', '.join(known)}")
+
+
+def text_of(value: Any, at: Spot, _folder: str = "") -> str:
+    """Text that is not empty and not endless."""
+    if not isinstance(value, str):
+        at.fail(f"must be text, not {kind_of(value)}")
+    if not value.strip() or len(value) > MOST_TEXT:
+        at.fail(f"must be 1 to {MOST_TEXT} characters long")
+    return value
+
+
+def texts_of(value: Any, at: Spot, _folder: str = "") -> tuple[Word, ...]:
+    """One text, or a list of them."""
+    if isinstance(value, str):
+        return (Word(text_of(value, at).strip(), at),)
+    if not isinstance(value, list):
+        at.fail(f"must be a list of texts, not {kind_of(value)}")
+    return tuple(Word(text_of(item, at.below(i)).strip(), at.below(i)) for i, item in enumerate(value))
+
+
+def choice_of(value: Any, at: Spot, known: Sequence[_T]) -> _T:
+    """One of the words that are `known`."""
+    text = text_of(value, at)
+    found = next((word for word in known if word == text), None)
+    if found is None:
+        at.fail(f"{shown(text)!r} is not one of {', '.join(known)}{suggestion(text, known)}")
+    return found
+
+
+def pattern_of(text: str, at: Spot) -> str:
+    """A pattern for paths or names that can be tried in no time."""
+    from convlint.files.globs import refusal
+
+    reason = refusal(text)
+    if reason is not None:
+        at.fail(reason)
+    return text
+
+
+def table_of(value: Any, at: Spot) -> dict[str, Any]:
+    """A table."""
+    if not isinstance(value, dict):
+        at.fail(f"must be a table, not {kind_of(value)}")
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    names = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "a table"}
+    return names.get(type(value), "a date or time")

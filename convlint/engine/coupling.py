@@ -13,8 +13,7 @@ from convlint.engine.hits import Evaluator, Flaw, Hit, with_fix
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
 from convlint.files.languages.saying import say, sentence
-from convlint.model.channel_walk import channels_of
-from convlint.model.channels import Axis, ChannelGroup, Channels
+from convlint.model.channels import Axis, ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 

@@ -17,9 +17,8 @@ from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, 
 from convlint.estimate.memory import parameters, parts
 from convlint.estimate.results import Basis
 from convlint.facts.network import Held, shortened
-from convlint.gpus.calibration import CalibrationUse, merged
-from convlint.gpus.frameworks import lack_of
-from convlint.gpus.gpu import Gpu
+from convlint.gpus.gpu import CalibrationUse, Gpu, merged
+from convlint.gpus.support import lack_of
 from convlint.model.gemm import flops
 from convlint.model.layer import MODES, ConvLayer, Dtype, Mode
 from convlint.model.location import Location

@@ -17,10 +17,10 @@ from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.report import Identity, Scalar, Severity
+from convlint.rulebook.book import builtin_folder
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
-from convlint.rulebook.folders import builtin_folder
+from convlint.rulebook.judgement import OWN_NAMES
 from convlint.rulebook.rule import Case, Rule
-from convlint.rulebook.vocabulary import OWN_NAMES
 
 _FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(

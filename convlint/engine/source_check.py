@@ -28,8 +28,8 @@ from convlint.facts.source_layers import (
     setting_of,
 )
 from convlint.facts.target import TargetFacts
+from convlint.files.bounded_file import is_quiet
 from convlint.files.languages.saying import say
-from convlint.files.quiet_paths import is_quiet
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime

@@ -9,8 +9,7 @@ from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.results import Roof
 from convlint.estimate.search import Program, Searches, programs
-from convlint.gpus.calibration import Group, Kind, factors_of
-from convlint.gpus.gpu import Gpu
+from convlint.gpus.gpu import Gpu, Group, Kind, factors_of
 from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Runtime, framework_of
 

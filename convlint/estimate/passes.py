@@ -21,9 +21,8 @@ from convlint.estimate.results import (
     problem_of,
     with_batch,
 )
-from convlint.gpus.calibration import LEAST_OF_GROUP, Kind
-from convlint.gpus.frameworks import lack_of
-from convlint.gpus.gpu import Gpu
+from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
+from convlint.gpus.support import lack_of
 from convlint.model.gemm import gemm, tensor_elements
 from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass
 from convlint.model.runtime import Runtime, framework_of

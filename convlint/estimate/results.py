@@ -9,10 +9,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.gpus.calibration import Kind
+from convlint.gpus.gpu import Kind
 from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
-from convlint.model.version import Version
+from convlint.model.runtime import Version
 
 
 class Roof(Struct, frozen=True, kw_only=True, gc=False):

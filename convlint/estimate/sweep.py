@@ -12,12 +12,10 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError
 from convlint.estimate import PassEstimate, compute_dtype, estimate_pass
-from convlint.gpus.frameworks import lack_of
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.model.geometry import same_padding
-from convlint.model.layer import PASSES, ConvLayer, Dtype, Layout, Mode, Pass, with_output
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.gpus.support import lack_of
+from convlint.model.layer import PASSES, ConvLayer, Dtype, Layout, Mode, Pass, same_padding, with_output
+from convlint.model.runtime import Runtime, Version
 
 
 def ticks(values: Sequence[int], most: int) -> tuple[int, ...]:

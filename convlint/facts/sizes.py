@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.facts.quantity import AXES, UNKNOWN, Axis, Quantity, Table, Type, View, known, number, text, truth
-from convlint.gpus.frameworks import Lack, is_settled, lack_of
+from convlint.gpus.support import Lack, is_settled, lack_of
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 

@@ -17,8 +17,7 @@ from convlint.files.languages.saying import say
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
-from convlint.model.runtime import OWNERS, Runtime, framework_of
-from convlint.model.version import Version
+from convlint.model.runtime import OWNERS, Runtime, Version, framework_of
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts

@@ -1,14 +1,12 @@
-"""YAML text to plain values that know where they stand; everything hostile is refused here.
-
-Built on the events of PyYAML's C parser: no recursion, no copies of aliases, no tags. Scalars stay text: what
-`no`, `017` or `1:30` means is for the reader of the field to say, not for YAML 1.1 to guess.
-"""
+"""YAML to values that know where they stand, and values to YAML on one line; everything hostile is refused."""
 
 from __future__ import annotations
 
 import re
 import stat
 import sys
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -250,3 +248,47 @@ def _merge(mapping: dict[str, Value], value: Value) -> None:
 
 def _short(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...")
+
+
+# What is text to every YAML parser as it stands, and quickly told. All else is left to the library.
+_PLAIN = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(?:[ ./-][A-Za-z0-9_]+)*")
+_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_ODD = re.compile(r"[^ -~]|::|##")
+_ESCAPED = re.compile(r'[^ -~]|["\\]')
+_SHORT = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
+
+
+def flow(value: Any) -> str:
+    """One line of YAML for text, numbers, booleans, and lists and mappings of them."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_text(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _text(value) if isinstance(value, str) else str(value) if isinstance(value, int) else _by_library(value)
+
+
+@lru_cache(maxsize=4096)
+def _text(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    if _ODD.search(text):
+        return '"' + _ESCAPED.sub(_escape, text).replace("##", r"\x23\x23") + '"'
+    return _by_library(text)
+
+
+def _by_library(value: Any) -> str:
+    """As PyYAML writes it: quoted where it would not read back as it is."""
+    written: str = yaml.safe_dump([value], default_flow_style=True, width=2**31)
+    return written.strip()[1:-1]
+
+
+def _escape(found: re.Match[str]) -> str:
+    char = found[0]
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    if 0xD800 <= code <= 0xDFFF:  # half a character, which no parser reads
+        code = 0xFFFD
+    return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

@@ -1,15 +1,241 @@
-"""A spec as what can be changed in it: its items, its defaults, its runtime."""
+"""A spec as a document to be edited: which node holds a value, by inheritance, defaults and settings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
 from convlint.fixes import yaml_nodes as nodes
-from convlint.fixes.forms import Data
-from convlint.fixes.holders import Holder
+from convlint.fixes.forms import (
+    CHANGEABLE,
+    KEYS_OF,
+    Data,
+    No,
+    Unwritable,
+    data_of,
+    is_same,
+    letters_of,
+    neutral,
+    restated,
+    stated,
+    together,
+)
+from convlint.fixes.words import setting_word
+from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.readers.spec.fields import CANONICAL, COMPOSITES, PADS
+from convlint.readers.spec.layer import same_sides
+from convlint.readers.spec.reader import ALIASES, SETTINGS
+
+_INPUTS = ("inputs", "input", "from")
+_DEPTH = ("D", "T", "Z", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD")
+_HEIGHT = ("H", "R", "P", "U", "PadH", "PadH_end", "DilH", "OutPadH")
+_FAMILY: Mapping[str, str] = {letter: name for name in (*COMPOSITES, "padding") for letter in letters_of(name, 3)}
+_NO_LETTERS = ("output_padding", "padding")  # families whose letters are no keys, or set two values at once
+
+
+class Holder(Struct, eq=False, kw_only=True):
+    """One mapping, and the items of `layers` that it is: several where some are aliases of it.
+
+    `changes` are by letter; `refused` says why one cannot be. What it has to say then: `said` by key of the mapping,
+    `drawn` by key of the defaults, `new` by key that is nowhere yet.
+    """
+
+    mapping: nodes.Mapping
+    items: list[int]
+    layers: list[ConvLayer]  # of those items; none where it is no convolution
+    dims: int | None  # of the convolution; None of other operations, and where the items differ
+    takes_N: bool = True  # whether an N stated there counts
+    dims_read: set[int] = field(default_factory=set)  # with which it reads the defaults, convolution or not
+    changes: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    said: dict[str, Data] = field(default_factory=dict)
+    drawn: dict[str, Data] = field(default_factory=dict)
+    new: dict[str, Data] = field(default_factory=dict)
+
+    def refuse(self, letters: Iterable[str], reason: str) -> None:
+        """Takes back changes."""
+        for letter in letters:
+            if self.changes.pop(letter, None) is not None:
+                self.refused[letter] = reason
+
+    def stating(self, letter: str) -> list[str]:
+        """The keys of the mapping that set this letter."""
+        found, dims = self.mapping.found, self.dims
+        return [key for key in KEYS_OF[letter] if key in found and letter in letters_of(CANONICAL[key], dims)]
+
+    def drawing(self, letter: str, defaults: nodes.Mapping | None) -> list[str]:
+        """The keys of the defaults that this letter comes from. What is no convolution takes no more than N."""
+        if defaults is None or not (self.layers or letter == "N") or self.stating(letter):
+            return []
+        keys = [key for key in KEYS_OF[letter] if key in defaults.found]
+        dims = self.dims
+        keys = [key for key in keys if letter in letters_of(CANONICAL[key], dims)]
+        if any(pad in self.mapping.found for pad in PADS):
+            keys = [key for key in keys if CANONICAL[key] != "padding" or not is_same(_says(defaults, key))]
+        return keys
+
+
+def decide(
+    holder: Holder,
+    defaults: nodes.Mapping | None,
+    unwritable: Unwritable,
+) -> None:
+    """Fills `said`, `drawn` and `new` from the changes; refuses those that the spec cannot express where they stand."""
+    for pad in PADS:
+        even = all(getattr(layer, pad) == getattr(layer, pad + "_end") for layer in holder.layers)
+        if pad in holder.changes and even:
+            holder.changes.setdefault(pad + "_end", holder.changes[pad])
+    for letter in list(holder.changes):
+        reason = _impossible(letter, holder)
+        if reason:
+            holder.refuse([letter], reason)
+    while (problem := _state(holder, defaults, unwritable)) is not None:
+        letters, reason = problem
+        holder.refuse(letters, reason)
+
+
+def _impossible(letter: str, holder: Holder) -> str | None:
+    if letter not in CHANGEABLE:
+        return f"{letter} is no value that can be changed"
+    dims = holder.dims
+    if dims is None:
+        return "it is no convolution" if letter in _FAMILY else None
+    if (dims < 3 and letter in _DEPTH) or (dims < 2 and letter in _HEIGHT):
+        return f"a {dims}-D convolution has no {letter}"
+    return None
+
+
+Problem = tuple[list[str], str]
+
+
+def _state(
+    holder: Holder,
+    defaults: nodes.Mapping | None,
+    unwritable: Unwritable,
+) -> Problem | None:
+    """One attempt; the letters that are in the way of it, if any."""
+    said: dict[str, None] = {}
+    drawn: dict[str, None] = {}
+    absent = []
+    for letter in holder.changes:
+        keys = holder.stating(letter)
+        said.update(dict.fromkeys(keys))
+        if not keys:
+            keys = holder.drawing(letter, defaults)
+            drawn.update(dict.fromkeys(keys))
+            if not keys:
+                absent.append(letter)
+    holder.said, holder.drawn = {}, {}
+    for key in said:
+        entry = holder.mapping.found[key]
+        new = _restated(key, entry, holder, letters_of(CANONICAL[key], holder.dims))
+        if isinstance(new, No):
+            return _of_key(key, holder), new.reason
+        if holder.mapping.own.get(key) is entry and not isinstance(entry.value, nodes.Alias):
+            reason = unwritable(entry.value, data_of(entry.value), new)
+            if reason:
+                return _of_key(key, holder), reason
+        holder.said[key] = new
+    for key in drawn:
+        assert defaults is not None
+        letters = letters_of(CANONICAL[key], holder.dims)
+        new = _restated(key, defaults.found[key], holder, [name for name in letters if not holder.stating(name)])
+        if isinstance(new, No):
+            return _of_key(key, holder), new.reason
+        holder.drawn[key] = new
+    return _added(holder, absent, defaults)
+
+
+def _of_key(key: str, holder: Holder) -> list[str]:
+    return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes]
+
+
+def _restated(key: str, entry: nodes.Entry, holder: Holder, drawn: Iterable[str]) -> Data | No:
+    old = data_of(entry.value)
+    if CANONICAL[key] == "padding" and is_same(old) and holder.layers and _follows(holder):
+        return old
+    return restated(key, old, holder.changes, tuple(drawn), holder.dims)
+
+
+def _follows(holder: Holder) -> bool:
+    """Whether padding: same makes the sides that are asked for, once all else has changed."""
+    for layer in holder.layers:
+        values = {name: holder.changes.get(name, getattr(layer, name)) for name in layer.__struct_fields__}
+        asked = {letter: value for letter, value in holder.changes.items() if letter.startswith("Pad")}
+        same_sides(values, layer.op, layer.dims)
+        if any(values[letter] != value for letter, value in asked.items()):
+            return False
+    return True
+
+
+def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) -> Problem | None:
+    """Fills `new` for letters that nothing states."""
+    holder.new = {}
+    cut = _cut_off(holder, absent, defaults)
+    if cut:
+        return cut, "it comes from the layer before, and stated here it would cut the two apart"
+    found = {*holder.mapping.found, *(defaults.found if defaults is not None else ())}
+    for letter in absent:
+        if letter not in _FAMILY:
+            holder.new[letter] = stated(letter, holder.changes[letter], None, holder.dims)
+    for family in dict.fromkeys(_FAMILY[letter] for letter in absent if letter in _FAMILY):
+        letters = letters_of(family, holder.dims)
+        changed = [letter for letter in absent if letter in letters]
+        values = {letter: int(holder.changes.get(letter, neutral(letter))) for letter in letters}
+        by_axis = any(key in found for letter in letters_of(family, 3) for key in KEYS_OF[letter])
+        if not by_axis and (family in _NO_LETTERS or changed == list(letters)):
+            holder.new[family] = together(family, values, len(letters) // (2 if family == "padding" else 1))
+        elif family != "padding":
+            holder.new.update({letter: str(values[letter]) for letter in changed})
+        else:
+            for begin in dict.fromkeys(letter.removesuffix("_end") for letter in changed):
+                if values[begin] != values[begin + "_end"]:
+                    return changed, f"{begin} pads both sides alike"
+                holder.new[begin] = str(values[begin])
+    return None
+
+
+def _cut_off(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) -> list[str]:
+    """Which letters, once stated, would make the layer one that stands alone: it gives all its sizes."""
+    sizes = [letter for letter in absent if letter in "CHW"]
+    found = holder.mapping.found
+    if not sizes or not holder.layers or min(holder.items) == 0 or any(key in found for key in _INPUTS):
+        return []
+    given = {CANONICAL.get(key) for key in (*found, *(defaults.found if defaults is not None else ()), *sizes)}
+    return sizes if given.issuperset("CW" if holder.dims == 1 else "CHW") else []
+
+
+def effective(key: str, holder: Holder) -> Data | None:
+    """What `key`, written into the mapping, has to say so that nothing of the layer but its changes changes.
+
+    None where the layer has no such value, or no key can say it alone.
+    """
+    name, dims = CANONICAL[key], holder.dims
+    stating = holder.stating(name) if name in CHANGEABLE and name not in PADS else []
+    if stating and name not in holder.changes and CANONICAL[stating[0]] == name:
+        return data_of(holder.mapping.found[stating[0]].value)
+    values: dict[str, Any] = {}
+    for letter in letters_of(name, dims):
+        if letter in holder.changes:
+            values[letter] = holder.changes[letter]
+        elif holder.layers and hasattr(holder.layers[0], letter):
+            values[letter] = getattr(holder.layers[0], letter)
+    if dims is None or not values or None in values.values():
+        return None
+    if name in COMPOSITES or name == "padding":
+        return together(name, values, dims)
+    if name in PADS:
+        begin, end = values.values()
+        return str(begin) if begin == end else None
+    return stated(key, values[name], None, dims)
+
+
+def _says(mapping: nodes.Mapping, key: str) -> Data:
+    return data_of(mapping.found[key].value)
+
 
 _TAKES_N = ("input", "reshape")  # kinds of operations that are no convolution and yet may state N
 
@@ -74,3 +300,102 @@ def document_of(tree: nodes.Tree, network: Network) -> Document:
 def _block(found: dict[str, nodes.Entry], name: str) -> nodes.Mapping | None:
     block = nodes.behind(found[name].value) if name in found else None
     return block if isinstance(block, nodes.Mapping) else None
+
+
+_OF_CONVOLUTIONS = ("dtype", "layout")  # which no other operation has a use for
+
+
+def refuse_what_others_inherit(document: Document, unwritable: Unwritable) -> None:
+    """Takes back changes that add to a layer what a layer merging it does not have, and is not to get.
+
+    What such a layer has, it can state itself; for what it lacks there is no word.
+    """
+    new = {letter for holder in document.holders for letter in _new_letters(holder)}
+    if not new:
+        return
+    by_mapping = {holder.mapping: holder for holder in document.holders}
+    lacking: dict[nodes.Mapping, set[str]] = {}  # letters that those merging a mapping lack, and are to lack
+    for mapping in reversed(document.tree.mappings):
+        below = lacking.get(mapping, set())
+        holder = by_mapping.get(mapping)
+        if holder is not None:
+            clash = below.intersection(_new_letters(holder))
+            if clash:
+                holder.refuse(clash, "a layer that merges this one would get it too")
+                decide(holder, document.defaults, unwritable)
+            if mapping.sources:
+                below = below.union(letter for letter in new if _lacks(holder, letter, document.defaults))
+        for source in mapping.sources:
+            lacking.setdefault(source, set()).update(below)
+
+
+def _new_letters(holder: Holder) -> list[str]:
+    keys = (*holder.new, *holder.drawn)  # what is drawn from the defaults may have to be stated, too
+    return [letter for key in keys for letter in letters_of(CANONICAL[key], holder.dims)]
+
+
+def _lacks(holder: Holder, letter: str, defaults: nodes.Mapping | None) -> bool:
+    stating = holder.stating(letter)
+    if any(is_same(data_of(holder.mapping.found[key].value)) for key in stating if CANONICAL[key] == "padding"):
+        return True  # beside padding: same no number can stand
+    if letter in holder.changes or stating or holder.drawing(letter, defaults):
+        return False
+    return bool(holder.layers) or not (letter in _OF_CONVOLUTIONS or (letter == "N" and not holder.takes_N))
+
+
+def decide_settings(document: Document, unwritable: Unwritable) -> None:
+    """Says what the runtime's keys become, or what a new block holds; refuses what cannot be written."""
+    holder = document.runtime
+    keys = {ALIASES.get(key.lower(), key.lower()): key for key in (holder.mapping.found if holder is not None else ())}
+    for name, value in document.settings.items():
+        reason = None
+        if name not in SETTINGS:
+            reason = f"{name} is no setting of the runtime"
+        elif holder is None:
+            if document.can_get("runtime"):
+                document.new_settings[name] = setting_word(name, value, None)
+            else:
+                reason = "an alias refers to the empty runtime"
+        elif name not in keys:
+            holder.new[name] = setting_word(name, value, None)
+        else:
+            key = keys[name]
+            entry = holder.mapping.found[key]
+            old = data_of(entry.value)
+            new = setting_word(name, value, str(old))
+            if holder.mapping.own.get(key) is entry:
+                reason = unwritable(entry.value, old, new)
+            if reason is None:
+                holder.said[key] = new
+        if reason is not None:
+            document.refused_settings[name] = reason
+
+
+_SHARED = ("N", "dtype", "layout")
+
+
+def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
+    """Takes what all convolutions would get anew from them, and returns it; N goes to the inputs that bring it."""
+    convolutions = [holder for holder in document.holders if holder.layers]
+    result: dict[str, Data] = {}
+    for name in _SHARED:
+        values = {holder.new.get(name) for holder in convolutions}
+        value = values.pop() if len(values) == 1 else None
+        if value is None or not (document.defaults is not None or document.can_get("defaults")):
+            continue
+        if not (name == "N" and _inputs_bring(int(str(value)), document, unwritable)):
+            result[name] = value
+        for holder in convolutions:
+            del holder.new[name]
+    return result
+
+
+def _inputs_bring(N: int, document: Document, unwritable: Unwritable) -> bool:
+    """Gives the inputs that state a batch the new one; whether all convolutions have theirs from them."""
+    suffices = True
+    for holder in document.holders:
+        if not holder.layers and holder.takes_N and holder.stating("N"):
+            holder.changes.setdefault("N", N)
+            decide(holder, document.defaults, unwritable)
+            suffices = suffices and holder.changes.get("N") == N
+    return suffices and all(layer.N is not None for holder in document.holders for layer in holder.layers)

@@ -1,10 +1,14 @@
-"""Edits of a text: which characters are replaced, and by what."""
+"""Edits of a text, the places they concern, and how they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+
+from convlint.model.location import TextEdit
 
 
 class Edit(Struct, frozen=True, order=True, gc=False):
@@ -29,3 +33,113 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
         parts += (text[done : edit.start], edit.new)
         done = edit.end
     return "".join([*parts, text[done:]])
+
+
+# Line breaks of YAML that others take for a part of the line.
+_OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+
+
+class Places:
+    """The lines of one text, without a byte order mark."""
+
+    def __init__(self, text: str) -> None:
+        self.are_plain = _OTHER_BREAK.search(text) is None  # whether all who read the text count the same lines
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def text_edit(self, edit: Edit, path: str) -> TextEdit:
+        """An edit of the text, which is that of the file at `path`."""
+        line, column = self._place(edit.start)
+        end_line, end_column = self._place(edit.end)
+        return TextEdit(path=path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, at)
+        return line, at - self._starts[line - 1] + 1
+
+
+CONTEXT = 3  # lines around a change
+_FARTHEST = 40  # lines that an edit puts in, or takes out, in one place
+
+Run = tuple[int, int, int, int]  # lines that differ: of the old text from, to (excluded); of the new one
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def unified(before: str, after: str, path: str) -> list[str]:
+    """The diff's lines, each with its line break; none where the texts are the same. Takes time linear in both."""
+    old, new = _lines(before), _lines(after)
+    runs = list(_runs(old, new))
+    if not runs:
+        return []
+    lines = [f"--- {path}\n", f"+++ {path}\n"]
+    for hunk in _hunks(runs):
+        first, last = hunk[0], hunk[-1]
+        start, begin = max(0, first[0] - CONTEXT), max(0, first[2] - CONTEXT)
+        stop, end = min(len(old), last[1] + CONTEXT), min(len(new), last[3] + CONTEXT)
+        lines.append(f"@@ -{_range(start, stop)} +{_range(begin, end)} @@\n")
+        at = start
+        for old_from, old_to, new_from, new_to in hunk:
+            lines += [_line(" ", text) for text in old[at:old_from]]
+            lines += [_line("-", text) for text in old[old_from:old_to]]
+            lines += [_line("+", text) for text in new[new_from:new_to]]
+            at = old_to
+        lines += [_line(" ", text) for text in old[at:stop]]
+    return lines
+
+
+def _lines(text: str) -> list[str]:
+    """By line feeds alone, as `patch` has it."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _line(sign: str, text: str) -> str:
+    return f"{sign}{text}" if text.endswith("\n") else f"{sign}{text}\n{_NO_NEWLINE}"
+
+
+def _range(start: int, stop: int) -> str:
+    """Counted from 1; of no lines, the one before."""
+    if stop - start == 1:
+        return f"{start + 1}"
+    return f"{start + 1 if stop > start else start},{stop - start}"
+
+
+def _runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
+    i = j = 0
+    while i < len(old) or j < len(new):
+        if i < len(old) and j < len(new) and old[i] == new[j]:
+            i, j = i + 1, j + 1
+            continue
+        first, begin = i, j
+        while (met := _meeting(old, new, i, j)) is None:
+            i, j = i + 1, j + 1
+        i, j = met
+        yield first, i, begin, j
+
+
+def _meeting(old: Sequence[str], new: Sequence[str], i: int, j: int) -> tuple[int, int] | None:
+    """Where both go on alike near `i` and `j`: lines replaced one by one first, then those put in or taken out."""
+    if i >= len(old) or j >= len(new):
+        return len(old), len(new)
+    for more in range(1, _FARTHEST):
+        for k, m in ((i + more, j + more), (i, j + more), (i + more, j)):
+            if _alike(old, new, k, m):
+                return k, m
+    return None
+
+
+def _alike(old: Sequence[str], new: Sequence[str], k: int, m: int) -> bool:
+    """Whether both end there, or have the same line."""
+    if k >= len(old) or m >= len(new):
+        return k == len(old) and m == len(new)
+    return old[k] == new[m]
+
+
+def _hunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Runs whose context meets stand in one hunk."""
+    hunk = [runs[0]]
+    for run in runs[1:]:
+        if run[0] - hunk[-1][1] > 2 * CONTEXT:
+            yield hunk
+            hunk = []
+        hunk.append(run)
+    yield hunk

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.words import boolean_word, dtype_word, layout_word
-from convlint.readers.spec.axes import NEUTRAL
-from convlint.readers.spec.fields import CANONICAL, COMPOSITES, PADS, SIZES
+from convlint.readers.spec.fields import CANONICAL, COMPOSITES, NEUTRAL, PADS, SIZES
 
 SIDES = ("front", "back", "top", "bottom", "left", "right")
 BOOLEANS = ("bias", "first", "head")

@@ -1,27 +1,295 @@
-"""One consistent set of changes to a network, from what the fixes of single findings wish for.
-
-Channels are changed by whole groups, the batch for all layers that share it, the layout for all that are connected.
-Where two wishes contradict each other, the one on the graver finding counts; what cannot be granted is refused with
-the reason.
-"""
+"""Which findings' fixes are written: one for each place, none against another, and why others are not."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from math import lcm
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from convlint.fixes.applicable import Wish
-from convlint.fixes.change import Change
-from convlint.fixes.layouts import Layouts
-from convlint.fixes.stated import Stated
-from convlint.fixes.widths import agreed, group_of, obstacle
-from convlint.model.channel_walk import channels_of
-from convlint.model.channels import Channels
+from convlint.engine.findings import NetworkResult
+from convlint.model.channels import ChannelGroup, Channels, channels_of
+from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.report import Scalar
+from convlint.report import Finding, Fix, Scalar
+
+
+class Change(Struct, frozen=True, gc=False):
+    """One value of a spec that must become another.
+
+    `layer` counts the items of `layers:`, convolutions or not; None is for a setting of the whole network, whose
+    `field` is then such as "runtime.tf32". Otherwise `field` is a letter of the guide, groups, dtype, layout, bias.
+    PadH alone changes both sides where they are equal; so do PadD and PadW.
+    """
+
+    layer: int | None
+    field: str
+    value: int | str | bool
+
+
+Applicability = Literal["safe", "unsafe"]
+WishKey = tuple[str, str | None, str | None, tuple[tuple[str, Scalar], ...]]  # rule, layer, GPU, what it sets
+
+_SAFE = frozenset(("layout",))  # and all settings of the runtime; anything else is another network, or other weights
+_NOT_WRITTEN = frozenset(("copies_input",))  # facts of a layer that no file states
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What the fix of one finding sets in one layer, by name; in the network's runtime, where there is no layer."""
+
+    finding: Finding
+    layer: str | None
+    sets: Mapping[str, Scalar]
+
+    @property
+    def key(self) -> WishKey:
+        """What stays the same from one round to the next."""
+        return self.finding.rule.code, self.layer, self.finding.gpu, tuple(sorted(self.sets.items()))
+
+
+def applicability(finding: Finding) -> Applicability | None:
+    """How safely its fix can be applied; None where there is nothing to apply, or where that is not advised.
+
+    A fix that has a price is applied where it is among those that make the network fastest. One without a price mends
+    what is wrong whatever it costs; advice on the batch is one only where that is allowed, or more than an info.
+    """
+    fix = finding.fix
+    if fix is None:
+        return None
+    fields = {name for sets in (fix.set, *fix.by_layer) for name in sets}
+    if not fields or fields & _NOT_WRITTEN:
+        return None
+    if not fix.advised and (finding.lost_us is not None or (fix.time_change_us or 0.0) > 0):
+        return None
+    if "N" in fields and finding.severity == "info" and not is_asked_batch(fix):
+        return None
+    return "safe" if fix.safety == "safe" and all(map(_keeps_weights, fields)) else "unsafe"
+
+
+def is_asked_batch(fix: Fix) -> bool:
+    """Whether it is another batch, which somebody has allowed."""
+    return "N" in fix.set and fix.advised
+
+
+def _keeps_weights(field: str) -> bool:
+    return field in _SAFE or field.startswith("runtime.")
+
+
+def wishes(findings: Iterable[Finding]) -> Iterator[Wish]:
+    """What their fixes set, layer by layer."""
+    for finding in findings:
+        if finding.fix is not None:
+            yield from _wishes(finding, finding.fix)
+
+
+def _wishes(finding: Finding, fix: Fix) -> Iterator[Wish]:
+    names = finding.layers or (() if finding.layer is None else (finding.layer,))
+    if not names:
+        yield Wish(finding=finding, layer=None, sets=fix.set)
+        return
+    if finding.layer is not None and fix.set.keys() == {"K"}:  # all that shares these channels follows from there
+        yield Wish(finding=finding, layer=finding.layer, sets=fix.set)
+        return
+    for name, sets in zip(names, fix.by_layer or (fix.set,) * len(names), strict=True):
+        if sets:
+            yield Wish(finding=finding, layer=name, sets=sets)
+
+
+_MOST_GUESSED = 4  # channels up to which a layer that stands alone is taken for the first
+
+Claims = Mapping[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]]  # layer, field -> value, wishes
+
+
+class Stated:
+    """The `changes` of one network's file, each with the wishes that need it, by number."""
+
+    def __init__(self, network: Network) -> None:
+        self.changes: dict[Change, tuple[int, ...]] = {}
+        self._network = network
+        numbered = reversed(list(enumerate(network.operations)))
+        # layer -> the operation that it is, of several the first
+        self._position_of = {each.layer: number for number, each in numbered if each.layer is not None}
+
+    def _note(self, position: int | None, field: str, value: Scalar, numbers: tuple[int, ...]) -> None:
+        if isinstance(value, float):
+            value = int(value)
+        change = Change(layer=position, field=field, value=value)
+        known = self.changes.setdefault(change, numbers)
+        if known is not numbers:  # thousands of changes may share thousands of wishes
+            self.changes[change] = tuple(dict.fromkeys((*known, *numbers)))
+
+    def claims(self, claims: Claims) -> None:
+        """What layers get that is no width of others, and the runtime (None)."""
+        carried = None
+        for (index, field), (value, numbers) in claims.items():
+            if index is None:
+                self._note(None, field, value, numbers)
+            elif field == "N" and "N" not in self._network.layers[index].spans:
+                carried = carried or (value, numbers)
+            else:
+                self._note(self._position_of[index], field, value, numbers)
+        for position, operation in enumerate(self._network.operations if carried is not None else ()):
+            if operation.kind == "input" and carried is not None:
+                self._note(position, "N", *carried)
+
+    def widths(
+        self, channels: Channels, widths: Mapping[int, int], wanted: Mapping[int, tuple[int, ...]],
+        by_layer: Mapping[int, Mapping[str, int]],
+    ) -> None:  # fmt: skip
+        """What states the channels of groups that get other `widths`; `by_layer` is what these make of layers."""
+        network = self._network
+        fed = {index for edge in network.edges for index in edge.producers}  # the layers that others read
+        behind: dict[int, tuple[int, ...]] = {}  # layer -> wishes
+        for group, width in widths.items():
+            for index in channels.groups[group].layers:
+                behind[index] = (*behind.get(index, ()), *wanted[group])
+            for position in channels.groups[group].inputs:
+                self._note(position, "C", width, wanted[group])
+        for index, changes in by_layer.items():
+            layer, position = network.layers[index], self._position_of[index]
+            for field, value in changes.items():
+                if field in layer.spans and getattr(layer, field) != value:
+                    self._note(position, field, value, behind[index])
+            alone = not network.operations[position].inputs and index not in fed
+            if layer.first and alone and "first" not in layer.spans and changes.get("C", 0) > _MOST_GUESSED:
+                self._note(position, "first", True, behind[index])
+
+
+MOST_WIDENING = 0.25  # beyond what the fixes want
+_ROUNDEST = 16  # channels: no vector of a Tensor Core has more
+
+
+def group_of(channels: Channels, layer: ConvLayer, index: int, field: str, value: int) -> tuple[int, int] | None:
+    """(the group that the C or K of a layer is, how wide it is once that is `value`); None where it is not one group.
+
+    `index` is the layer's. The K of a depthwise convolution follows its C.
+    """
+    if field == "K" and index in channels.written:
+        return channels.written[index], value
+    axis = channels.read.get(index, ())
+    if len(axis) != 1:
+        return None
+    number, scale = axis[0]
+    if field == "K":
+        if not (layer.depthwise and layer.C and layer.K) or layer.K % layer.C:
+            return None
+        scale *= layer.K // layer.C
+    width = value / scale
+    return (number, int(width)) if width.denominator == 1 else None
+
+
+def obstacle(group: ChannelGroup, wanted: Iterable[int]) -> str:
+    """Why nothing can be made of what is wanted of a group; empty where something can."""
+    if group.fixed and not (group.only_input and all(width >= group.width for width in wanted)):
+        return group.fixed[0]
+    return ""
+
+
+def agreed(group: ChannelGroup, wanted: Mapping[int, object]) -> int | None:
+    """The width that satisfies all that is `wanted`, the first of which counts most; None where there is none.
+
+    Of several that are no narrower than now, it is the widest; where some take away and some add, the first.
+    """
+    first = next(iter(wanted))
+    width = max(wanted) if min(wanted) >= group.width else first
+    if width % group.multiple_of == 0:
+        return width
+    if width < group.width:
+        return None
+    return _aligned(group, width)
+
+
+def _aligned(group: ChannelGroup, width: int) -> int | None:
+    """The least width from `width` on that its groups divide, and that is as round as `width` is where that is near."""
+    step = min(width & -width, _ROUNDEST)
+    while step >= 1:
+        common = lcm(step, group.multiple_of)
+        found = -(-width // common) * common
+        if found <= width * (1 + MOST_WIDENING):
+            return found
+        step //= 2
+    return None
+
+
+class Company(NamedTuple):
+    """Layers that change their layout together, and the wishes that want it, by number.
+
+    `loose` are sets of layers that no tensor connects with them, and that would have to state the layout which they
+    draw from the same place; each may as well stay.
+    """
+
+    wishes: tuple[int, ...]
+    layers: frozenset[int]
+    loose: tuple[frozenset[int], ...] = ()
+
+
+def is_its_own(layer: ConvLayer, layout: object) -> bool:
+    """Whether a layer may have this layout beside others that have not: in NCHW, groups have other kernels."""
+    return layout == "NCHW" and layer.groups > 1 and not layer.depthwise
+
+
+class Layouts:
+    """The layers of one network by what connects them."""
+
+    def __init__(self, network: Network) -> None:
+        self.layers, self._edges = network.layers, network.edges
+
+    @cached_property
+    def _part_of(self) -> list[int]:
+        """For each layer one that stands for all that tensors connect it with, but where one is said to be no copy."""
+        leader = list(range(len(self.layers)))
+
+        def of(index: int) -> int:
+            while leader[index] != index:
+                leader[index] = index = leader[leader[index]]
+            return index
+
+        reading: dict[str, int] = {}  # what several read, the network's input too -> one of them
+        for edge in self._edges:
+            if edge.copied is not False:
+                for other in (reading.setdefault(edge.source, edge.consumer), *edge.producers):
+                    leader[of(other)] = of(edge.consumer)
+        return [of(index) for index in range(len(self.layers))]
+
+    @cached_property
+    def _parts(self) -> Mapping[int, Sequence[int]]:
+        found: dict[int, list[int]] = {}
+        for index, part in enumerate(self._part_of):
+            found.setdefault(part, []).append(index)
+        return found
+
+    def companies(
+        self, layout: object, asking: Mapping[int, Sequence[int]], staying: Container[int]
+    ) -> Iterator[Company]:
+        """Who changes to `layout`, where `asking` has the wishes of layers for it; those that are `staying` do not."""
+        moving: dict[int, list[int]] = {}  # part -> wishes
+        for index, wishes in asking.items():
+            if is_its_own(self.layers[index], layout):
+                yield Company(tuple(wishes), frozenset((index,)))
+            else:
+                moving.setdefault(self._part_of[index], []).extend(wishes)
+        loose = tuple(self._loose(layout, moving, staying)) if moving else ()
+        for part, wishes in moving.items():
+            asked = asking.keys() & self._parts[part]
+            yield Company(tuple(wishes), self._changing(part, layout, staying).union(asked), loose)
+            loose = ()
+
+    def _changing(self, part: int, layout: object, staying: Container[int]) -> frozenset[int]:
+        every = self._parts[part]
+        return frozenset(i for i in every if self.layers[i].layout not in ("auto", layout) and i not in staying)
+
+    def _loose(self, layout: object, moving: Container[int], staying: Container[int]) -> Iterator[frozenset[int]]:
+        spans = {layer.spans.get("layout") for index, layer in enumerate(self.layers) if self._part_of[index] in moving}
+        for part, every in self._parts.items():
+            if part not in moving and any(self.layers[index].spans.get("layout") in spans for index in every):
+                changing = self._changing(part, layout, staying)
+                if changing:
+                    yield changing
+
 
 _MOST_PASSES = 20
 
@@ -252,3 +520,27 @@ class _Attempt:
             wanted = {group: tuple(chain(*several.values())) for group, several in self.wanted.items()}
             stated.widths(self.planner.channels, self.widths, wanted, self.by_group)
         return stated.changes
+
+
+UNUSED = "a comment would silence nothing any more"
+
+
+def unused(plan: Plan, before: NetworkResult, after: NetworkResult, codes: Container[str]) -> dict[int, str]:
+    """The granted wishes, by position, after which comments are of no use any more, or wrong; `codes` tell of that.
+
+    Those of other rules may be innocent, since all that is known is the layers in which nothing is silenced any more.
+    """
+    known = Counter(map(_comment, (each for each in before.findings if each.rule.code in codes)))
+    new = Counter(map(_comment, (each for each in after.findings if each.rule.code in codes))) - known
+    if not new:
+        return {}
+    silenced, left = before.silenced, after.silenced
+    gone = {layer for _, layer in silenced - left}
+    index_of = {entry.layer.name: index for index, entry in enumerate(before.layers)}
+    layers = {index_of[name] for name in gone if name in index_of}
+    found = {number: UNUSED for number, touched in enumerate(plan.touched) if touched & layers}
+    return found or dict.fromkeys(range(len(plan.granted)), UNUSED)
+
+
+def _comment(finding: Finding) -> tuple[str, str | None, str]:
+    return finding.rule.code, finding.layer, finding.message

@@ -13,9 +13,7 @@ from msgspec import Struct
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, argument
-from convlint.fixes.python.opened import Opened, Sources
-from convlint.fixes.python.origins import origin
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, Site, Statement, Statements
 from convlint.model.network import Network

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from convlint.fixes import yaml_nodes as nodes
+from convlint.fixes.document import Holder, effective
 from convlint.fixes.forms import KEYS_OF, Data, Unwritable, data_of, letters_of
-from convlint.fixes.holders import Holder, effective
-from convlint.fixes.references import Foreign, foreign_references
+from convlint.fixes.placing import Foreign, foreign_references
 from convlint.readers.spec.fields import CANONICAL
 
 # Who uses an entry, and what it wants there (None: what it says now).

@@ -15,13 +15,9 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.columns import by_columns
-from convlint.fixes.python.constructors import Imports, argument
-from convlint.fixes.python.inserting import inserted
-from convlint.fixes.python.opened import Opened, Read, opened
-from convlint.fixes.python.origins import origin
-from convlint.fixes.python.rewriting import Rewrites, rewritten_each
-from convlint.fixes.python.source import PythonSource
+from convlint.fixes.python.constructors import Imports, Opened, Read, argument, opened, origin
+from convlint.fixes.python.rewriting import Rewrites, inserted, rewritten_each
+from convlint.fixes.python.source import PythonSource, by_columns
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.source import Program, SourceReading
 from convlint.readers.python.walking import Nodes

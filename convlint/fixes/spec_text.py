@@ -1,26 +1,133 @@
-"""The edits of a spec's text after which single values of it are others, and nothing else is."""
+"""Changes written into the text of a spec."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
 
+from convlint.files.located_yaml import LINE_BREAK, flow
 from convlint.fixes import yaml_nodes as nodes
-from convlint.fixes.change import Change
-from convlint.fixes.document import Document, document_of
+from convlint.fixes.document import (
+    Document,
+    Holder,
+    decide,
+    decide_settings,
+    document_of,
+    refuse_what_others_inherit,
+    share,
+)
 from convlint.fixes.edits import Edit
-from convlint.fixes.forms import Data, Sides
-from convlint.fixes.holders import Holder, decide
-from convlint.fixes.inheritance import refuse_what_others_inherit
+from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
 from convlint.fixes.placing import added, quotes
-from convlint.fixes.settings import decide_settings
-from convlint.fixes.shared_defaults import share
+from convlint.fixes.plan import Change
 from convlint.fixes.sharing import Outcome, settle
-from convlint.fixes.writing import missing_sides, node_edits, pinned, rendered, unwritable
 from convlint.model.network import Network
+from convlint.readers.spec.fields import PADS
+
+_BLOCK = ("|", ">")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+")
+_JSON_PLAIN = re.compile(r"true|false|[0-9]+")
+
+
+def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:
+    """Why a node that says `old` cannot say `new` where it stands; None where it can."""
+    if isinstance(node, nodes.Alias) or old == new:
+        return None
+    if isinstance(node, nodes.Scalar):
+        return "it is written as a block of text" if node.style in _BLOCK else None
+    if isinstance(node, nodes.Mapping):
+        sides = dict(new.named) if isinstance(new, Sides) else {}
+        for name, entry in node.own.items():
+            if name in sides and data_of(entry.value) != sides[name] and _is_aliased(entry.value):
+                return "an alias refers to a part of it"
+        return None
+    items = _items(node, new)
+    if items is not None:
+        for item, data in zip(node.items, items, strict=True):
+            problem = unwritable(text, item, data_of(item), data)
+            if data_of(item) != data and (problem or _is_aliased(item)):
+                return problem or "an alias refers to a part of it"
+        return None
+    if any(map(_is_aliased, node.items)):
+        return "an alias refers to a part of it"
+    if not node.flow or "#" in text[node.start : node.end]:
+        return "its list has another length, and is not written on one line"
+    return None
+
+
+def node_edits(text: str, node: nodes.Node, new: Data, *, as_json: bool) -> Iterator[tuple[nodes.Node, Edit]]:
+    """The edits after which a node says `new`, each with the node that it replaces; sides it lacks are not added."""
+    if new == data_of(node) and not isinstance(node, nodes.Alias):
+        return
+    items = _items(node, new) if isinstance(node, nodes.Sequence) else None
+    if isinstance(node, nodes.Sequence) and items is not None:
+        for item, data in zip(node.items, items, strict=True):
+            if data != data_of(item):
+                yield from node_edits(text, item, data, as_json=as_json)
+    elif isinstance(node, nodes.Mapping) and isinstance(new, Sides):
+        for name, side in new.named:
+            if name in node.own and side != data_of(node.own[name].value):
+                yield from node_edits(text, node.own[name].value, side, as_json=as_json)
+    elif isinstance(node, nodes.Scalar):
+        yield node, Edit(node.start, node.end, _scalar(node, new, as_json))
+    else:
+        yield node, Edit(node.start, node.end, rendered(new, as_json=as_json))
+
+
+def missing_sides(node: nodes.Mapping, new: Sides) -> dict[str, Data]:
+    """The sides that padding by name does not say itself, or says by a merge, and has to."""
+    return {
+        name: side
+        for name, side in new.named
+        if name not in node.own and (name not in node.found or data_of(node.found[name].value) != side)
+    }
+
+
+def pinned(text: str, alias: nodes.Alias) -> Edit:
+    """The alias replaced by what it stood for."""
+    target = alias.target
+    source = text[target.start : target.end]
+    if not isinstance(target, nodes.Scalar):
+        source = rendered(data_of(target), as_json=False)
+    elif LINE_BREAK.search(source):
+        source = json.dumps(target.text)
+    return Edit(alias.start, alias.end, source)
+
+
+def rendered(data: Data, *, as_json: bool) -> str:
+    """A value in flow style."""
+    if isinstance(data, tuple):
+        return "[" + ", ".join(rendered(item, as_json=as_json) for item in data) + "]"
+    if isinstance(data, Sides):
+        pairs = ((json.dumps(name) if as_json else name, side) for name, side in data.named)
+        return "{" + ", ".join(f"{name}: {side}" for name, side in pairs) + "}"
+    if (_JSON_PLAIN if as_json else _PLAIN).fullmatch(data):
+        return data
+    return json.dumps(data) if data.isascii() else flow(data)
+
+
+def _scalar(node: nodes.Scalar, new: Data, as_json: bool) -> str:
+    """New text between the old quotes. A number that takes the place of a word (padding: "valid") has none."""
+    if node.style and isinstance(new, str) and not (node.text.lower().strip() == "valid" and new.isdigit()):
+        return node.style + new + node.style
+    return rendered(new, as_json=as_json)
+
+
+def _items(node: nodes.Sequence, new: Data) -> tuple[Data, ...] | None:
+    """What each item of a list becomes; None where the list gets another shape."""
+    if not isinstance(new, tuple) or len(new) != len(node.items):
+        return None
+    lists = [isinstance(nodes.behind(item), nodes.Sequence) for item in node.items]
+    return new if lists == [isinstance(data, tuple) for data in new] else None
+
+
+def _is_aliased(node: nodes.Node) -> bool:
+    return not isinstance(node, nodes.Alias) and node.aliased
+
 
 _BEFORE_LAYERS = ("version", "target", "targets", "gpu", "mode", "runtime", "name", "description")
 _RUNTIME = "runtime."
@@ -149,3 +256,83 @@ def _inside(node: nodes.Node) -> list[nodes.Node]:
     if not isinstance(node, nodes.Sequence):
         return [node]
     return [inner for item in node.items for inner in _inside(item)]
+
+
+_SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
+
+
+class SpecText:
+    """A spec's text and the network that was read from it, without errors and without a batch."""
+
+    def __init__(self, text: str, network: Network) -> None:
+        self.text, self.network = text, network
+        tree = nodes.nodes_of(text)
+        assert tree is not None  # the reader made a network of it
+        self._tree = tree
+        self._whole = document_of(tree, network)
+
+    def edits(self, changes: Sequence[Change]) -> Edits:
+        """The edits that `spec_edits` makes of the text for these changes alone."""
+        if not self.is_local(changes):
+            return document_edits(self.text, document_of(self._tree, self.network), changes)
+        items = self._whole.items
+        touched = list(dict.fromkeys(change.layer for change in changes if change.layer is not None))
+        for position in touched:  # what was asked of them before
+            items[position] = _unchanged(items[position])
+        return document_edits(self.text, self._part([items[position] for position in touched]), changes)
+
+    def cost(self, changes: Sequence[Change]) -> int:
+        """How many layers have to be looked at for it."""
+        return len(changes) if self.is_local(changes) else max(1, len(self._whole.items))
+
+    def is_local(self, changes: Sequence[Change]) -> bool:
+        """Whether what has to be written depends on nothing but the mappings in which the changes are."""
+        return all(map(self._is_local, changes))
+
+    def _is_local(self, change: Change) -> bool:
+        if change.layer is None:
+            runtime = self._whole.runtime
+            return runtime is None or _is_its_own(runtime.mapping, runtime.mapping.found)
+        if not 0 <= change.layer < len(self._whole.items):
+            return False
+        holder, defaults = self._whole.items[change.layer], self._whole.defaults
+        letters = (change.field, change.field + "_end") if change.field in PADS else (change.field,)
+        for letter in CHANGEABLE.intersection(letters):
+            keys = holder.stating(letter)
+            if not _is_its_own(holder.mapping, keys):
+                return False
+            if not keys and (letter in _SHARED or holder.drawing(letter, defaults)):
+                return False
+        return True
+
+    def _part(self, holders: list[Holder]) -> Document:
+        """The document as if these were all of its layers, for changes of nothing that others share."""
+        whole = self._whole
+        runtime = None if whole.runtime is None else _unchanged(whole.runtime)
+        mappings = [holder.mapping for holder in (*holders, *([runtime] if runtime is not None else ()))]
+        return Document(
+            tree=nodes.Tree(root=self._tree.root, mappings=mappings, aliases=False),
+            items=whole.items,
+            holders=holders,
+            defaults=whole.defaults,
+            runtime=runtime,
+        )
+
+
+def _is_its_own(mapping: nodes.Mapping, keys: Iterable[str]) -> bool:
+    """Whether nobody else reads a mapping, and these keys of it neither come from elsewhere nor are read there."""
+    if mapping.sources or mapping.aliased:
+        return False
+    values = [mapping.found[key].value for key in keys]
+    return not any(isinstance(value, nodes.Alias) or value.aliased for value in values)
+
+
+def _unchanged(holder: Holder) -> Holder:
+    return Holder(
+        mapping=holder.mapping,
+        items=holder.items,
+        layers=holder.layers,
+        dims=holder.dims,
+        takes_N=holder.takes_N,
+        dims_read=holder.dims_read,
+    )

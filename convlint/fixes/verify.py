@@ -9,9 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
-from convlint.fixes.applicable import wishes
-from convlint.fixes.layouts import is_its_own
-from convlint.fixes.plan import Plan
+from convlint.fixes.plan import Plan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.report import Finding

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from convlint.model.layer import Dtype
-from convlint.readers.spec.runtime import BOOLEANS, CHOICES
-from convlint.readers.spec.values import DTYPE_PREFIXES, DTYPES, LAYOUTS
+from convlint.readers.spec.fields import DTYPE_PREFIXES, DTYPES, LAYOUTS
+from convlint.readers.spec.reader import BOOLEANS, CHOICES
 
 # What a spelling is called in each family. Dtypes that a family has no word for keep ours.
 _LONG = {

@@ -8,10 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from convlint.fixes.applicable import Wish
-from convlint.fixes.change import Change
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.plan import Change, Plan, Planner, Wish
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.fixes.verify import unexpected
 from convlint.linting.one_input import Job, as_asked, read_input

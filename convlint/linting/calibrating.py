@@ -13,10 +13,8 @@ from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
 from convlint.engine.findings import Target
 from convlint.estimate.constants import UNCHANGED_SINCE
-from convlint.gpus.calibration import Calibration, CalibrationFile, CalibrationUse
-from convlint.gpus.gpu import Gpu
-from convlint.model.runtime import Runtime, framework_of
-from convlint.model.version import Version
+from convlint.gpus.gpu import Calibration, CalibrationFile, CalibrationUse, Gpu
+from convlint.model.runtime import Runtime, Version, framework_of
 from convlint.readers.inputs import Input
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")

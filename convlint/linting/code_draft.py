@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.errors import InputFault
-from convlint.files.python_files import python_bytes, python_encoding
-from convlint.fixes.applicable import Wish
+from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.fixes.edits import Edit
-from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.plan import Plan, Planner, Wish
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.linting.attempt import Attempt, written
 from convlint.linting.fixed import Edited

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
-from convlint.fixes.applicable import applicability, wishes
-from convlint.fixes.python.columns import by_columns
+from convlint.fixes.plan import applicability, wishes
+from convlint.fixes.python.source import by_columns
 from convlint.linting.one_input import Checked, Job
 from convlint.model.location import CodeEdit
 from convlint.report import Finding, Fix

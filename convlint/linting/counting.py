@@ -12,8 +12,7 @@ from convlint.engine.findings import NetworkResult, estimated, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.timing import as_laid_out
-from convlint.fixes.applicable import Applicability, Wish, applicability, wishes
-from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.plan import Applicability, Plan, Planner, Wish, applicability, wishes
 from convlint.linting.fixed import Fixing, is_advice
 from convlint.linting.one_input import Checked, Job, check_read
 from convlint.model.layer import Mode

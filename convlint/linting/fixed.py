@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
-from convlint.fixes.applicable import applicability, is_asked_batch
+from convlint.fixes.plan import applicability, is_asked_batch
 from convlint.model.source import SourceReading
 from convlint.report import Finding, InputError, Severity
 from convlint.verdict.select import Policy, chosen, counts

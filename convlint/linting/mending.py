@@ -8,9 +8,7 @@ from itertools import chain
 from typing import Generic, TypeVar, cast
 
 from convlint.engine.joint import Promise
-from convlint.fixes.applicable import Wish, WishKey, wishes
-from convlint.fixes.comments import UNUSED, unused
-from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.plan import UNUSED, Plan, Planner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.linting.attempt import Attempt, Draft
 from convlint.linting.fixed import Fixing

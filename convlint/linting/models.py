@@ -11,11 +11,10 @@ from convlint.errors import InputFault, UsageError, shown, suggestion
 from convlint.linting.one_input import resolve_targets
 from convlint.linting.running import settings_in_config
 from convlint.model.location import Span
-from convlint.readers.inputs import Input, Model
-from convlint.readers.references import parse_reference
+from convlint.readers.inputs import Input, Model, parse_reference
 
 if TYPE_CHECKING:
-    from convlint.config.models import ModelEntry
+    from convlint.config.keys import ModelEntry
     from convlint.config.toml_source import Spot
 
 

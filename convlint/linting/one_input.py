@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult, Target
 from convlint.errors import ConvlintError, InputFault, UsageError, defect
+from convlint.files.bounded_file import python_bytes, python_text
 from convlint.files.located_yaml import read_text
-from convlint.files.python_files import python_bytes, python_text
 from convlint.gpus.gpu import load_gpu
 from convlint.linting.calibrating import Files, calibrated
 from convlint.linting.fixed import Fixing
@@ -27,7 +27,7 @@ from convlint.readers.inputs import Input, Model
 from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.silence import Silencer, Silencing
+from convlint.verdict.suppress import Silencer, Silencing
 
 if TYPE_CHECKING:  # source needs nothing of it
     from convlint.engine.check import OnPromise

@@ -26,8 +26,8 @@ from convlint.readers.inputs import Input, file_input, source_input
 from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
+from convlint.verdict.comments import judge_mentions
 from convlint.verdict.completeness import incompleteness
-from convlint.verdict.mentions import judge_mentions
 from convlint.verdict.select import chosen, counts, verdict
 
 NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives

@@ -22,14 +22,13 @@ from convlint.model.location import Location
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.report import Severity
-from convlint.rulebook.book import Rulebook, load_rulebook
-from convlint.rulebook.folders import builtin_folder
-from convlint.verdict.mentions import Mention
+from convlint.rulebook.book import Rulebook, builtin_folder, load_rulebook
+from convlint.verdict.comments import Mention
 from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
-from convlint.verdict.silence import Silencing
+from convlint.verdict.suppress import Silencing
 
 if TYPE_CHECKING:
-    from convlint.config.values import Word
+    from convlint.config.toml_source import Word
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -214,7 +213,7 @@ def _path_of(source: Input) -> str | None:
 
 def _usual(config: Config) -> Running:
     """How inputs run by the config, where they say nothing themselves."""
-    from convlint.readers.spec.values import dtype_of, layout_of
+    from convlint.readers.spec.fields import dtype_of, layout_of
 
     found: dict[str, Any] = {}
     for name, word, read in (("dtype", config.dtype, dtype_of), ("layout", config.layout, layout_of)):

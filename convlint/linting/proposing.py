@@ -14,14 +14,9 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.files.safe import is_exact
-from convlint.fixes.applicable import Wish, applicability, wishes
-from convlint.fixes.change import Change
-from convlint.fixes.comments import unused
-from convlint.fixes.edits import Edit
-from convlint.fixes.places import Places
-from convlint.fixes.plan import Plan, Planner
-from convlint.fixes.separate import SpecText
-from convlint.fixes.spec_text import Edits
+from convlint.fixes.edits import Edit, Places
+from convlint.fixes.plan import Change, Plan, Planner, Wish, applicability, unused, wishes
+from convlint.fixes.spec_text import Edits, SpecText
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.linting.attempt import Attempt, SpecDraft, edited
 from convlint.linting.fixed import Fixing

@@ -40,7 +40,7 @@ def value_of(raw: object) -> Value:
 
 def settings_of(given: Mapping[str, Value]) -> dict[str, Any]:
     """Settings of the runtime as a spec has them. Raises InputFault for each that is none."""
-    from convlint.readers.spec.runtime import runtime_of
+    from convlint.readers.spec.reader import runtime_of
 
     runtime, errors = runtime_of(Value(dict(given), _NOWHERE) if given else None)
     if errors:
@@ -74,7 +74,7 @@ def pairs_of(options: Iterable[str]) -> dict[str, str]:
 
 def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None) -> Running:
     """`--runtime KEY=VALUE`, `--dtype` and `--layout`. Raises UsageError that names the option."""
-    from convlint.readers.spec.values import dtype_of, layout_of
+    from convlint.readers.spec.fields import dtype_of, layout_of
 
     try:
         settings = settings_of({key: Value(text, _NOWHERE, plain=True) for key, text in pairs_of(runtime).items()})

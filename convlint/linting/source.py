@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
 from convlint.errors import InputFault
-from convlint.files.quiet_paths import is_quiet
+from convlint.files.bounded_file import is_quiet
 from convlint.fixes.source_edits import with_source_edits
 from convlint.linting.one_input import Job, resolve_targets
 from convlint.model.location import Location
@@ -22,7 +22,7 @@ from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
 from convlint.report import Finding, InputError
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.silence import Silencer
+from convlint.verdict.suppress import Silencer
 
 _SIZE = "fixed_input_size"
 Cells = Mapping[str, tuple[tuple[int, int, int], ...]]

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.errors import InputFault
-from convlint.files.bounded_file import open_regular
-from convlint.files.python_files import python_encoding
-from convlint.fixes.applicable import Applicability, applicability
+from convlint.files.bounded_file import open_regular, python_encoding
 from convlint.fixes.edits import Edit
+from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.linting.fixed import Edited, Fixed, Fixing, Outcome
 from convlint.linting.one_input import Job

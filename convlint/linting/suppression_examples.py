@@ -12,7 +12,7 @@ from convlint.model.location import Location
 from convlint.report import Finding
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
-from convlint.verdict.mentions import Mention, judge_mentions
+from convlint.verdict.comments import Mention, judge_mentions
 
 _TEXTS = ("text", "rule", "reason", "problem")
 _TRUTHS = ("used", "expired")

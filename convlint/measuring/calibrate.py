@@ -1,20 +1,341 @@
-"""From rows of timings on one device to the text of its calibration file."""
+"""A calibration fitted to measured times, judged on layers that it has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import exp, isfinite, log, sqrt
+from statistics import fmean, median, stdev
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.errors import ConvlintError
-from convlint.gpus.calibration import Calibration, Origin
-from convlint.measuring.device import Device, gpu_of
-from convlint.measuring.fit import Timed, fit
+from convlint.estimate.passes import pass_time_us, timed_as
+from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, Constant, Factors, Gpu, Group, Kind, Origin
 from convlint.measuring.rows import Row
-from convlint.measuring.workload import layer_of, runtime_of
-from convlint.model.version import Version
+from convlint.measuring.workload import Device, gpu_of, layer_of, runtime_of
+from convlint.model.layer import ConvLayer, Dtype, Pass, layer_identity
+from convlint.model.runtime import Runtime, Version
+
+_MOST_ITERATIONS: Final = 50
+_TO_DEVIATION: Final = 1.4826  # of a normal distribution over its median distance from the middle
+_HUBER: Final = 1.345  # deviations beyond which a row counts by its sign; 95 % efficient on normal errors
+_LEAST_SCALE: Final = 1e-9
+_CONVERGED: Final = 1e-10
+
+
+def scale_of(residuals: Sequence[float]) -> float:
+    """The standard deviation of residuals, by their median distance from zero."""
+    return max(_LEAST_SCALE, _TO_DEVIATION * median(map(abs, residuals)))
+
+
+def robust_step(
+    columns: Sequence[Sequence[float]], residuals: Sequence[float], at: Sequence[float], expected: Sequence[float]
+) -> list[float]:
+    """The change of each unknown that makes the residuals small, by Huber's loss.
+
+    One row of `columns` per residual, one entry per unknown. `at` plus the change is drawn to zero, as if zero had been
+    measured with a standard deviation of `expected`.
+    """
+    unknowns = range(len(at))
+    step = [0.0 for _ in unknowns]
+    if not at:
+        return step
+    for _ in range(_MOST_ITERATIONS):
+        left = [rest - sum(map(float.__mul__, row, step)) for rest, row in zip(residuals, columns, strict=True)]
+        scale = scale_of(left)
+        weights = [min(1.0, _HUBER * scale / abs(rest)) if rest else 1.0 for rest in left]
+        matrix = [[0.0 for _ in unknowns] for _ in unknowns]
+        vector = [0.0 for _ in unknowns]
+        for weight, rest, row in zip(weights, residuals, columns, strict=True):
+            for i in unknowns:
+                weighted = weight * row[i]
+                vector[i] += weighted * rest
+                for j in unknowns:
+                    matrix[i][j] += weighted * row[j]
+        for i in unknowns:
+            own = (scale / expected[i]) ** 2
+            matrix[i][i] += own
+            vector[i] -= own * at[i]
+        found = solved(matrix, vector)
+        settled = max(abs(a - b) for a, b in zip(found, step, strict=True)) < _CONVERGED
+        step = found
+        if settled:
+            break
+    return step
+
+
+def solved(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[float]:
+    """The solution of a symmetric positive definite system, by elimination."""
+    size = len(vector)
+    rows = [[*row, value] for row, value in zip(matrix, vector, strict=True)]
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for k in range(i + 1, size):
+            share = rows[k][i] / rows[i][i]
+            rows[k] = [a - share * b for a, b in zip(rows[k], rows[i], strict=True)]
+    found = [0.0] * size
+    for i in reversed(range(size)):
+        rest = rows[i][size] - sum(rows[i][j] * found[j] for j in range(i + 1, size))
+        found[i] = rest / rows[i][i]
+    return found
+
+
+FOLDS: Final = 5
+Shape = tuple[object, ...]
+
+
+def shape_of(layer: ConvLayer) -> Shape:
+    """What layers share that are off in the same way: all sizes but the batch."""
+    return (
+        layer.op, layer.C, layer.D, layer.H, layer.W, layer.K, layer.T, layer.R, layer.S, layer.StrideD, layer.U,
+        layer.V, layer.DilD, layer.DilH, layer.DilW, layer.groups,
+    )  # fmt: skip
+
+
+def folds(shapes: Sequence[Shape]) -> list[tuple[list[int], list[int]]]:
+    """The rows in up to five parts, all of one shape in the same, each with the rows that are not in it."""
+    order = {shape: number for number, shape in enumerate(sorted(set(shapes), key=repr))}
+    parts = [{i for i, shape in enumerate(shapes) if order[shape] % FOLDS == part} for part in range(FOLDS)]
+    return [(sorted(part), [i for i in range(len(shapes)) if i not in part]) for part in parts if part]
+
+
+def gain(before: Sequence[float], after: Sequence[float], shapes: Sequence[Shape]) -> float:
+    """By how much shapes come nearer on average, less one standard error of that; distances of rows go in.
+
+    Nothing is gained where a few far rows come nearer at the price of most others.
+    """
+    if median(after) > median(before):
+        return 0.0
+    gains: dict[Shape, list[float]] = defaultdict(list)
+    for shape, old, new in zip(shapes, before, after, strict=True):
+        gains[shape].append(old - new)
+    means = [fmean(own) for own in gains.values()]
+    return fmean(means) - stdev(means) / len(means) ** 0.5 if len(means) > 1 else 0.0
+
+
+LEAST_ROWS: Final = 12  # of different passes,
+LEAST_SHAPES: Final = 5  # and of different shapes
+LEAST_DETERMINING: Final = 4  # rows that follow a constant
+# How far constants are expected to lie from the model's, as a standard deviation: clocks and bandwidth in logarithms,
+# the launch in its unit, factors of groups in logarithms.
+_EXPECTED: Final = (0.5, 0.5, 0.5, 2.0)
+_EXPECTED_OF_GROUPS: Final = 0.3
+_LAUNCH_UNIT_US: Final = 10.0
+# A row follows a clock or the bandwidth if its time changes by at least this share of the change, and the launch if one
+# unit more changes its time by this share.
+_FOLLOWS: Final = (0.5, 0.5, 0.5, 0.1)
+_STEPS: Final = (0.02, 0.02, 0.02, 0.05)  # of finite differences
+_FARTHEST: Final = (log(16.0), log(16.0), log(16.0), 50.0)  # within what a file may hold
+_LAUNCH: Final = 3
+_ALL: Final = (0, 1, 2, _LAUNCH)
+_LEAST_GAIN: Final = 1e-3  # in logarithms: what brings shapes no nearer than that is not worth a number
+_MOST_ROUNDS: Final = 12
+_SETTLED: Final = 1e-7
+
+Vector = tuple[float, ...]  # clocks of Tensor Cores and CUDA cores, bandwidth (logarithms), launch (in its unit)
+_NOTHING: Final[Vector] = (0.0, 0.0, 0.0, 0.0)
+
+
+class Timed(NamedTuple):
+    """One pass of a layer as it was timed: the median of its repetitions, in us."""
+
+    layer: ConvLayer
+    which: Pass
+    runtime: Runtime
+    us: float
+
+
+class _Rows(NamedTuple):
+    """What was timed, on which GPU, with logarithms of the times."""
+
+    timed: list[Timed]
+    shapes: list[Shape]
+    logs: list[float]
+    gpu: Gpu
+
+
+class _Settled(NamedTuple):
+    """Constants; how the logarithm of each row's time changes with them there, and what is left of it."""
+
+    at: Vector
+    slopes: list[list[float]]
+    left: list[float]
+    followers: dict[int, list[int]]  # of each constant that enough rows follow: these
+
+
+def fit(timed: Sequence[Timed], gpu: Gpu) -> Calibration:
+    """The calibration of `gpu` by what was timed on it: the same for the same rows, in any order.
+
+    Raises ConvlintError where too few of the passes, or of too few shapes, have a time, measured and predicted.
+    """
+    rows = _rows(timed, replace(gpu, calibration=None))
+    before = _settled(rows, ())
+    found = _chosen(rows, before)
+    groups, after = _groups(rows, found.left)
+    constants: dict[str, Any] = {
+        Factors._fields[j]: Constant(_value(j, found.at[j]), len(own), _spread(found.left[index] for index in own))
+        for j, own in found.followers.items()
+    }
+    return Calibration(
+        gpu=gpu.id, rows=len(rows.timed), error_before=_error(before.left), error_after=_error(after),
+        groups=groups, **constants,
+    )  # fmt: skip
+
+
+def _rows(timed: Iterable[Timed], gpu: Gpu) -> _Rows:
+    """Those with a time, measured and predicted, in an order of their own. Raises ConvlintError for too few."""
+    usable = [
+        row for row in timed
+        if isfinite(row.us) and row.us > 0 and pass_time_us(row.layer, row.which, gpu, row.runtime) is not None
+    ]  # fmt: skip
+    usable.sort(key=lambda row: (row.us, row.which, repr(layer_identity(row.layer))))
+    shapes = [shape_of(row.layer) for row in usable]
+    passes, several = len({(layer_identity(row.layer), row.which) for row in usable}), len(set(shapes))
+    if passes < LEAST_ROWS or several < LEAST_SHAPES:
+        raise ConvlintError(
+            f"too little is timed to calibrate {gpu.id}: {passes} different passes of {several} shapes that can be "
+            f"predicted; it takes {LEAST_ROWS} of {LEAST_SHAPES}"
+        )
+    return _Rows(usable, shapes, [log(row.us) for row in usable], gpu)
+
+
+def _value(constant: int, value: float) -> float:
+    return value * _LAUNCH_UNIT_US if constant == _LAUNCH else exp(value)
+
+
+def _predicted(rows: _Rows, at: Vector) -> list[float]:
+    """Logarithms of the times with these constants."""
+    constants: dict[str, Any] = {name: Constant(_value(j, at[j]), 0, 0.0) for j, name in enumerate(Factors._fields)}
+    tried = Calibration(gpu=rows.gpu.id, rows=0, error_before=0.0, error_after=0.0, **constants)
+    there = replace(rows.gpu, calibration=tried)
+    times = (pass_time_us(row.layer, row.which, there, row.runtime) for row in rows.timed)
+    return [log(time) for time in times if time is not None]
+
+
+def _settled(rows: _Rows, wanted: Sequence[int]) -> _Settled:
+    """With those `wanted` constants that enough rows follow; zero for all others.
+
+    Which these are is decided where nothing is calibrated yet: decided anew in every round, it might never settle.
+    """
+    at, followers = _NOTHING, dict[int, list[int]]()
+    for number in range(_MOST_ROUNDS):
+        here = _predicted(rows, at)
+        asked = wanted if not number else tuple(followers)
+        found = _Settled(at, _slopes(rows, at, here, asked), [m - p for m, p in zip(rows.logs, here, strict=True)], {})
+        if not number:
+            followers = _followers(found.slopes, wanted)
+        found = found._replace(followers=followers)
+        step = _step(found, range(len(here)))
+        moved = tuple(max(-_FARTHEST[j], min(_FARTHEST[j], at[j] + step.get(j, 0.0))) for j in _ALL)
+        if max(abs(a - b) for a, b in zip(at, moved, strict=True)) < _SETTLED:
+            break
+        at = moved
+    return found
+
+
+def _slopes(rows: _Rows, at: Vector, here: Sequence[float], wanted: Iterable[int]) -> list[list[float]]:
+    """Of every row, by how much the logarithm of its time changes with each of the `wanted` constants."""
+    slopes = [[0.0] * len(_ALL) for _ in here]
+    for j in wanted:
+        there = _predicted(rows, tuple(at[i] + _STEPS[j] * (i == j) for i in _ALL))
+        for own, after, before in zip(slopes, there, here, strict=True):
+            own[j] = (after - before) / _STEPS[j]
+    return slopes
+
+
+def _followers(slopes: Sequence[Sequence[float]], wanted: Iterable[int]) -> dict[int, list[int]]:
+    found = {j: [index for index, own in enumerate(slopes) if abs(own[j]) >= _FOLLOWS[j]] for j in wanted}
+    return {j: own for j, own in found.items() if len(own) >= LEAST_DETERMINING}
+
+
+def _step(found: _Settled, indices: Iterable[int]) -> dict[int, float]:
+    """How far the rows at `indices` move each constant that is determined."""
+    free, kept = list(found.followers), list(indices)
+    columns = [[found.slopes[index][j] for j in free] for index in kept]
+    left, expected = [found.left[index] for index in kept], [_EXPECTED[j] for j in free]
+    return dict(zip(free, robust_step(columns, left, [found.at[j] for j in free], expected), strict=True))
+
+
+def _chosen(rows: _Rows, before: _Settled) -> _Settled:
+    """With the constants that bring shapes nearer which had no part in them: one after the other, or all of them."""
+    far = [abs(rest) for rest in before.left]
+    best, most = before, _LEAST_GAIN
+    while True:
+        kept = tuple(best.followers)
+        tries = [(*kept, j) for j in _ALL if j not in kept] + ([] if kept else [_ALL])
+        found = [_settled(rows, wanted) for wanted in tries]
+        gains = [gain(far, _held_out(there, rows.shapes), rows.shapes) for there in found]
+        if max(gains, default=0.0) <= most:
+            return best
+        most = max(gains)
+        best = found[gains.index(most)]
+
+
+def _held_out(found: _Settled, shapes: Sequence[Shape]) -> list[float]:
+    """How far each row stays off with constants that rows of other shapes give; linearised."""
+    distances = [0.0] * len(shapes)
+    for held, others in folds(shapes):
+        step = _step(found, others)
+        for index in held:
+            own = found.slopes[index]
+            distances[index] = abs(found.left[index] - sum(own[j] * change for j, change in step.items()))
+    return distances
+
+
+def _groups(rows: _Rows, left: Sequence[float]) -> tuple[tuple[Group, ...], list[float]]:
+    """What was timed of each kind, dtype and pass, and what is left of every row with the factors of these."""
+    members: dict[tuple[Kind, Dtype, Pass], list[int]] = defaultdict(list)
+    for index, row in enumerate(rows.timed):
+        key = timed_as(row.layer, row.which, rows.gpu, row.runtime)
+        if key is not None:
+            members[key].append(index)
+    after, groups = list(left), []
+    for (kind, dtype, which), indices in sorted(members.items()):
+        shift = _shift([left[index] for index in indices], [rows.shapes[index] for index in indices])
+        for index in indices:
+            after[index] -= shift or 0.0
+        groups.append(
+            Group(
+                kind=kind, dtype=dtype, which=which, rows=len(indices),
+                spread=_spread(after[index] for index in indices), factor=None if shift is None else exp(shift),
+            )
+        )  # fmt: skip
+    return tuple(groups), after
+
+
+def _shift(left: Sequence[float], shapes: Sequence[Shape]) -> float | None:
+    """By how much a group is off as a whole; None where that brings no shape nearer which had no part in it."""
+    if len(left) < LEAST_OF_GROUP or len(set(shapes)) < 2:
+        return None
+    held_out = [0.0] * len(left)
+    for held, others in folds(shapes):
+        centre = _centre([left[index] for index in others], [shapes[index] for index in others])
+        for index in held:
+            held_out[index] = abs(left[index] - centre)
+    return _centre(left, shapes) if gain([abs(rest) for rest in left], held_out, shapes) > _LEAST_GAIN else None
+
+
+def _centre(left: Sequence[float], shapes: Sequence[Shape]) -> float:
+    """The median, drawn to zero by what it is not sure of."""
+    centre = median(left)
+    error = scale_of([rest - centre for rest in left]) / sqrt(len(set(shapes)))
+    centre = max(-_FARTHEST[0], min(_FARTHEST[0], centre))
+    return centre * _EXPECTED_OF_GROUPS**2 / (_EXPECTED_OF_GROUPS**2 + error**2)
+
+
+def _spread(left: Iterable[float]) -> float:
+    """The median distance of rows from the prediction, as a share of it."""
+    return exp(median(map(abs, left))) - 1
+
+
+def _error(left: Iterable[float]) -> float:
+    """The median distance of predicted from measured times, as a share of these."""
+    return median(abs(exp(-rest) - 1) for rest in left)
 
 
 def calibration_file(rows: Iterable[Row], device: Device, date: str) -> tuple[str, Calibration]:

@@ -1,15 +1,19 @@
-"""What a finding promises, as something to time: its layers as they are, and as its fix makes them."""
+"""Measured times held against predicted ones: what to measure, what came out, who was right."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import hypot, sqrt
+from math import exp, hypot, log, sqrt
+from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from convlint.engine.check import Target, check_network
 from convlint.engine.hits import with_fix, with_settings
-from convlint.estimate import time_us
+from convlint.engine.timing import as_laid_out
+from convlint.estimate import LayerEstimate, estimate_layer, time_us
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import Row
 from convlint.measuring.workload import Workload, passes, why_not, workloads
@@ -17,6 +21,7 @@ from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.report import Finding, Fix
+from convlint.rulebook.book import Rulebook
 
 Held = Literal["held", "in part", "not held", "too close to tell"]
 # Of a median of n values, two standard errors over the width of their middle half and the root of n (normal values).
@@ -167,3 +172,117 @@ def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
 def _uncertain_us(row: Row) -> float:
     timing = row.timing
     return timing.us * hypot(_REPEATED, _ERRORS * timing.spread / sqrt(timing.runs))
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """One pass of one layer: times of one call in us, None where they are not known; `reason` says why not measured."""
+
+    layer: str
+    which: Pass
+    predicted_us: float | None
+    measured_us: float | None
+    spread: float = 0.0
+    runs: int = 0
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted over measured."""
+        if self.predicted_us is None or self.measured_us is None:
+            return None
+        return self.predicted_us / self.measured_us
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """How predictions agree with `count` measured passes.
+
+    `bias` is the geometric mean of predicted over measured, `error` the median of how far they are apart, relative to
+    what was measured; `error_unbiased` the same once all predictions are divided by the bias.
+    """
+
+    count: int
+    bias: float
+    error: float
+    error_unbiased: float
+
+
+def compared(
+    names: Sequence[str], some: Sequence[Part], estimates: Sequence[LayerEstimate | None],
+    rows: Mapping[Workload, Row], failed: Mapping[Workload, str],
+) -> list[Compared]:  # fmt: skip
+    """One for each part."""
+    found = []
+    for part in some:
+        estimate = estimates[part.layer]
+        of_pass = None if estimate is None else estimate.passes.get(part.which)
+        row = chosen(part, rows)
+        timing = None if row is None else row.timing
+        found.append(
+            Compared(
+                layer=names[part.layer], which=part.which,
+                predicted_us=None if of_pass is None else of_pass.time_us,
+                measured_us=None if timing is None else timing.us,
+                spread=0.0 if timing is None else timing.spread,
+                runs=0 if timing is None else timing.runs,
+                reason=next((failed[option] for option in part.options if option in failed), ""),
+            )
+        )  # fmt: skip
+    return found
+
+
+def agreement(some: Sequence[Compared]) -> Agreement | None:
+    """Over all passes that have both times; None where none has."""
+    ratios = [ratio for each in some if (ratio := each.ratio) is not None and ratio > 0]
+    if not ratios:
+        return None
+    bias = exp(fmean(map(log, ratios)))
+    return Agreement(
+        count=len(ratios),
+        bias=bias,
+        error=median(abs(ratio - 1) for ratio in ratios),
+        error_unbiased=median(abs(ratio / bias - 1) for ratio in ratios),
+    )
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """The parts of a network as it is, with their estimates by layer, and the trials of its findings.
+
+    `untimed` says of layers, by their place, why they cannot be timed; `findings` is how many there are in all.
+    """
+
+    parts: tuple[Part, ...]
+    estimates: tuple[LayerEstimate | None, ...]
+    trials: tuple[Trial, ...]
+    untimed: Mapping[int, str]
+    findings: int
+
+    def workloads(self) -> Iterator[Workload]:
+        """All of them, in the order in which they are to be timed: what the network runs comes first."""
+        for part in self.parts:
+            yield from part.options
+        for trial in self.trials:
+            for part in (*trial.before, *trial.after):
+                yield from part.options
+
+
+def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> Wanted:
+    """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
+    device = device or target.gpu
+    running = as_laid_out(network)
+    untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}
+    result = check_network(network, rulebook, [target], mode)
+    # PyTorch does not search algorithms unless it is told to.
+    runtime = replace(network.runtime, cudnn_benchmark=bool(network.runtime.cudnn_benchmark))
+    laid_out = replace(network, layers=running, runtime=runtime)
+    return Wanted(
+        parts=tuple(
+            part
+            for index, layer in enumerate(running)
+            if index not in untimed
+            for part in parts(index, layer, device, runtime, mode)
+        ),
+        estimates=tuple(estimate_layer(layer, target.gpu, runtime, mode) for layer in running),
+        trials=tuple(trials(laid_out, result.findings, target.gpu, device, mode)),
+        untimed=untimed,
+        findings=len(result.findings),
+    )

@@ -1,16 +1,17 @@
-"""Groups of channels that are one number: all that has to change with the width of one convolution."""
+"""Which layers share a number of channels, so that all of them change together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Network
+from convlint.model.network import Network, Operation
 
 
 class Reason(str):
@@ -118,3 +119,238 @@ class Channels(Struct, frozen=True, kw_only=True):
 
 def _width(axis: Axis, groups: Sequence[ChannelGroup], widths: Mapping[int, int]) -> int:
     return int(sum(widths.get(number, groups[number].width) * scale for number, scale in axis))
+
+
+MOST_PARTS = 4096  # of one axis, and
+MOST_PARTS_OF_ALL = 1_000_000  # of all of them: beyond, an axis is one of which no part can change
+MOST_REASONS = 3  # why one axis cannot change
+_ONE = Fraction(1)
+
+
+def channels_of(network: Network) -> Channels:
+    """The groups of channels of a network; none where its reader knows of no dataflow."""
+    walk = _Walk(network)
+    for number, operation in enumerate(network.operations):
+        axis = walk.operation(number, operation)
+        if operation.output and axis is not None:
+            walk.fix(axis, Reason("the network hands it out"))
+        walk.axes.append(axis)
+    return walk.result()
+
+
+class _Walk:
+    """One pass over the operations. A part's number is a segment until the groups are known: equal ones are united."""
+
+    def __init__(self, network: Network) -> None:
+        self.layers = network.layers
+        self.axes: list[Axis | None] = []
+        self.width: list[int] = []
+        self.parent: list[int] = []
+        self.reasons: list[tuple[int, Reason]] = []
+        self.fixed: dict[int, tuple[Axis, set[Reason]]] = {}  # by the id of an axis, which is kept alive with it
+        self.divisors: list[tuple[int, int]] = []
+        self.inputs: list[tuple[int, int]] = []
+        self.written: dict[int, Axis] = {}
+        self.read: dict[int, Axis] = {}
+        self.parts = 0
+
+    def operation(self, number: int, operation: Operation) -> Axis | None:
+        """The axis of what an operation hands on."""
+        kind = operation.kind
+        given = [self.axes[index] for index in operation.inputs]
+        if kind == "input":
+            begun = self._fresh(operation.C)
+            if begun is not None:
+                self.inputs.append((begun[0][0], number))
+            return self._fixed(begun, THE_INPUT)
+        if kind == "conv" and operation.layer is not None:
+            begun = self._conv(operation.layer, given[0] if given else self._alone(operation.layer))
+            if operation.weights is not None:
+                self._tie(operation.weights, operation.layer)
+            return begun
+        known = [axis for axis in given if axis is not None]
+        if given and len(known) == len(given) and kind != "reshape":
+            kept = self._kept(operation, known)
+            self.parts += 0 if kept is None else len(kept)
+            if kept is not None and len(kept) <= MOST_PARTS and self.parts <= MOST_PARTS_OF_ALL:
+                return kept
+        return self._opaque(operation, known)
+
+    def _kept(self, operation: Operation, given: list[Axis]) -> Axis | None:
+        """The axis of an operation that hands its inputs' channels on; None where it does so in no way known here."""
+        kind, C = operation.kind, operation.C
+        if len(given) > 1 and kind not in ("add", "concat"):
+            return None
+        if kind == "concat":
+            joined = tuple(part for axis in given for part in axis)
+            return joined if C in (None, self._of(joined)) else None
+        if kind in ("pixel_shuffle", "pixel_unshuffle"):
+            by = Fraction(operation.factor) ** (-2 if kind == "pixel_shuffle" else 2)
+            scaled = tuple((number, scale * by) for number, scale in given[0])
+            whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
+            return scaled if whole else None
+        widest = max(map(self._of, given))
+        if C not in (None, widest):
+            return None
+        wide = [axis for axis in given if self._of(axis) == widest]
+        for axis in given:
+            if self._of(axis) != widest:  # one channel for all
+                self.fix(axis, Reason("{name} spreads it over other channels", _named(operation)))
+        for axis in wide[1:]:
+            self._equal(wide[0], axis, _named(operation))
+        if operation.groups > 1:
+            self._divisible(wide[0], operation.groups, _named(operation))
+        return wide[0]
+
+    def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
+        reason = Reason("{name} depends on it", _named(operation))
+        for axis in given:
+            self.fix(axis, reason)
+        return self._fixed(self._fresh(operation.C), Reason("{name} makes it", _named(operation)))
+
+    def _alone(self, index: int) -> Axis | None:
+        """What a layer reads that nothing is wired to."""
+        if index in self.read:
+            return self.read[index]
+        axis = self._fresh(self.layers[index].C)
+        return self._fixed(axis, THE_INPUT) if self.layers[index].first else axis
+
+    def _conv(self, index: int, given: Axis | None) -> Axis | None:
+        layer = self.layers[index]
+        if given is not None and self._of(given) != layer.C:
+            self.fix(given, Reason("{name} does not fit it", layer.name))
+            given = None
+        if given is not None and index in self.read:
+            self._equal(self.read[index], given, layer.name)
+        elif given is not None:
+            self.read[index] = given
+        if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
+            if given is None:
+                return self._fixed(self._fresh(layer.K), Reason("{name} reads channels that are not known", layer.name))
+            if layer.head:
+                self.fix(given, Reason("{name} is a head: the task fixes it", layer.name))
+            times = layer.K // layer.C
+            return tuple((number, scale * times) for number, scale in given)
+        if layer.groups > 1 and given is not None:
+            self._divisible(given, layer.groups, layer.name)
+        if index not in self.written:
+            begun = self._fresh(layer.K)
+            if begun is None:
+                return None
+            self.written[index] = begun
+            if layer.groups > 1:
+                self._divisible(begun, layer.groups, layer.name)
+            if layer.head:
+                self.fix(begun, Reason("{name} is a head: the task fixes it", layer.name))
+        return self.written[index]
+
+    def _tie(self, one: int, other: int) -> None:
+        """Two layers with the same weights read as many channels, and write as many."""
+        for axes in (self.read, self.written):
+            if one in axes and other in axes:
+                self._equal(axes[one], axes[other], self.layers[other].name)
+            elif one in axes or other in axes:
+                given = axes[one if one in axes else other]
+                self.fix(given, Reason("{name} has the same weights", self.layers[other].name))
+
+    def _divisible(self, axis: Axis, groups: int, name: str) -> None:
+        """Every part keeps a multiple of `groups`, so that their sum does."""
+        for number, scale in axis:
+            if self.width[self.find(number)] * scale % groups:
+                self.fix(axis, Reason("{name} has {groups} groups across it", name, groups))
+                return
+        for number, scale in axis:
+            self.divisors.append((number, (Fraction(groups) / scale).numerator))
+
+    def _fresh(self, width: int | None) -> Axis | None:
+        if width is None:
+            return None
+        self.width.append(width)
+        self.parent.append(len(self.parent))
+        return ((len(self.parent) - 1, _ONE),)
+
+    def _fixed(self, axis: Axis | None, reason: Reason) -> Axis | None:
+        if axis is not None:
+            self.fix(axis, reason)
+        return axis
+
+    def fix(self, axis: Axis, reason: Reason) -> None:
+        """Nothing of this axis can change; of a long one that much depends on, the first reasons will do."""
+        given = self.fixed.setdefault(id(axis), (axis, set()))[1]
+        if len(given) < MOST_REASONS and reason not in given:
+            given.add(reason)
+            self.reasons += [(number, reason) for number in {number: None for number, _ in axis}]
+
+    def _equal(self, one: Axis, other: Axis, name: str) -> None:
+        """Both axes are the same channels, part by part; where their parts do not match, neither can change."""
+        sizes = [[(self.width[self.find(number)], scale) for number, scale in axis] for axis in (one, other)]
+        if one is other or sizes[0] == sizes[1]:
+            for (first, _), (second, _) in zip(one, other, strict=True):
+                self.parent[self.find(second)] = self.find(first)
+        else:
+            for axis in (one, other):
+                self.fix(axis, Reason("{name} joins it with channels that are composed in another way", name))
+
+    def _of(self, axis: Axis) -> int:
+        return int(sum(self.width[number] * scale for number, scale in axis))
+
+    def find(self, number: int) -> int:
+        """The segment that stands for all that are equal to this one."""
+        while self.parent[number] != number:
+            self.parent[number] = number = self.parent[self.parent[number]]
+        return number
+
+    def result(self) -> Channels:
+        """The groups, in the order in which they begin."""
+        number_of: dict[int, int] = {}
+        for segment in range(len(self.parent)):
+            number_of.setdefault(self.find(segment), len(number_of))
+        own = [number_of[self.find(segment)] for segment in range(len(self.parent))]
+        count = len(number_of)
+        written = {layer: own[axis[0][0]] for layer, axis in self.written.items()}
+        read = {layer: tuple((own[part], scale) for part, scale in axis) for layer, axis in self.read.items()}
+        writers: list[list[int]] = [[] for _ in range(count)]
+        for layer, group in written.items():
+            writers[group].append(layer)
+        readers: list[dict[int, Fraction]] = [{} for _ in range(count)]
+        for layer, axis in read.items():
+            for group, scale in axis:
+                readers[group][layer] = readers[group].get(layer, Fraction(0)) + scale
+        multiple = [1] * count
+        for segment, divisor in self.divisors:
+            multiple[own[segment]] = lcm(multiple[own[segment]], divisor)
+        axes = tuple(None if axis is None else tuple((own[part], scale) for part, scale in axis) for axis in self.axes)
+        for known in (*axes, *read.values()):
+            for group, scale in known or ():
+                multiple[group] = lcm(multiple[group], scale.denominator)
+        reasons: list[dict[Reason, None]] = [{} for _ in range(count)]
+        for segment, reason in self.reasons:
+            reasons[own[segment]][reason] = None
+        inputs: list[list[int]] = [[] for _ in range(count)]
+        for segment, operation in self.inputs:
+            inputs[own[segment]].append(operation)
+        groups = tuple(
+            ChannelGroup(
+                width=self.width[root],
+                writers=tuple(sorted(writers[group])),
+                readers=tuple(Reader(*item) for item in sorted(readers[group].items())),
+                depthwise=tuple(sorted(layer for layer in readers[group] if self._follows(layer))),
+                inputs=tuple(inputs[group]),
+                multiple_of=multiple[group],
+                fixed=tuple(reasons[group]),
+            )
+            for root, group in number_of.items()
+        )
+        parts: dict[int, dict[int, Fraction | int]] = {}
+        for group, of_layers in enumerate(readers):
+            for layer, times in of_layers.items():
+                parts.setdefault(layer, {})[group] = times.numerator if times.denominator == 1 else times
+        return Channels(groups=groups, axes=axes, written=written, read=read, parts=parts)
+
+    def _follows(self, index: int) -> bool:
+        layer = self.layers[index]
+        return layer.depthwise and bool(layer.C) and layer.K is not None and layer.K % (layer.C or 1) == 0
+
+
+def _named(operation: Operation) -> str:
+    return operation.where or f"{operation.kind} {operation.name}".strip()

@@ -1,21 +1,66 @@
-"""One convolution in the letters of the guide, its element type and its layout.
-
-Sizes are `int | None`; None means unknown, never zero. Units: elements, unless the name says otherwise.
-"""
+"""A convolution layer in the guide's letters, and the geometry of its output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.model.equality import equal_without
-from convlint.model.geometry import output_size, transposed_output_size
 from convlint.model.location import Location, Span
+
+_T = TypeVar("_T", bound=Struct)
+
+
+def equal_without(*names: str) -> Callable[[type[_T]], type[_T]]:
+    """Makes `==`, hash() and repr() of a record leave out its fields `names`."""
+
+    def decorated(kind: type[_T]) -> type[_T]:
+        shown = [name for name in kind.__struct_fields__ if name not in names]
+        kept = attrgetter(*shown)
+
+        def written(self: object) -> str:
+            return f"{kind.__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+        namespace = {
+            "__eq__": lambda self, other: kept(self) == kept(other) if type(other) is kind else NotImplemented,
+            "__hash__": lambda self: hash(kept(self)),
+            "__repr__": written,
+        }
+        for name, method in namespace.items():
+            setattr(kind, name, method)
+        return kind
+
+    return decorated
+
+
+def output_size(size: int, *, stride: int, pad: int, dilation: int, taps: int) -> int:
+    """Output size of a convolution along one axis; `pad` is both sides added up. May be < 1: invalid (CG 5.1)."""
+    return (size + pad - dilation * (taps - 1) - 1) // stride + 1
+
+
+def transposed_output_size(size: int, *, stride: int, pad: int, dilation: int, taps: int, output_padding: int) -> int:
+    """Output size of a transposed convolution along one axis; `pad` is both sides added up."""
+    return (size - 1) * stride - pad + dilation * (taps - 1) + output_padding + 1
+
+
+def same_padding(size: int | None, *, stride: int, dilation: int, taps: int) -> tuple[int, int] | None:
+    """Begin and end padding of "same": output = ceil(size / stride), the odd element at the end.
+
+    None where the size is unknown and the stride makes the padding depend on it.
+    """
+    extent = dilation * (taps - 1)
+    if stride == 1:
+        total = extent
+    elif size is None:
+        return None
+    else:
+        total = max((-(-size // stride) - 1) * stride + extent + 1 - size, 0)
+    return total // 2, total - total // 2
+
 
 Pass = Literal["fprop", "dgrad", "wgrad"]
 PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")

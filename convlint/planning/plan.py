@@ -23,10 +23,20 @@ from convlint.facts.network import shortened
 from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Network
-from convlint.planning.changed import changed, group_of
-from convlint.planning.result import Kind, Plan, State, Step
-from convlint.planning.steps import LEAST_GAIN, NONE, Members, ordered
-from convlint.planning.wishes import Lot, Wishes
+from convlint.planning.steps import (
+    LEAST_GAIN,
+    NONE,
+    Kind,
+    Lot,
+    Members,
+    Plan,
+    State,
+    Step,
+    Wishes,
+    changed,
+    group_of,
+    ordered,
+)
 from convlint.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
 

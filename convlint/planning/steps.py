@@ -1,11 +1,20 @@
-"""In which order the members of B are best taken: what saves most comes first, what only pays together is one step."""
+"""The steps of a plan: what may be changed, in which order, and what each of them gives."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from convlint.engine.hits import with_fix
+from convlint.engine.joint import Promise
 from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
+from convlint.model.layer import ConvLayer, Mode
+from convlint.model.network import Edge, Network
+from convlint.report import Finding, Scalar
 
 LEAST_GAIN = 1e-3  # of the network's time: sizes that save less are one step together
 
@@ -112,3 +121,116 @@ class _Order:
     def _us(self, members: Members) -> float:
         search = self.search
         return search.timing.gpu_us(search.setting(members.choices), search.advice.changes(members.levers))
+
+
+Lot = Literal["dtype", "layout", "batch", "channels"]  # what can be kept as it is
+LOTS: tuple[Lot, ...] = ("dtype", "layout", "batch", "channels")
+
+
+class Wishes(Struct, frozen=True, kw_only=True):
+    """`max_parameters` and `max_flops` are shares of today's, 0.05 for 5 % more; None: as many as it takes.
+
+    `keeps_results`: only what leaves the network's results as they are. `target_us` is a time for one step at today's
+    batch: no more is changed than that needs.
+    """
+
+    keeps_results: bool = False
+    fixed: frozenset[Lot] = frozenset()
+    max_parameters: float | None = None
+    max_flops: float | None = None
+    target_us: float | None = None
+
+
+def changed(network: Network, promise: Promise, taken: Members) -> Network:
+    """The network that these members make of it: what is connected to a layer that changes follows."""
+    setting = promise.search.setting(taken.choices)
+    widths, forms = dict[int, int](), list[Lever]()
+    for lever in taken.levers.values():
+        number = group_of(promise, lever)
+        if number is None or "copies_input" in lever.changes:
+            forms.append(lever)
+        else:
+            widths[number] = lever.width or int(next(iter(lever.changes.values())))
+    layers = list(setting.layers)
+    for lever in forms:  # several may be one layer's
+        layers[lever.layers[0]] = with_fix(layers[lever.layers[0]], lever.changes)
+    laid_out = {
+        index for index, pair in enumerate(zip(network.layers, layers, strict=True))
+        if pair[0].layout != pair[1].layout or pair[0].copies_input != pair[1].copies_input
+    }  # fmt: skip
+    edges = tuple(_after(edge, network, layers, is_laid_out=edge.consumer in laid_out) for edge in network.edges)
+    after = replace(network, layers=tuple(layers), edges=edges, runtime=setting.runtime)
+    return promise.advice.widened(after, widths) if widths else after
+
+
+def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid_out: bool) -> Edge:
+    """What arrives once a layer and those before it have changed."""
+    if is_laid_out:
+        edge = replace(edge, copied=None, changed_at="")
+    before, after = network.layers[edge.consumer].C, layers[edge.consumer].C
+    return replace(edge, C=after) if edge.C is not None and edge.C == before != after else edge
+
+
+def group_of(promise: Promise, lever: Lever) -> int | None:
+    """The group of channels that a lever is; also one that is a single layer's own, as far as the network is wired."""
+    if lever.group is not None:
+        return lever.group
+    return promise.advice.own_group(lever.layers[0], lever.changes)
+
+
+Kind = Literal["runtime", "dtype", "layout", "channels"]  # of a change
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """A network at some point of a plan: the time of one step at today's batch in us, and its sizes.
+
+    `parameters` and `flops`, those of one forward pass at today's batch, are None where a size is unknown; `grade` is
+    None where a layer's time is, and the same ideal over another time in all states of one plan.
+    """
+
+    time_us: float
+    grade: str | None
+    parameters: int | None
+    flops: int | None
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One step: what it changes, and the network before and after it.
+
+    `kinds` are those of the changes that make it up, which only pay together where there are several. `by_layer` has
+    what every layer gets; `set` what all of them share, and settings of the runtime. It is safe where it changes
+    neither the network nor its weights; where it `fills_up` an input with zeros, no result changes.
+    """
+
+    describe: str
+    kinds: tuple[Kind, ...]
+    safety: Literal["safe", "unsafe"]
+    fills_up: bool
+    layers: tuple[str, ...]
+    set: Mapping[str, Scalar]
+    by_layer: tuple[Mapping[str, Scalar], ...]
+    before: State
+    after: State
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What to change in one network on one GPU, step by step.
+
+    `network` is the network with all of it, and with the settings of `unpriced`. `without_time` are the layers that no
+    time is known of, by their place, `unpriced` are findings whose fix has no price, `notes` what else has to be said.
+    `is_reached`: whether the time asked for is, None where none was.
+    """
+
+    path: str
+    gpu: str
+    mode: Mode
+    batch: int | None
+    now: State
+    after: State
+    steps: tuple[Step, ...]
+    network: Network
+    is_reached: bool | None = None
+    target_us: float | None = None
+    without_time: tuple[int, ...] = ()
+    unpriced: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = field(default_factory=tuple)

@@ -1,21 +1,56 @@
-"""From the paths on the command line to the files to read: folders and globs, sorted, each file once."""
+"""Which files of a folder are inputs, and which reader takes each."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
-from convlint.readers import Format, find_format, known_suffixes
+from convlint.readers import Format, Reader, ReadOptions, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.sniff import Look, look
 from convlint.report import InputError
+
+if TYPE_CHECKING:
+    from convlint.model.network import Network
+
+
+_PICKLE = (
+    "a pickled checkpoint is not read, because unpickling runs the code inside it; "
+    "use safetensors, ONNX or a torch.export program (.pt2), or check the module itself as package.module:name"
+)
+_HDF5 = (
+    "Keras's HDF5 files are not read; save the model as .keras: "
+    "keras.models.load_model(old).save('net.keras'), of weights alone after load_weights"
+)
+# Keras 3 itself loads no SavedModel; both forms are documented by tf2onnx
+SAVED_MODEL = (
+    "a TensorFlow SavedModel is not read; make it ONNX (python -m tf2onnx.convert --saved-model FOLDER --output "
+    "net.onnx), or save the Keras model that it came from as .keras"
+)
+_TFLITE = "TensorFlow Lite files are not read; make it ONNX: python -m tf2onnx.convert --tflite FILE --output net.onnx"
+_ENGINE = "a TensorRT engine is built for one GPU; check the ONNX file that it was built from"
+_REASONS: Mapping[str, str] = {
+    ".h5": _HDF5, ".hdf5": _HDF5, ".pb": SAVED_MODEL, ".tflite": _TFLITE, ".engine": _ENGINE, ".plan": _ENGINE,
+}  # fmt: skip
+
+
+def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
+    """Always an error, which says what to use instead; the file is not opened."""
+    name = path.lower()
+    message = next((reason for suffix, reason in _REASONS.items() if name.endswith(suffix)), _PICKLE)
+    return None, (InputError(path=path, message=message),)
+
+
+READER = Reader(read=read)
+
 
 _T = TypeVar("_T")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
@@ -90,8 +125,6 @@ def discover(
 def nothing_in(argument: str, what: str, *, source: bool) -> str:
     """Why the folder or glob stands for no input, where it holds none of any format."""
     if os.path.exists(os.path.join(argument, "saved_model.pb")):
-        from convlint.readers.refusals import SAVED_MODEL
-
         return SAVED_MODEL
     suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
     return (
@@ -212,3 +245,45 @@ def without_shards(files: list[str]) -> list[str]:
 
 def _first(items: Iterator[_T], most: int) -> list[_T]:
     return [item for item, _ in zip(items, range(most), strict=False)]
+
+
+def streamed(
+    argument: str, *, modules: bool = True, wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[Input | InputError]:
+    """What a word of the user's means: itself, or the specs and models of a folder or glob, in the order of a walk.
+
+    An error where it means nothing. As in `discover`, but for Python source, which is passed over in folders, and an
+    input like any other where it is named.
+    """
+    there = exists(argument)
+    if there == "folder":
+        inside, what = files_below(argument, False), HOLDS_NOTHING
+    elif there is None and MAGIC.search(argument):
+        inside, what = files_matching(argument, False), MATCHES_NOTHING
+    else:
+        yield decide(argument, modules=modules)
+        return
+    any_file = any_wanted = False
+    try:
+        for _, several in groupby(inside, os.path.dirname):
+            for path in without_shards(list(several)):
+                kind = _kind(path)
+                any_file = any_file or kind != "foreign"
+                if kind == "model" and wanted(path):
+                    any_wanted = True
+                    yield file_input(path)
+    except InputFault as fault:
+        yield InputError(path=argument, message=fault.message)
+        return
+    if not any_file:
+        yield InputError(path=argument, message=nothing_in(argument, what, source=False))
+    elif not any_wanted:
+        yield InputError(path=argument, message="holds nothing to check: all of it is excluded, or no spec")
+
+
+def _kind(path: str) -> str:
+    """A model or spec; a file that speaks of layers and is none; or foreign."""
+    if not is_shared(find_format(path)):
+        return "model"
+    verdict = look(path).verdict
+    return "model" if verdict == "spec" else verdict

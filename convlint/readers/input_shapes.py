@@ -1,4 +1,4 @@
-"""What `--input` says: sizes such as `256x3x224x224`, with a dtype and a layout: `8x3x64x64:fp16:channels_last`."""
+"""Shapes of inputs as users state them, and the formats in which tensors are stored."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.errors import InputFault, suggestion
+from convlint.model.layer import Dtype, DtypeSource
+from convlint.model.network import Network
+from convlint.readers import ReadOptions
 
 LARGEST_SIZE = 2**31  # elements along one axis; more is a typing mistake
 LARGEST_RANK = 8
@@ -138,3 +142,17 @@ def states_fp32(text: str) -> bool:
 
 def _dtype(word: str) -> str | None:
     return DTYPES.get(word.strip().lower().removeprefix("torch."))
+
+
+def of_model(network: Network, options: ReadOptions, source: DtypeSource) -> Network:
+    """A model's network: what its fp32 layers are multiplied in, another engine or autocast may say.
+
+    Other dtypes stand in a model because somebody put them there; so does fp32 where the user says that the inputs are.
+    """
+    stored = source == "storage"
+    if any(map(states_fp32, options.inputs.values())):
+        return replace(network, stored=stored)
+    layers = tuple(
+        replace(layer, dtype_source=source) if layer.dtype == Dtype.fp32 else layer for layer in network.layers
+    )
+    return replace(network, layers=layers, stored=stored)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown
 from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
+from convlint.readers.bounded_json import refuse_layers, refuse_sizes
+from convlint.readers.input_shapes import of_model
 from convlint.readers.inputs import Input, Model
-from convlint.readers.storage import of_model
-from convlint.readers.untrusted.limits import refuse_layers, refuse_sizes
 from convlint.report import InputError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Reading:
         return None, (InputError(path=source.name, message=message),)
 
     def _ask_parser(self, known: Format, request: bytes) -> bytes:
-        from convlint.readers.children.limits import WALL_S
+        from convlint.readers.children.parser import WALL_S
 
         return self._child(known).ask(request, WALL_S)
 
@@ -171,7 +171,7 @@ def format_of_input(source: Input) -> Format | None:
 
 def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
     """Reads in this process. What the readers' own bounds should ever miss ends here, rather than never."""
-    from convlint.readers.children.limits import TEXT_CPU_S, OutOfTime, time_bound
+    from convlint.readers.children.parser import TEXT_CPU_S, OutOfTime, time_bound
 
     reader = known.reader()
     try:
@@ -186,18 +186,18 @@ def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
 
 
 def _death_of_parser(died: ChildDied) -> str:
-    from convlint.readers.children import limits
+    from convlint.readers.children import parser
 
     if died.unstarted:
         return f"the process that reads it could not be started: {died.tail}"
     if died.timed_out:
-        return f"not read within {limits.WALL_S:g} s"
+        return f"not read within {parser.WALL_S:g} s"
     if died.signal_name == "SIGPROF":
         return (
-            f"reading it takes more than {limits.CPU_S:g} s of processor time; no network that convlint can judge does"
+            f"reading it takes more than {parser.CPU_S:g} s of processor time; no network that convlint can judge does"
         )
     if "bad_alloc" in died.tail or died.signal_name == "SIGKILL":
-        return limits.TOO_MUCH_MEMORY
+        return parser.TOO_MUCH_MEMORY
     how = died.signal_name or f"exit status {died.status}"
     return f"not a sound model: the parser of its format crashes on it ({how})"
 

@@ -6,10 +6,9 @@ from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.addresses import page_of
-from convlint.reporters.covered import ending
 from convlint.reporters.ink import Link, linker
-from convlint.reporters.words import behind, headline, layer_of, named_in, place, place_of, severity_word
+from convlint.reporters.summary import ending
+from convlint.reporters.words import behind, headline, layer_of, named_in, page_of, place, place_of, severity_word
 
 
 def render(report: Report, style: Style) -> str:

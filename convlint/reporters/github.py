@@ -6,7 +6,7 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
-from convlint.reporters.covered import ending
+from convlint.reporters.summary import ending
 from convlint.reporters.words import gravest_first, partly_read, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word

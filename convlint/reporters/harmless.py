@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from convlint.files.safe import break_up_commands, printable
-from convlint.reporters.addresses import DOCS, rule_page
 from convlint.reporters.ink import INK_CODES, LINK_CLOSES, LINK_ENDS, LINK_OPENS
+from convlint.reporters.words import DOCS, rule_page
 
 # What a runner skips before it looks for a command: white space, and to be safe the colours too.
 _BEFORE = r"(?:[^\S\n]|\x1b\[[0-9;]*m)*"

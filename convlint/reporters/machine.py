@@ -12,7 +12,7 @@ from convlint.report import LayerReport, NetworkReport, Report
 from convlint.reporters.words import duration, plural
 
 if TYPE_CHECKING:
-    from convlint.gpus.calibration import CalibrationUse
+    from convlint.gpus.gpu import CalibrationUse
 
 _BASES = {
     "extrapolated": sentence("extrapolated from other GPUs"),

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.covered import coverage, unread_parts
-from convlint.reporters.totals import verdicts
+from convlint.reporters.summary import coverage, unread_parts
 from convlint.reporters.words import (
     advice,
     alternatives,
@@ -22,6 +21,7 @@ from convlint.reporters.words import (
     place,
     place_of,
     plural,
+    verdicts,
 )
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub

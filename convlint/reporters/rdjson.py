@@ -10,8 +10,7 @@ from convlint.files.safe import clean, clean_path, is_exact
 from convlint.model.location import Location
 from convlint.report import Finding, Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.addresses import page_of
-from convlint.reporters.words import DOCUMENT_URLS, said
+from convlint.reporters.words import DOCUMENT_URLS, page_of, said
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}
 _LONGEST_SUGGESTION = 4096  # characters that a suggestion replaces

@@ -7,13 +7,9 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.addresses import page_of
 from convlint.reporters.concise import finding_lines
-from convlint.reporters.covered import coverage, ending
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, linker, painter, shorten, wrap
-from convlint.reporters.shape import shape
-from convlint.reporters.snippet import columns, excerpt
-from convlint.reporters.summary import coverage_ink, summary_lines
+from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
+from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
 from convlint.reporters.words import (
     advice,
     alternatives,
@@ -24,9 +20,11 @@ from convlint.reporters.words import (
     lost,
     named_in,
     origin,
+    page_of,
     partly_read,
     place_of,
     severity_word,
+    shape,
 )
 
 _GUTTER = 5  # columns of the line number

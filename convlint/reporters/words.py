@@ -1,15 +1,60 @@
-"""The words that several formats share: how long something takes, where a rule comes from."""
+"""Words, numbers and addresses that reporters have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from convlint.files.languages.saying import is_english, say, sentence
 from convlint.files.safe import clean, clean_path
-from convlint.model.layer import Mode
+from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
-from convlint.report import SEVERITIES, Alternative, Finding, Fix, Report, RuleInfo, Severity
+from convlint.report import SEVERITIES, Alternative, Finding, Fix, LayerTimes, Report, RuleInfo, Severity, Total
+
+HOME = "https://github.com/convlint/convlint"
+# All addresses of pages begin with it, those of the site itself too; it ends with a slash.
+DOCS = "https://convlint.github.io/convlint/"
+
+
+def rule_page(code: str) -> str:
+    """The path of a rule's page, below `DOCS`."""
+    return f"rules/{code}.html"
+
+
+def page_of(rule: RuleInfo) -> str:
+    """The address of a rule's page; empty where it is a rule of the user's own, which has none."""
+    return DOCS + rule_page(rule.code) if rule.built_in else ""
+
+
+def shape(layer: ConvLayer, times: str, arrow: str) -> str:
+    """What a layer is, in one line: `conv 7×7 stride 2, 3→64 channels, 224×224, fp16 NHWC`; unknown sizes are `?`."""
+    taps = times.join(map(_known, (layer.T, layer.R, layer.S)[-layer.dims :]))
+    size = times.join(map(_known, (layer.D, layer.H, layer.W)[-layer.dims :]))
+    kind = say("transposed conv") if layer.op == "conv_transpose" else say("conv")
+    words = f"{kind} {taps}"
+    strides = (layer.StrideD, layer.U, layer.V)[-layer.dims :]
+    dilations = (layer.DilD, layer.DilH, layer.DilW)[-layer.dims :]
+    for word, values in ((say("stride"), strides), (say("dilation"), dilations)):
+        if any(value != 1 for value in values):
+            words += f" {word} {values[0] if len(set(values)) == 1 else times.join(map(str, values))}"
+    parts = [words, say("{numbers} channels", numbers=f"{_known(layer.C)}{arrow}{_known(layer.K)}")]
+    if layer.groups > 1:
+        parts.append(say("depthwise") if layer.depthwise else say("{count} groups", count=layer.groups))
+    parts.append(size)
+    stored = [] if layer.dtype is None else [layer.dtype.value]
+    if layer.layout != "auto":
+        stored.append(_AXES.get(layer.dims, {}).get(layer.layout, layer.layout))
+    if stored:
+        parts.append(" ".join(stored))
+    return say(", ").join(parts)
+
+
+_AXES = {1: {"NCHW": "NCW", "NHWC": "NWC"}, 3: {"NCHW": "NCDHW", "NHWC": "NDHWC"}}  # layouts by dimensions
+
+
+def _known(size: int | None) -> str:
+    return "?" if size is None else str(size)
+
 
 DOCUMENTS: Mapping[str, str] = {
     "convolutional-layers-guide": "NVIDIA Optimizing Convolutional Layers",
@@ -260,3 +305,62 @@ def place_of(at: Location) -> str:
 def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:
     """The findings by severity, and within one severity in the report's order."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def totals(report: Report) -> tuple[Total, ...]:
+    """What the layers come to on each target and in each mode; of one alone, what the report says of the whole run."""
+    if len(report.totals) > 1:
+        return report.totals
+    return () if report.total is None else (report.total,)
+
+
+def verdicts(report: Report) -> Iterator[tuple[Total, str]]:
+    """The verdict on each total, in words too where one of several is unknown."""
+    every = totals(report)
+    batches = asking_for_a_batch(report)
+    for total in every:
+        if text := verdict(total, asks_for_a_batch=total.gpu in batches):
+            yield total, text
+        elif len(every) > 1:
+            yield total, say("time per {step} unknown", step=step(total.mode))
+
+
+def asking_for_a_batch(report: Report) -> frozenset[str | None]:
+    """The targets on which a warning asks for another batch."""
+    return frozenset(
+        finding.gpu
+        for finding in report.findings
+        if finding.severity == "warning" and finding.fix is not None and "N" in finding.fix.set
+    )
+
+
+def verdict(total: Total, *, asks_for_a_batch: bool = False) -> str:
+    """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
+    times = total.times
+    if times is None:
+        return ""
+    now = say(
+        "{time} of convolutions per {step}, grade {grade}",
+        time=duration(times.time_us),
+        step=step(total.mode),
+        grade=times.grade,
+    )
+    after, is_saving = outcome(times)
+    if not after:
+        but = say("no fix is advised but another batch") if asks_for_a_batch else say("no fix is advised")
+        return say("{now}; {then}", now=now, then=but)
+    less = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
+    return say("{now}; {then}", now=now, then=less + (say(" but another batch") if asks_for_a_batch else ""))
+
+
+def outcome(times: LayerTimes) -> tuple[str, bool]:
+    """The time with all advice taken; where that reads as the time now, what is saved, and True; empty without advice.
+
+    All advice is every advised fix of a layer. Another batch is no part of it: its gain is one per image.
+    """
+    if times.time_us - times.after_us < NOTHING_US:
+        return "", False
+    after = duration(times.after_us)
+    if after == duration(times.time_us):
+        return duration(times.time_us - times.after_us), True
+    return after, False

@@ -1,16 +1,269 @@
-"""All rules together: how folders of rule files become a rulebook, and how a rule is found in it."""
+"""All rules that hold: those of convlint and of the user's folders, from a cache where nothing has changed."""
 
 from __future__ import annotations
 
+import marshal
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from types import CodeType
+from typing import Any
+from zlib import crc32
 
 from msgspec.structs import replace
 
+from convlint import __version__
 from convlint.errors import RuleError, suggestion
 from convlint.files.languages import ENGLISH
-from convlint.rulebook.folders import builtin_folder, rule_files
-from convlint.rulebook.rule import SOURCE_SCOPES, Rule
+from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
+from convlint.report import RuleInfo, Source
+from convlint.rulebook.expr import Expr
+from convlint.rulebook.rule import SOURCE_SCOPES, Case, Decision, FixSpec, Fragments, Join, Message, Rule, Template
+
+MOST_SEEN = 5_000  # files and folders below a folder of rules
+MOST_RULES = 200  # in one folder; convlint itself has some fifty
+MOST_BYTES = 2**20  # of all of them
+
+
+def builtin_folder() -> str:
+    """Where the rules that ship with convlint lie."""
+    import convlint_rules
+
+    return str(next(iter(convlint_rules.__path__)))
+
+
+def rule_files(folder: str) -> list[str]:
+    """All .yaml files under `folder`, sorted; links to folders are not followed. Raises RuleError where it is vast."""
+    found = []
+    seen = 0
+    for root, folders, files in os.walk(folder):
+        seen += len(folders) + len(files)
+        if seen > MOST_SEEN:  # a config may name any folder, the whole disk included
+            raise RuleError(
+                f"holds more than {MOST_SEEN:,} files and folders, too many for a folder of rules", path=folder
+            )
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+    if len(found) > MOST_RULES:
+        raise RuleError(f"holds more than {MOST_RULES} rules", path=folder)
+    if sum(os.path.getsize(path) for path in found if os.path.isfile(path)) > MOST_BYTES:
+        raise RuleError(f"holds rules of more than {MOST_BYTES >> 20} MiB in all", path=folder)
+    return found
+
+
+# what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
+_COMPILERS = (
+    "../files/located_yaml.py", "file.py", "judgement.py", "source_code.py", "pieces.py", "rule.py", "book.py",
+    "expr.py", "functions.py", "vocabulary.py", "compiled.py", "decision.py",
+)  # fmt: skip
+_MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
+_CHECKSUM_BYTES = 32
+
+
+def cached_rules(paths: Sequence[str]) -> list[Rule]:
+    """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
+    from convlint.rulebook.file import read_rule
+
+    read = partial(_read_all, partial(read_rule, built_in=True), paths)
+    if os.environ.get("CONVLINT_NO_CACHE"):
+        return read()
+    folder = None
+    with suppress(OSError, ValueError):  # ValueError: a NUL in the path
+        folder = opened_private(cache_folder())
+    if folder is None:
+        return read()
+    try:
+        # One file for each installation: several beside each other must not replace each other's at every run.
+        here = crc32(os.fsencode(__file__))
+        name = f"rules-{__version__}-{sys.implementation.cache_tag}-{here:08x}.marshal"
+        key = _key(paths)
+        rules = None
+        with suppress(OSError):
+            rules = unpacked(read_private(folder, name, _MOST_BYTES), key, paths)
+        if rules is None:
+            rules = read()
+            with suppress(OSError):  # a full disk or a read-only one costs only the cache
+                write_private(folder, name, packed(rules, key))
+        return rules
+    finally:
+        os.close(folder)
+
+
+def packed(rules: Sequence[Rule], key: str) -> bytes:
+    """The content of a cache file: a checksum, then the key and the rules."""
+    data = marshal.dumps((key, [_plain(rule) for rule in rules]))
+    return _checksum(data) + data
+
+
+def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Rule] | None:
+    """The rules in a cache file's content; None where it is damaged, of another key, or holds anything else."""
+    data = raw[_CHECKSUM_BYTES:]
+    if raw[:_CHECKSUM_BYTES] != _checksum(data):  # what is damaged could bring the interpreter down
+        return None
+    try:
+        stored = marshal.loads(data)
+    except (ValueError, EOFError, TypeError):  # written by another version of Python
+        return None
+    match stored:
+        case (str() as stored_key, list() as rules) if stored_key == key:
+            sound = len(rules) == len(paths) and all(map(_is_plain, rules, paths))
+            return [_rule(rule) for rule in rules] if sound else None
+    return None
+
+
+_SHAPE: Mapping[str, type | tuple[type, ...]] = {
+    "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
+    "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "decision": CodeType,
+    "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
+    "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
+}  # fmt: skip
+
+
+def _is_plain(rule: Any, path: str) -> bool:
+    """Whether this is the plain form of the rule in the file at `path`, as far as its outline shows."""
+    if not isinstance(rule, dict) or rule.keys() != _SHAPE.keys() or rule["path"] != path:
+        return False
+    sound = all(isinstance(rule[name], kind) for name, kind in _SHAPE.items())
+    return sound and (rule["in_source"] is None or _is_plain(rule["in_source"], path))
+
+
+def _read_all(read_rule: Callable[[str], Rule], paths: Sequence[str]) -> list[Rule]:
+    return [read_rule(path) for path in paths]
+
+
+def _key(paths: Sequence[str]) -> str:
+    return repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*_compilers(), *paths)]))
+
+
+def _compilers() -> list[str]:
+    here = os.path.dirname(__file__)
+    facts = os.path.join(here, "..", "facts")
+    quantities = sorted(name for name in os.listdir(facts) if name.endswith(".py"))
+    return [os.path.join(here, name) for name in _COMPILERS] + [os.path.join(facts, name) for name in quantities]
+
+
+def _checksum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:  # Python can run without the sources
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+def _plain(rule: Rule) -> dict[str, Any]:
+    """The rule in types that marshal knows: it alone keeps compiled code, so records are taken apart."""
+    info, join, decision = rule.info, rule.join, rule.decision
+    return {
+        "path": rule.path, "lines": dict(rule.lines), "code": info.code, "name": info.name, "title": info.title,
+        "severity": info.severity, "scope": rule.scope, "opt_in": rule.opt_in, "yields_to": tuple(rule.yields_to),
+        "when": _plain_expr(decision.when), "let": tuple((name, _plain_expr(expr)) for name, expr in decision.let),
+        "check": _plain_expr(decision.check), "decision": decision.code,
+        "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
+        "loss_passes": rule.loss_passes,
+        "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
+        "rationale": info.rationale, "source": (info.source.document, info.source.section), "built_in": info.built_in,
+        "needs_gpu": rule.needs_gpu, "in_source": None if rule.in_source is None else _plain(rule.in_source),
+    }  # fmt: skip
+
+
+def _plain_expr(expr: Expr | None) -> tuple[Any, ...] | None:
+    return None if expr is None else (expr.text, tuple(sorted(expr.names)), expr.type, expr.code)
+
+
+def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
+    """Of a template its parts; of fragments a mapping."""
+    if isinstance(message, Template):
+        return message.parts
+    pieces = tuple((_plain_expr(when), text.parts) for when, text in message.pieces)
+    return {"pieces": pieces, "otherwise": message.otherwise.parts}
+
+
+def _plain_case(case: Case) -> tuple[Any, ...]:
+    fix = case.fix
+    plain_fix = None if fix is None else (
+        fix.describe.parts, fix.safety, tuple((name, _plain_expr(expr)) for name, expr in fix.set),
+        tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced, fix.changes,
+    )  # fmt: skip
+    at = tuple((name, _plain_expr(expr)) for name, expr in case.at)
+    return _plain_expr(case.when), case.severity, _plain_message(case.message), at, plain_fix
+
+
+def _rule(data: Mapping[str, Any]) -> Rule:
+    info = RuleInfo(
+        code=data["code"],
+        name=data["name"],
+        title=data["title"],
+        severity=data["severity"],
+        rationale=data["rationale"],
+        source=Source(document=data["source"][0], section=data["source"][1]),
+        loss=data["loss"],
+        loss_passes=tuple(data["loss_passes"]),
+        built_in=data["built_in"],
+    )
+    join = data["join"]
+    return Rule(
+        info=info,
+        scope=data["scope"],
+        opt_in=data["opt_in"],
+        yields_to=frozenset(data["yields_to"]),
+        decision=Decision(
+            when=_expr(data["when"]),
+            let=tuple((name, _sure(plain)) for name, plain in data["let"]),
+            check=_sure(data["check"]),
+            code=data["decision"],
+        ),
+        cases=tuple(_case(case) for case in data["cases"]),
+        loss=data["loss"],
+        loss_passes=tuple(data["loss_passes"]),
+        join=None if join is None else Join(share=join[0], when=_expr(join[1]), message=_message(join[2])),
+        needs_gpu=data["needs_gpu"],
+        path=data["path"],
+        lines=data["lines"],
+        in_source=None if data["in_source"] is None else _rule(data["in_source"]),
+    )
+
+
+def _sure(plain: tuple[Any, ...]) -> Expr:
+    return Expr(text=plain[0], names=frozenset(plain[1]), type=plain[2], code=plain[3])
+
+
+def _expr(plain: tuple[Any, ...] | None) -> Expr | None:
+    return None if plain is None else _sure(plain)
+
+
+def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
+    if isinstance(plain, tuple):
+        return Template(plain)
+    pieces = tuple((_expr(when), Template(parts)) for when, parts in plain["pieces"])
+    return Fragments(pieces, Template(plain["otherwise"]))
+
+
+def _case(data: tuple[Any, ...]) -> Case:
+    when, severity, message, at, fix = data
+    return Case(
+        when=_expr(when),
+        severity=severity,
+        message=_message(message),
+        at=tuple((name, _expr(plain)) for name, plain in at),
+        fix=None
+        if fix is None
+        else FixSpec(
+            describe=Template(fix[0]),
+            safety=fix[1],
+            set=tuple((name, _sure(plain)) for name, plain in fix[2]),
+            other=tuple((name, _sure(plain)) for name, plain in fix[3]),
+            priced=fix[4],
+            changes=fix[5],
+        ),
+    )
+
 
 _OF_NETWORKS = ("layer", "edge", "network")
 
@@ -44,8 +297,6 @@ def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Ruleb
 
     In another language than English they say both, as pairs; what has no translation says English alone.
     """
-    from convlint.rulebook.cache import cached_rules
-
     folders = tuple(folders)
     rules = list(cached_rules(rule_files(builtin_folder())))
     for folder in folders:
@@ -59,8 +310,8 @@ def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Ruleb
         rules += [read_rule(path) for path in files]
     rules = linked(rules)
     if language != ENGLISH:
-        from convlint.files.languages.catalogue import catalogue
-        from convlint.rulebook.translated import translated
+        from convlint.files.languages.saying import catalogue
+        from convlint.rulebook.file import translated
 
         rules = [translated(rule, catalogue(language)) for rule in rules]
     return Rulebook(rules, folders, language)

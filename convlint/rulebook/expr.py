@@ -20,11 +20,10 @@ from convlint.errors import ConvlintError, suggestion
 from convlint.facts.quantity import UNKNOWN as UNKNOWN
 from convlint.facts.quantity import Type
 from convlint.facts.quantity import UnknownValue as UnknownValue
-from convlint.model.equality import equal_without
-from convlint.model.version import Version
-from convlint.rulebook import functions
-from convlint.rulebook.compiled import expression_code, function
-from convlint.rulebook.functions import FUNCTIONS, GLOBALS, bounded
+from convlint.model.layer import equal_without
+from convlint.model.runtime import Version
+from convlint.rulebook import compiled
+from convlint.rulebook.compiled import FUNCTIONS, GLOBALS, bounded, expression_code, function
 
 MAX_LENGTH = 500
 MAX_DEPTH = 20
@@ -66,7 +65,7 @@ class Expr(Struct, frozen=True, kw_only=True):
             return bounded(value) if self.type == "number" else value
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
-        except functions.NotWhole as error:
+        except compiled.NotWhole as error:
             raise ExprError(f"takes the gcd of a fraction: {self.text}") from error
         except (OverflowError, ValueError) as error:  # ValueError: a whole number of nan
             raise ExprError(f"the numbers grow too large: {self.text}") from error
@@ -93,7 +92,7 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
     checker = _Checker(vocabulary)
     kind = checker.type_of(tree.body, 0)
     if checker.given:
-        tree = ast.fix_missing_locations(functions.GivenInFull(checker.given).visit(tree))
+        tree = ast.fix_missing_locations(compiled.GivenInFull(checker.given).visit(tree))
     in_full = ast.unparse(tree) if checker.given else text
     return Expr(
         text=text, names=frozenset(checker.names), type=kind, code=expression_code(tree.body), in_full=in_full

@@ -1,21 +1,271 @@
-"""What of a rule's file decides and speaks: its names, its cases with messages and fixes, its price, how it joins."""
+"""What a rule's file may say: its keys, pieces and judgements, each checked when it is read."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
-from convlint.errors import shown, suggestion
+from msgspec.structs import replace
+
+from convlint.errors import RuleError, shown, suggestion
+from convlint.facts.layer import OF_SOURCE as _OF_SOURCE
+from convlint.facts.layer import QUANTITIES
 from convlint.facts.quantity import Type
+from convlint.facts.sizes import SIZES
 from convlint.files.located_yaml import Value
 from convlint.model.layer import Loss
-from convlint.rulebook.expr import Expr
-from convlint.rulebook.functions import FUNCTIONS
-from convlint.rulebook.pieces import Pieces
-from convlint.rulebook.rule import Case, FixSpec, Join
-from convlint.rulebook.vocabulary import OF_SOURCE, SETTABLE, SUPPRESSION, VOCABULARY
+from convlint.rulebook.compiled import FUNCTIONS
+from convlint.rulebook.expr import Expr, ExprError, compile_expr
+from convlint.rulebook.rule import (
+    SOURCE_SCOPES,
+    Case,
+    FixSpec,
+    Fragments,
+    Join,
+    Message,
+    Rule,
+    Template,
+    compile_decision,
+)
+
+MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in QUANTITIES.items()}
+VOCABULARY: Mapping[str, Type] = {name: quantity.type for name, quantity in QUANTITIES.items()}
+# names whose value depends on the target
+GPU_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.gpu)
+# names whose values tell layers of equal fields apart
+OWN_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.own)
+
+# what rules on source code read beside them; each scope what is its own
+SOURCE_MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in _OF_SOURCE.items()}
+OF_SOURCE: Mapping[str, Type] = {name: quantity.type for name, quantity in _OF_SOURCE.items()}
+_SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "construction": ("source.",), "width": ("source.", "width."), "program": ("program.",),
+}  # fmt: skip
+
+# what a rule of scope `suppression` reads, and nothing else; it judges one rule that a comment or the config silences
+SUPPRESSION_MEANINGS: Mapping[str, str] = {
+    "suppression.text": "the suppression as it was written, without its reason",
+    "suppression.rule": "the code or name in it",
+    "suppression.reason": "its reason (empty: none)",
+    "suppression.problem": "why it cannot be read or names no rule (empty: nothing is wrong)",
+    "suppression.expires": "its last day (empty: none)",
+    "suppression.known": "it can be read and names a rule",
+    "suppression.used": "it silences a finding, or its rule could not be checked here",
+    "suppression.expired": "its last day is over",
+}
+SUPPRESSION: Mapping[str, Type] = {
+    name: "truth" if name.split(".")[1] in ("known", "used", "expired") else "text" for name in SUPPRESSION_MEANINGS
+}
+
+_RUNTIME = tuple(name for name in VOCABULARY if name.startswith("runtime."))
+_OTHER_PLACES = ("dtype", "layout", "bias", "copies_input", "name", "input", "layer", "target", "mode", "runtime")
+PLACES: tuple[str, ...] = (*SIZES, *_OTHER_PLACES, *_RUNTIME)
+SETTABLE: Mapping[str, Type] = {
+    **dict.fromkeys(SIZES, "number"),
+    "dtype": "text",
+    "layout": "text",
+    "bias": "truth",
+    "copies_input": "truth",
+    **{name: VOCABULARY[name] for name in _RUNTIME if VOCABULARY[name] != "version"},
+}
+# places of a program, beside its settings: the script, and what its rules are about
+_OF_PROGRAM = (
+    "program", "program.conflict", "program.evidence", "program.autotune_disabled", "program.backward_in_autocast",
+    "program.autocast_around_loss",
+)  # fmt: skip
+
+
+def names_of(scope: str) -> Mapping[str, Type]:
+    """What a rule of this scope may read."""
+    if scope == "suppression":
+        return SUPPRESSION
+    own = _SUBJECTS.get(scope)
+    if own is None:
+        return VOCABULARY
+    return {**VOCABULARY, **{name: kind for name, kind in OF_SOURCE.items() if name.startswith(own)}}
+
+
+def places_of(scope: str) -> tuple[str, ...]:
+    """Where a rule of this scope may point."""
+    if scope == "program":
+        return (*_OF_PROGRAM, *_RUNTIME)
+    return (*PLACES, "width") if scope == "width" else PLACES
+
+
+_FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)(?::([,.0-9]{0,4}[fd%]?))?\}")
+
+MAX_FRAGMENTS = 12
+
+
+class Pieces:
+    """One rule file being read; every method raises RuleError at the place of the defect.
+
+    `names` is what expressions and messages may use, `read` what of the vocabulary they did use.
+    """
+
+    def __init__(self, path: str, document: Value) -> None:
+        self.path = path
+        self.document = document
+        self.top: dict[str, Value] = document.data
+        self.reads("layer")
+
+    def reads(self, scope: str) -> None:
+        """From here on it reads what rules of this scope may, and points where they may."""
+        self.vocabulary, self.places = names_of(scope), places_of(scope)
+        self.names: dict[str, Type] = dict(self.vocabulary)
+        self.read: set[str] = set()
+
+    def fail(self, message: str, value: Value | None = None) -> NoReturn:
+        """Raises RuleError where `value` stands, or at the file's start."""
+        span = (value or self.document).span
+        raise RuleError(message, path=self.path, line=span[0], column=span[1])
+
+    def keys(self, mapping: Mapping[str, Value], known: tuple[str, ...], where: str) -> None:
+        """No key but the known ones."""
+        for key, value in mapping.items():
+            if key not in known:
+                line, column, *_ = value.key_span or value.span
+                message = f"unknown key {shown(key)!r} in {where}{suggestion(key, known)}"
+                if "given" in known and key in VOCABULARY:
+                    message += "; the layer of a failing example stands under given"
+                raise RuleError(message, path=self.path, line=line, column=column)
+
+    def mapping(self, key: str, required: tuple[str, ...]) -> dict[str, Value]:
+        """The mapping under `key`, with exactly the required keys."""
+        value = self.top[key]
+        if not isinstance(value.data, dict):
+            self.fail(f"{key} is a mapping", value)
+        self.keys(value.data, required, key)
+        for name in required:
+            if name not in value.data:
+                self.fail(f"{key} needs {name}", value)
+        data: dict[str, Value] = value.data
+        return data
+
+    def entries(self, key: str, what: str) -> dict[str, Value]:
+        """The mapping under `key` with keys of the author's choice; empty where there is none."""
+        value = self.top.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value.data, dict):
+            self.fail(f"{key} must map {what}", value)
+        data: dict[str, Value] = value.data
+        return data
+
+    def items(self, key: str) -> list[Value]:
+        """The list under `key`, or the one thing there; empty where there is none."""
+        value = self.top.get(key)
+        if value is None:
+            return []
+        return value.data if isinstance(value.data, list) else [value]
+
+    def text(self, key: str) -> str:
+        """The text under `key`."""
+        return self.text_of(self.top[key], key)
+
+    def text_of(self, value: Value, what: str) -> str:
+        """The text of `value`, which must not be empty."""
+        if not isinstance(value.data, str) or value.is_null or not value.data.strip():
+            kind = "empty" if isinstance(value.data, str) and not value.is_null else value.kind
+            self.fail(f"{what}: must be text, not {kind}", value)
+        return value.data.strip()
+
+    def choice(
+        self,
+        key: str,
+        options: tuple[str, ...],
+        default: str | None = None,
+        *,
+        mapping: Mapping[str, Value] | None = None,
+    ) -> str:
+        """One of `options` under `key`, or the default."""
+        value = (self.top if mapping is None else mapping).get(key)
+        if value is None and default is not None:
+            return default
+        if value is None:
+            self.fail(f"{key} is missing")
+        text = self.text_of(value, key)
+        if text not in options:
+            self.fail(f"{key}: {shown(text)!r} is not one of {', '.join(options)}{suggestion(text, options)}", value)
+        return text
+
+    def optional_expr(self, key: str, wanted: Type) -> Expr | None:
+        """The compiled expression under `key`, or None."""
+        return self.expr(self.top[key], wanted, key) if key in self.top else None
+
+    def expr(self, value: Value, wanted: Type | None, what: str) -> Expr:
+        """The compiled expression of the type wanted; of its names, those of the vocabulary."""
+        text = self.text_of(value, what)
+        try:
+            compiled = compile_expr(text, self.names)
+        except ExprError as error:
+            self.fail(f"{what}: {error.message}", value)
+        if wanted is not None and compiled.type != wanted:
+            self.fail(f"{what}: {shown(text)} is a {compiled.type}, a {wanted} belongs here", value)
+        names = frozenset(name for name in compiled.names if name in self.vocabulary)
+        self.read.update(names)
+        return replace(compiled, names=names)
+
+    def message(self, value: Value, names: Mapping[str, Type], what: str) -> Message:
+        """A text, or a list of {when, text} whose texts that hold are joined by commas; without `when` one holds."""
+        if not isinstance(value.data, list):
+            return self.template(value, names, what)
+        if not 1 <= len(value.data) <= MAX_FRAGMENTS:
+            self.fail(f"{what}: a list holds 1 to {MAX_FRAGMENTS} fragments, not {len(value.data)}", value)
+        pieces = []
+        for item in value.data:
+            if not isinstance(item.data, dict):
+                self.fail(f"{what}: each fragment is a mapping of when and text", item)
+            self.keys(item.data, ("when", "text"), f"a fragment of {what}")
+            if "text" not in item.data:
+                self.fail(f"{what}: a fragment needs text", item)
+            when = self.expr(item.data["when"], "truth", f"{what}: when") if "when" in item.data else None
+            pieces.append((when, self.template(item.data["text"], names, f"{what}: text")))
+        return Fragments(tuple(pieces), Template((self.text("title"),)))
+
+    def template(self, value: Value, names: Mapping[str, Type], what: str) -> Template:
+        """A message: its parts are text, or (name, format)."""
+        text = self.text_of(value, what)
+        parts: list[Any] = []
+        end = 0
+        for match in _FIELD.finditer(text):
+            name, form = match.group(1), match.group(2) or ""
+            parts.append(text[end : match.start()])
+            if name not in names:
+                self.fail(f"{what}: unknown name {name!r} in a message{suggestion(name, names)}", value)
+            if form and names[name] != "number":
+                self.fail(f"{what}: {name} is no number and takes no format", value)
+            if not _formats(form):
+                self.fail(f"{what}: {form!r} is no format for a number; write .0f or .1f", value)
+            if name in self.vocabulary:
+                self.read.add(name)
+            parts.append((name, form))
+            end = match.end()
+        parts.append(text[end:])
+        if any("{" in part or "}" in part for part in parts if isinstance(part, str)):
+            self.fail(f"{what}: a message holds {{names}} only", value)
+        return Template(tuple(part for part in parts if part))
+
+
+def parts_of(text: str) -> Iterator[str | tuple[str, str]]:
+    """The parts of a template that is known to be sound: texts, and (name, format)."""
+    end = 0
+    for match in _FIELD.finditer(text):
+        yield from filter(None, (text[end : match.start()],))
+        yield match.group(1), match.group(2) or ""
+        end = match.end()
+    yield from filter(None, (text[end:],))
+
+
+def _formats(form: str) -> bool:
+    """Whether any number, whole or not, can be shown in this format."""
+    try:
+        return bool(format(1, form) and format(1.5, form))
+    except ValueError:
+        return False
+
 
 MOST_PARTS = 200  # names of `let`, variants
 SEVERITIES = ("error", "warning", "info")
@@ -161,4 +411,45 @@ def join_of(rule: Pieces) -> Join | None:
         share=rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),  # type: ignore[arg-type]
         when=None if when is None else rule.expr(when, "truth", "join: when"),
         message=rule.message(value.data["message"], names, "join: message"),
+    )
+
+
+_DECIDING = ("when", "let", "check")
+_SAYING = ("severity", "message", "at", "fix", "variants")
+_USUAL = {"layer": "construction", "network": "program"}
+
+
+def in_source(pieces: Pieces, rule: Rule) -> Rule:
+    """The rule as its `source_code` has it. Raises RuleError.
+
+    Where that decides anew, it leaves nothing of how the rule decides elsewhere; where it has a message of its own,
+    the rule's variants, which speak in other words, are left out too. All else is the rule's.
+    """
+    value = pieces.top["source_code"]
+    if not isinstance(value.data, dict):
+        pieces.fail("source_code is a mapping", value)
+    own = value.data
+    pieces.keys(own, ("scope", *_DECIDING, *_SAYING), "source_code")
+    inner = Pieces(pieces.path, pieces.document)
+    left_out = {"variants"} if "message" in own else set()
+    if "check" in own:
+        left_out.update(_DECIDING)
+    inner.top = {key: item for key, item in pieces.top.items() if key not in left_out} | own
+    scope: Any = inner.choice("scope", SOURCE_SCOPES, _USUAL.get(rule.scope), mapping=own)
+    inner.reads(scope)
+    when = inner.optional_expr("when", "truth")
+    let = let_of(inner)
+    check = inner.expr(inner.top["check"], "truth", "check")
+    cases = cases_of(inner)
+    return replace(
+        rule,
+        info=replace(rule.info, loss="none", loss_passes=()),
+        scope=scope,
+        decision=compile_decision(when, let, check),
+        cases=cases,
+        loss="none",
+        loss_passes=(),
+        join=None,
+        needs_gpu=not GPU_NAMES.isdisjoint(inner.read),
+        in_source=None,
     )

@@ -14,7 +14,7 @@ from convlint.report import SEVERITIES, Finding, InputError, Report, Severity
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
-    from convlint.config.path_patterns import PathPattern
+    from convlint.config.keys import PathPattern
 
 FailOn = Literal["error", "warning", "info", "never"]
 

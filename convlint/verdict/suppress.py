@@ -1,4 +1,4 @@
-"""What the comments of a spec, and of modules, silence; which of them can be read, and are used."""
+"""Findings that the user silenced: by comments, by the config, by a baseline."""
 
 from __future__ import annotations
 
@@ -6,13 +6,163 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 
+from msgspec import Struct
+
+from convlint.errors import UsageError
 from convlint.model.layer import ConvLayer
+from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.report import Finding, Skipped
+from convlint.model.source import SourceLayer, SourceReading
+from convlint.report import Finding, Skipped, Suppressed
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.comments import Comment, find_comments
-from convlint.verdict.mentions import Mention
-from convlint.verdict.named import Named, Naming, line_below
+from convlint.verdict.baseline import NOTHING_KNOWN, Known
+from convlint.verdict.comments import MARKER, Comment, Mention, RuleKey, find_comments, judge_mentions
+from convlint.verdict.select import Exemption, matching
+
+
+class Named:
+    """One rule of one comment, and the codes that it means; without a key, a comment that cannot be read."""
+
+    def __init__(self, comment: Comment, key: RuleKey | None, codes: set[str], problem: str, *, expired: bool) -> None:
+        self.comment, self.key, self.codes, self.problem, self.expired = comment, key, codes, problem, expired
+        self.used = False
+
+    def mention(self, path: str, *, used: bool, layer: str | None = None) -> Mention:
+        """It as the rules on suppressions see it; `used` also where nobody can say that it is not."""
+        comment, key = self.comment, self.key
+        column, end_column = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
+        return Mention(
+            text=comment.text,
+            rule="" if key is None else key.text,
+            location=Location(
+                path=path, line=comment.line, column=column, end_line=comment.line, end_column=end_column
+            ),
+            layer=layer,
+            reason=comment.reason,
+            problem=self.problem,
+            used=used,
+            expires=comment.expires,
+            expired=self.expired,
+        )
+
+
+class Naming:
+    """What comments name, by one rulebook, today; each key is looked up once."""
+
+    def __init__(self, rulebook: Rulebook, today: date) -> None:
+        self._rulebook, self._today = rulebook, today
+        self._known: dict[str, tuple[set[str], str]] = {}
+
+    def of(self, comment: Comment) -> Iterator[Named]:
+        """The rules of a comment; one without a key where it cannot be read."""
+        if comment.problem:
+            yield Named(comment, None, set(), comment.problem, expired=False)
+        expired = comment.expires is not None and comment.expires < self._today
+        for key in comment.rules:
+            codes, problem = self._meant(key.text)
+            yield Named(comment, key, codes, problem, expired=expired)
+
+    def _meant(self, key: str) -> tuple[set[str], str]:
+        if key not in self._known:
+            try:
+                self._known[key] = matching(key, self._rulebook), ""
+            except UsageError as error:
+                self._known[key] = set(), str(error)
+        return self._known[key]
+
+
+def line_below(comment: Comment, lines: Sequence[str]) -> int:
+    """The line that a comment on a line of its own stands above, other comments between them passed over."""
+    line = comment.line + 1
+    while line <= len(lines) and lines[line - 1].lstrip().startswith("#"):
+        line += 1
+    return line
+
+
+_Line = tuple[str, int]
+
+
+class SourceComments:
+    """The comments of the files that were read: what they silence, and what becomes of each.
+
+    One that is on a line, or alone above it, silences what stands on that line: the literal or statement that a finding
+    points at, or the construction of a layer that it is about.
+    """
+
+    def __init__(self, reading: SourceReading, rulebook: Rulebook, codes: Collection[str], today: date) -> None:
+        """`codes` are the rules that count."""
+        self._codes, self._reading = set(codes), reading
+        self._entries: list[_SourceEntry] = []
+        self._of_file: defaultdict[tuple[str, str], list[_SourceEntry]] = defaultdict(list)  # code, path -> entries
+        self._of_line: defaultdict[tuple[str, _Line], list[_SourceEntry]] = defaultdict(list)  # code, line -> entries
+        self._layers: defaultdict[str, list[SourceLayer]] = defaultdict(list)  # by name
+        naming = Naming(rulebook, today)
+        for path, lines in reading.lines.items():
+            for comment in (
+                find_comments("\n".join(lines), python=True) if any(MARKER in line for line in lines) else ()
+            ):
+                self._entries += self._taken(path, lines, comment, naming)
+        if self._entries:
+            for each in reading.layers:
+                self._layers[each.layer.name].append(each)
+        self._unread = {(each.at.path, each.at.line) for each in reading.unread}
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def reason(self, finding: Finding) -> str | None:
+        """Why a comment silences `finding`, which is of one layer or program; None where none does."""
+        code, applying = finding.rule.code, list[_SourceEntry]()
+        for at in (finding.location, *self._constructions(finding)):
+            applying += self._of_file.get((code, at.path), ())
+            for line in range(at.line or 0, max(at.end_line or 0, at.line or 0) + 1):
+                applying += self._of_line.get((code, (at.path, line)), ())
+        for entry in applying:
+            entry.named.used = True
+        return applying[0].named.comment.reason if applying else None
+
+    def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
+        """Every rule that a comment of the files that were given names, once all findings have been asked about."""
+        given, skips = set(self._reading.files), {(skip.code, skip.path) for skip in skipped}
+        return [self._mention(entry, skips) for entry in self._entries if entry.path in given]
+
+    def _constructions(self, finding: Finding) -> Iterator[Location]:
+        """Where the layers of that name are constructed which the finding can be about."""
+        for each in self._layers.get(finding.layer or "", ()):
+            at = each.layer.locate()
+            literals = (literal.at for several in each.stated.values() for literal in several)
+            if finding.location.path == at.path or finding.location in literals:
+                yield at
+
+    def _taken(self, path: str, lines: tuple[str, ...], comment: Comment, naming: Naming) -> Iterator[_SourceEntry]:
+        on = {comment.line, line_below(comment, lines)} if comment.alone else {comment.line}
+        for named in naming.of(comment):
+            entry = _SourceEntry(path, named, on)
+            for code in () if named.expired else named.codes:
+                if comment.whole_file:
+                    self._of_file[code, path].append(entry)
+                else:
+                    for line in on:
+                        self._of_line[code, (path, line)].append(entry)
+            yield entry
+
+    def _mention(self, entry: _SourceEntry, skipped: Collection[tuple[str, str]]) -> Mention:
+        """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
+        checked = entry.named.codes & self._codes
+        unsure = (
+            not checked
+            or not self._reading.whole  # what was left out may lead to a finding here
+            or any((entry.path, line) in self._unread for line in entry.on)
+            or any((code, entry.path) in skipped for code in checked)
+        )
+        return entry.named.mention(entry.path, used=entry.named.used or unsure)
+
+
+class _SourceEntry:
+    """A rule that a comment of a file names, and the lines that it is on."""
+
+    def __init__(self, path: str, named: Named, on: set[int]) -> None:
+        self.path, self.named, self.on = path, named, on
 
 
 class Comments:
@@ -161,3 +311,76 @@ class _Sheet:
 
     def _line(self, number: int) -> str:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+class Silencing(Struct, frozen=True, kw_only=True):
+    """What is to be left out: all but `codes`, and what is exempt or known."""
+
+    codes: frozenset[str]
+    today: date
+    exemptions: tuple[Exemption, ...] = ()
+    known: Known = NOTHING_KNOWN
+
+
+class Silencer:
+    """Judges the findings of one network, or of source, one layer at a time, before they are joined."""
+
+    def __init__(self, read: Network | SourceReading, rulebook: Rulebook, silencing: Silencing) -> None:
+        self._rulebook, self._silencing = rulebook, silencing
+        self._comments: Comments | SourceComments
+        self._exemptions: Sequence[Exemption] = silencing.exemptions
+        self._path: str | None = None  # of the one input; source has many files
+        if isinstance(read, SourceReading):
+            self._comments = SourceComments(read, rulebook, silencing.codes, silencing.today)
+        else:
+            self._comments = Comments(read, rulebook, silencing.codes, silencing.today)
+            self._path = read.path
+            self._exemptions = [e for e in silencing.exemptions if e.files is None or e.files.matches(read.path)]
+        self._suppressed: dict[str, Suppressed] = {}
+        self.until: date | None = None  # the last day on which the comments silence what they do
+        self.is_idle = not (self._comments or self._exemptions)
+        self.knows_nothing = not silencing.known
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """What was silenced, each finding once."""
+        return tuple(self._suppressed.values())
+
+    def silences(self, finding: Finding) -> bool:
+        """Whether a comment or the config silences `finding`, before it has a price; which and why is kept."""
+        return self._kept(self._by_comment(finding) or self._by_config(finding))
+
+    def is_known(self, finding: Finding) -> bool:
+        """Whether the baseline holds `finding`, once it is weighed; that is kept."""
+        return self._kept(self._by_baseline(finding))
+
+    def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
+        """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
+        mentions = self._comments.mentions(skipped)
+        self.until = min((each.expires for each in mentions if each.expires and not each.expired), default=None)
+        found = judge_mentions(mentions, self._rulebook)
+        chosen = [finding for finding in found if finding.rule.code in self._silencing.codes]
+        return tuple(each for each in chosen if not self._kept(self._by_config(each) or self._by_baseline(each)))
+
+    def _kept(self, entry: Suppressed | None) -> bool:
+        """Whether there is one; the first of each finding is kept."""
+        if entry is not None:
+            self._suppressed.setdefault(entry.finding.fingerprint, entry)
+        return entry is not None
+
+    def _by_comment(self, finding: Finding) -> Suppressed | None:
+        reason = self._comments.reason(finding)
+        return None if reason is None else Suppressed(finding=finding, reason=reason, by="comment")
+
+    def _by_config(self, finding: Finding) -> Suppressed | None:
+        covering = (exemption for exemption in self._exemptions if self._covers(exemption, finding))
+        exemption = next(covering, None)
+        return None if exemption is None else Suppressed(finding=finding, reason=exemption.reason, by="config")
+
+    def _covers(self, exemption: Exemption, finding: Finding) -> bool:
+        if self._path is None and exemption.files is not None and not exemption.files.matches(finding.location.path):
+            return False
+        return exemption.covers(finding)
+
+    def _by_baseline(self, finding: Finding) -> Suppressed | None:
+        return Suppressed(finding=finding, reason="", by="baseline") if self._silencing.known.holds(finding) else None

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from convlint.reporters.addresses import DOCS, rule_page
+from convlint.reporters.words import DOCS, rule_page
 from convlint.rulebook.book import load_rulebook
 
 _LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from convlint.facts.quantity import Table
 from convlint.facts.layer import OF_SOURCE, QUANTITIES
 from convlint.gpus.gpu import gpu_names
-from convlint.reporters.addresses import HOME
+from convlint.reporters.words import HOME
 from convlint.rulebook.book import load_rulebook
 from handbook.audit_tables import audit_keys, audit_tables
 from handbook.charts import Bar, bars

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from convlint.cli.commands.json_schema import config_schema, spec_schema
+from convlint.cli.commands.schema import config_schema, spec_schema
 from convlint.gpus.gpu import gpu_names
 from convlint.rulebook.book import Rulebook
 from handbook.markup import code, table, text

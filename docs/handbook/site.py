@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pygments.formatters import HtmlFormatter
 
-from convlint.cli.commands.json_schema import config_schema, spec_schema
-from convlint.reporters.addresses import DOCS, HOME, rule_page
+from convlint.cli.commands.schema import config_schema, spec_schema
+from convlint.reporters.words import DOCS, HOME, rule_page
 from convlint.rulebook.book import Rulebook, load_rulebook
 from handbook import gpu_pages, rule_pages
 from handbook.fragments import filled

@@ -2,11 +2,108 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+import subprocess
+import sys
 
-from convlint.cli.options import color_of, one_of, presentation, read_options, split
+import pytest
+from command_line import convlint
+
+from convlint.cli.options import (
+    color_of,
+    formats,
+    gpus_and_aliases,
+    one_of,
+    presentation,
+    read_options,
+    rule_keys,
+    split,
+)
 from convlint.errors import UsageError
 from convlint.model.layer import MODES
+from convlint.reporters import REPORTERS
+
+
+def complete(*words: str) -> list[str]:
+    """What bash is offered for the last of `words`."""
+    line = " ".join(("convlint", *words))
+    environment = {
+        **os.environ, "_CONVLINT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words)),
+    }  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint"], env=environment, capture_output=True, text=True, check=True
+    )
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ch"], ["check"]),
+        (["check", "--fail"], ["--fail-on"]),
+        (["check", "--select", "CL90"], ["CL901", "CL902", "CL903"]),
+        (["check", "--ignore", "channel-a"], ["channel-alignment"]),
+        (["check", "--output", "jso"], ["json"]),
+        (["check", "--gpu", "h100-n"], ["h100-nvl"]),
+        (["gpus", "t4"], ["t4"]),
+        (["rule", "unused-s"], ["unused-suppression"]),
+        (["config", "--sel"], ["--select"]),
+    ],
+)
+def test_the_shell_is_offered(words: list[str], offered: list[str]) -> None:
+    assert complete(*words) == offered
+
+
+def test_lists_are_completed_at_their_end() -> None:
+    assert rule_keys("CL102,CL90") == [
+        ("CL102,CL901", "unused-suppression"),
+        ("CL102,CL902", "unknown-rule-in-suppression"),
+        ("CL102,CL903", "expired-suppression"),
+    ]
+    assert "a100" in gpus_and_aliases("A1")
+    assert formats("") == list(REPORTERS)
+
+
+def test_completion_can_be_shown_for_the_shell() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint", "--show-completion", "bash"], capture_output=True, text=True, check=False,
+        # without it typer looks for the shell among its parents, of which a job in the background has none
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+    )  # fmt: skip
+    assert "_CONVLINT_COMPLETE" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["check", "x.yaml", "--select", "CL1O2"], "'CL102'"),
+        (["check", "x.yaml", "--ignore", "chanel-alignment"], "'channel-alignment'"),
+        (["check", "x.yaml", "--gpu", "a10O"], "a10"),
+        (["check", "x.yaml", "--output", "sarfi"], "'sarif'"),
+        (["check", "x.yaml", "--fail-on", "warnings"], "'warning'"),
+        (["check", "x.yaml", "--mode", "trainig"], "'training'"),
+        (["check", "x.yaml", "--fail-no", "x"], "--fail-on"),
+        (["rule", "CL9O1"], "'CL901'"),
+        (["gpus", "h10O"], "h100"),
+        (["schema", "confg"], "'config'"),
+        (["chek"], "check"),
+    ],
+)
+def test_did_you_mean(arguments: list[str], meant: str) -> None:
+    ran = convlint(*arguments)
+    assert ran.code == 2
+    assert "id you mean" in ran.err or "Possible options" in ran.err  # the second: click, where several may be meant
+    assert meant in ran.err
+
+
+@pytest.mark.parametrize("words", [{"COMP_CWORD": "x"}, {"COMP_CWORD": "99", "COMP_WORDS": "'"}, {}])
+def test_a_shell_that_asks_nonsense_is_told_nothing(words: dict[str, str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint"], capture_output=True, text=True, check=False,
+        env={**os.environ, "_CONVLINT_COMPLETE": "complete_bash", **words},
+    )  # fmt: skip
+    assert ran.returncode in (0, 1, 2)
+    assert "error" not in ran.stdout + ran.stderr
 
 
 def test_one_of_those_allowed() -> None:

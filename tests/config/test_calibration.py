@@ -15,10 +15,9 @@ from toml_values import values as drawn_values
 
 from convlint.config.calibration import calibration_text, read_calibration
 from convlint.errors import UsageError
-from convlint.gpus.calibration import Group, Origin
-from convlint.gpus.gpu import load_gpu
+from convlint.gpus.gpu import Group, Origin, load_gpu
 from convlint.model.layer import Dtype
-from convlint.model.version import Version
+from convlint.model.runtime import Version
 
 GROUPS = (
     Group(kind="dense", dtype=Dtype.fp16, which="fprop", rows=22, spread=0.05, factor=1.25),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from specs import BAD
 
 from convlint.config.find import Configs, config_in
-from convlint.config.path_patterns import PathPattern
+from convlint.config.keys import PathPattern
 from convlint.errors import UsageError
 
 here = pytest.fixture(autouse=True)(prepared)

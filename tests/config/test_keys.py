@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from datetime import date, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checkout import ROOT
@@ -14,8 +18,274 @@ from specs import BAD, GOOD, HEAD, ODD
 from toml_values import toml
 from toml_values import values as drawn_values
 
-from convlint.config.keys import KEYS
-from convlint.config.toml_source import TomlSource
+from convlint.config.keys import (
+    KEYS,
+    MODEL_KEYS,
+    SOURCE_KEYS,
+    PathPattern,
+    file_ignores,
+    layer_ignores,
+    models_of,
+    source_of,
+)
+from convlint.config.toml_source import Spot, TomlSource
+from convlint.errors import UsageError
+from convlint.files.globs import name_expression, path_expression
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("vendor", "vendor/a.yaml", True),
+        ("vendor", "x/vendor/y/a.yaml", True),
+        ("vendor", "vendored/a.yaml", False),
+        ("*.gen.yaml", "x/a.gen.yaml", True),
+        ("x/*.yaml", "x/a.yaml", True),
+        ("x/*.yaml", "y/x/a.yaml", False),
+        ("x/*.yaml", "x/y/a.yaml", False),
+        ("./x/", "x/y/a.yaml", True),
+        ("x/**/a.yaml", "x/a.yaml", True),
+        ("x/**/a.yaml", "x/y/z/a.yaml", True),
+        ("**/z/**", "x/y/z/a.yaml", True),
+        ("x/**/b.yaml", "x/y/z/a.yaml", False),
+        ("*", "../a.yaml", False),
+        ("/", "a.yaml", False),
+        ("[", "a.yaml", False),
+    ],
+)
+def test_patterns(pattern: str, path: str, expected: bool) -> None:
+    assert PathPattern(str(Path.cwd()), pattern).matches(path) is expected
+
+
+def test_no_pattern_takes_long() -> None:
+    hostile = PathPattern(str(Path.cwd()), "/".join(["**", "*a*a*a*a*a*b"] * 40))
+    assert not hostile.matches("/".join(["a" * 60] * 60))
+
+
+def _matches(parts: list[str], wanted: list[str], *, below: bool) -> bool:
+    """What a pattern means, spelled out; takes any time."""
+    if not wanted:
+        return below or not parts
+    if wanted[0] == "**":
+        if len(wanted) == 1:
+            return below or bool(parts)
+        return any(_matches(parts[start:], wanted[1:], below=below) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _matches(parts[1:], wanted[1:], below=below)
+
+
+_part_globs = st.sampled_from(["**", "a", "*", "b*", "?", "[ab]", "*a", "a*b", "[!a]*"])
+_parts = st.sampled_from(["a", "b", "ab", "ba", "aab"])
+
+
+@settings(max_examples=500)
+@given(st.lists(_part_globs, min_size=1, max_size=6), st.lists(_parts, min_size=1, max_size=8), st.booleans())
+def test_paths_match_as_their_meaning_is_spelled_out(wanted: list[str], parts: list[str], below: bool) -> None:
+    found = path_expression(tuple(wanted), below=below).match("/" + "/".join(parts))
+    assert bool(found) is _matches(parts, wanted, below=below)
+
+
+HOSTILE = {
+    "stars": "*a" * 250, "stars and an end": "*a" * 249 + "b", "questions": "?*" * 250, "sets": "*[ab]" * 99 + "c",
+    "brackets": "[" * 500, "open sets": "[!" * 250, "a long piece": "*" + "a" * 498 + "b",
+    "a long piece of questions": "*" + "?" * 498 + "b", "parts": "**/" * 166, "parts with names": "**/a/" * 100,
+    "parts and an end": "**/" + "a/" * 200 + "b", "stars in parts": "**/*a*a*b/" * 45,
+    "mixed": "**/" + "*a/" * 160 + "b",
+    "thirty stars": "*" * 30 + "x", "stars apart": "*a" * 30 + "x", "nested sets": "[[a]" * 120,
+    "ranges": "[z-a]*" * 80,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
+def test_no_hostile_pattern_takes_long(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    paths = ("/".join(["a" * 250] * 16), "/".join(["a"] * 2048), "a" * 4096, "/".join(["ab" * 20] * 99))
+    start = time.process_time()
+    for path in paths:
+        PathPattern("/", pattern).matches(path)
+        path_expression(tuple(part for part in pattern.split("/") if part), below=False).match(f"/{path}")
+        name_expression(pattern).match(path)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("key", ["include", "exclude", "per-file-ignores", "layers", "command line"])
+@pytest.mark.parametrize("pattern", ["*a" * 30 + "*x", "*[a-z]" * 30 + "0", "?*" * 60 + "1", "**/" * 60 + "x"])
+def test_no_hostile_pattern_takes_long_wherever_it_stands(
+    key: str, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a" * 200 + ".yaml").write_text(BAD.replace("name: odd", f"name: {'a' * 200}"))
+    text = {
+        "per-file-ignores": f'[per-file-ignores]\n"{pattern}" = "CL102"',
+        "layers": f'[[per-layer-ignores]]\nlayers = "{pattern}"\nrules = "ALL"\nreason = "x"',
+    }.get(key, f'{key} = ["{pattern}"]' if key != "command line" else "")
+    Path("convlint.toml").write_text(text)
+    start = time.process_time()
+    ran = convlint("check", pattern if key == "command line" else ".")
+    assert ran.code in (1, 3)
+    assert time.process_time() - start < 10
+
+
+def test_a_pattern_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = convlint("check", "*" * 501)
+    assert (ran.code, "is longer than 500 characters" in ran.err) == (2, True)
+    Path("convlint.toml").write_text(f"exclude = ['{'*' * 501}']")
+    Path("bad.yaml").write_text(BAD)
+    ran = convlint("check", "bad.yaml")
+    assert (ran.code, "must be 1 to 500 characters long" in ran.err) == (2, True)
+
+
+AT = Spot(TomlSource("c.toml", "ignores = []\n"), ("ignores",))
+ENTRY: dict[str, Any] = {"layers": "stem", "rules": ["CL103"], "reason": " RGB "}
+
+
+def test_rules_are_silenced_in_files() -> None:
+    (one,) = file_ignores({"a/**": ["CL1", "CL2"]}, AT, "/project")
+    assert (one.pattern.text, [word.text for word in one.rules]) == ("a/**", ["CL1", "CL2"])
+
+
+def test_rules_are_silenced_in_layers_until_a_day() -> None:
+    forever, until = layer_ignores([ENTRY, {**ENTRY, "expires": date(2026, 12, 31)}], AT, "")
+    assert (forever.layers, forever.reason, forever.expires) == ("stem", "RGB", None)
+    assert until.expires == date(2026, 12, 31)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, "must be tables, each under [[…ignores]], not a number"),
+        ([{**ENTRY, "until": 3}], "unknown key 'until'"),
+        ([{"layers": "stem", "rules": []}], "reason is missing"),
+        ([{**ENTRY, "expires": "2026-12-31"}], "must be a date without quotes"),
+        ([{**ENTRY, "expires": datetime(2026, 12, 31)}], "must be a date without quotes"),
+    ],
+)
+def test_wrong_entries_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        layer_ignores(value, AT, "")
+    assert message in str(caught.value)
+
+
+TEXT = """\
+[[models]]
+name = "net"
+model = "pkg:Net(3)"
+inputs = ["16x3x64x64", "16:int64"]
+runtime = { cudnn_benchmark = true, cuda = 12.4 }
+
+[[models]]
+name = "other"
+model = "pkg:make"
+"""
+SOURCE = TomlSource("pyproject.toml", TEXT)
+AT_of_models = Spot(SOURCE, ("models",))
+
+
+def test_models_are_read_with_their_places() -> None:
+    net, other = models_of(SOURCE.values["models"], AT_of_models, "/project")
+    assert (net.name, net.model, dict(net.inputs)) == ("net", "pkg:Net(3)", {"": "16x3x64x64,\n16:int64"})
+    assert {name: raw for name, (raw, _) in net.runtime.items()} == {"cudnn_benchmark": True, "cuda": 12.4}
+    assert net.runtime["cuda"][1].place().line == 5
+    assert (net.channels_last, net.autocast, net.mode, net.target) == (False, None, None, ())
+    assert (other.inputs, other.folder, other.at.below("model").place().line) == ({}, "/project", 9)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"inputs": "1x3x8x8"}, {"": "1x3x8x8"}),
+        ({"inputs": {"x": "1x3x8x8 ", "t": "1:int64"}}, {"x": "1x3x8x8", "t": "1:int64"}),
+        ({"inputs": []}, {}),
+    ],
+)
+def test_inputs_come_in_three_forms(given: dict[str, Any], expected: dict[str, str]) -> None:
+    (model,) = models_of([{"name": "a", "model": "b:c", **given}], AT_of_models, "")
+    assert model.inputs == expected
+
+
+@pytest.mark.parametrize("word", ["bf16", "bfloat16", "torch.bfloat16"])
+def test_autocast_has_torchs_spellings_too(word: str) -> None:
+    (model,) = models_of([{"name": "a", "model": "b:c", "autocast": word}], AT_of_models, "")
+    assert model.autocast == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"input": "1x3"}, "unknown key 'input'; did you mean 'inputs'?"),
+        ({"model": None}, "model is missing"),
+        ({"name": 3}, "must be text, not a number"),
+        ({"inputs": 3}, "must be a list of texts, not a number"),
+        ({"channels_last": "yes"}, "must be true or false, not text"),
+        ({"autocast": "fp32"}, "'fp32' is not one of fp16, bf16"),
+        ({"mode": "train"}, "'train' is not one of training, inference"),
+        ({"runtime": {"a": [1]}}, "must be text, a boolean or a number, not a list"),
+        ({"runtime": []}, "must be a table, not a list"),
+    ],
+)
+def test_wrong_entries_are_refused_of_models(change: dict[str, Any], message: str) -> None:
+    table = {key: value for key, value in {"name": "a", "model": "b:c", **change}.items() if value is not None}
+    with pytest.raises(UsageError) as caught:
+        models_of([table], AT_of_models, "")
+    assert message in str(caught.value)
+
+
+def test_names_are_there_once_and_entries_are_tables() -> None:
+    twice = [{"name": "a", "model": "b:c"}] * 2
+    for value, message in ((twice, "there are two models 'a'"), ({}, "must be tables"), ([3], "must be a table")):
+        with pytest.raises(UsageError, match=message):
+            models_of(value, AT_of_models, "")
+
+
+def test_every_key_has_a_meaning() -> None:
+    assert all(MODEL_KEYS.values())
+
+
+TEXT_of_source = '[source]\ninput = "3x224x224"\nentry = ["train.py", "tools/run.py"]\n'
+SOURCE_of_source = TomlSource("convlint.toml", TEXT_of_source)
+AT_of_source = Spot(SOURCE_of_source, ("source",))
+
+
+def test_the_table_is_read_with_its_places() -> None:
+    found = source_of(SOURCE_of_source.values["source"], AT_of_source, "/project")
+    assert found.input == (3, 224, 224)
+    assert [word.text for word in found.entry] == ["/project/train.py", "/project/tools/run.py"]
+    assert [word.at.place().line for word in found.entry] == [3, 3]
+    assert [(name, raw) for name, raw, _ in found.written] == list(SOURCE_of_source.values["source"].items())
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"), [("16x3x224x224", (16, 3, 224, 224)), (" 1 × 64*65 ", (1, 64, 65)), ("3x8x8", (3, 8, 8))]
+)
+def test_shapes_with_and_without_a_batch(text: str, shape: tuple[int, ...]) -> None:
+    assert source_of({"input": text}, AT_of_source, "").input == shape
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"inputs": "3x8x8"}, "convlint.toml:1:1: unknown key 'inputs'; did you mean 'input'?"),
+        ({"entries": []}, "did you mean 'entry'?"),
+        ({"input": "224"}, "convlint.toml:2:1: '224' is no shape of images"),
+        ({"input": "1x2x3x4x5"}, "is no shape of images"),
+        ({"input": "3x224xfoo"}, "is no shape of images"),
+        ({"input": "0x8x8"}, "sizes are from 1 to 2,147,483,647"),
+        ({"input": f"3x8x{'9' * 400}"}, "sizes are from 1"),
+        ({"input": [3, 8, 8]}, "must be text, not a list"),
+        ({"entry": 3}, "must be a list of texts"),
+        ({"entry": ["train.sh"]}, "'train.sh' is no Python script"),
+        ([], "must be a table, not a list"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(table: Any, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        source_of(table, AT_of_source, "/project")
+    assert message in str(raised.value)
+
+
+def test_every_key_is_explained() -> None:
+    assert all(SOURCE_KEYS.values())
+
 
 here = pytest.fixture(autouse=True)(prepared)
 
@@ -221,7 +491,7 @@ def test_inherited_entries_count_too() -> None:
 
 
 def test_a_folder_of_rules_is_not_the_whole_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convlint.rulebook.folders.MOST_SEEN", 200)
+    monkeypatch.setattr("convlint.rulebook.book.MOST_SEEN", 200)
     for number in range(201):
         write(f"many/{number}.txt", "")
     write("convlint.toml", 'rules = ["many"]')

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.reporters.addresses import DOCS
+from convlint.reporters.words import DOCS
 from handbook.checks import problems
 
 CLEAN = {

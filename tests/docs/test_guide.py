@@ -55,9 +55,9 @@ def test_console_blocks_show_what_is_printed(page: Path, number: int, printed: C
 
 
 def test_the_limits_of_python_source_are_those_that_hold() -> None:
+    from convlint.readers.bounded_json import MOST_BYTES
     from convlint.readers.python import notebook, source_file
     from convlint.readers.python.evaluator import limits
-    from convlint.readers.untrusted.bounded_json import MOST_BYTES
 
     file, steps = (
         line

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from convlint.cli.commands.json_schema import config_schema, spec_schema
+from convlint.cli.commands.schema import config_schema, spec_schema
 from convlint.rulebook.book import load_rulebook
 from handbook.schema_pages import config_tables, spec_tables, takes
 

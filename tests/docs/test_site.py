@@ -13,7 +13,7 @@ from checkout import ROOT
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, with_output
 from convlint.report import GRADES
-from convlint.reporters.addresses import DOCS, rule_page
+from convlint.reporters.words import DOCS, rule_page
 from convlint.rulebook.book import load_rulebook
 from handbook.site import build, made_pages, navigation
 
@@ -69,7 +69,7 @@ def test_the_address_stands_in_one_place() -> None:
         and path.suffix in (".py", ".yml", ".md", ".yaml")
         and DOCS in path.read_text(encoding="utf-8")
     ]
-    assert holders == ["convlint/reporters/addresses.py"]
+    assert holders == ["convlint/reporters/words.py"]
 
 
 def test_schemas_are_there_to_be_named_by_specs(built: Path) -> None:

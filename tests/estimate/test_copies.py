@@ -13,8 +13,7 @@ from convlint.estimate.copies import copies, transforms
 from convlint.estimate.results import problem_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, Dtype
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.runtime import Runtime, Version
 
 
 @pytest.mark.parametrize("gpu", ["v100", "k80", "p100", "m40"])

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from convlint.estimate import estimate_layer, estimate_pass, nearest_full_waves, time_us, unquantized_us
 from convlint.estimate.board import board_of
 from convlint.estimate.passes import pass_time_us, timed_as
-from convlint.gpus.calibration import Group
-from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.gpus.gpu import Group, gpu_names, load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, Dtype, with_output
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from convlint.estimate import estimate_layer, estimate_pass, time_us, workspace_bytes
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, Dtype
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.runtime import Runtime, Version
 
 
 def test_fact_10_first_layers_run_best_with_4_or_multiples_of_8():

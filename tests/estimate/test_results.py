@@ -10,12 +10,10 @@ from msgspec.structs import replace
 
 from convlint.estimate import LayerEstimate, PassEstimate, estimate_layer, estimate_pass
 from convlint.estimate.results import basis, kind_of, problem_of
-from convlint.gpus.calibration import Group
-from convlint.gpus.gpu import load_gpu
+from convlint.gpus.gpu import Group, load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.runtime import Runtime, Version
 
 TENSORRT = Runtime(framework="tensorrt")
 

@@ -16,8 +16,7 @@ from convlint.facts.source_layers import Width
 from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, layer_identity
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.runtime import Runtime, Version
 
 FULL = "N: 256, H: 32, W: 32, K: 64, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, bias: true"
 BEFORE = "name: a, N: 256, C: 3, H: 32, W: 32, K: 62, kernel_size: 3, padding: 1, dtype: fp16, layout: NCHW"

@@ -12,8 +12,7 @@ from layer_facts import facts
 from convlint.facts.layer import LayerFacts
 from convlint.facts.quantity import UNKNOWN
 from convlint.facts.sizes import NAMES, SIZES, values_of
-from convlint.model.geometry import transposed_output_size
-from convlint.model.layer import ConvLayer, Mode
+from convlint.model.layer import ConvLayer, Mode, transposed_output_size
 
 
 def test_fields_are_read_under_their_names() -> None:

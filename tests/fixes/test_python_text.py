@@ -12,7 +12,7 @@ from constructed import NN, PATH, alone, chain, conv, norm
 
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python_text import PythonEditor, PythonEdits
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 
 OUT = "\nout = nn.Conv2d(60, 8, 1)\n"

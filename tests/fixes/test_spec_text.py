@@ -4,18 +4,127 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
-from fixed_specs import edits_of, fixed, refused
+from fixed_specs import edits_of, fixed, fixed_layer, one_layer, refused
 from random_specs import random_changes, random_spec
 from resolved_specs import resolved
 
 from convlint.errors import InputFault
-from convlint.fixes.change import Change
 from convlint.fixes.edits import applied
-from convlint.fixes.spec_text import spec_edits
+from convlint.fixes.forms import Data, Sides, data_of
+from convlint.fixes.plan import Change
+from convlint.fixes.spec_text import Change as Change_of_separate
+from convlint.fixes.spec_text import SpecText, missing_sides, rendered, spec_edits, unwritable
+from convlint.fixes.yaml_nodes import Mapping, Node, nodes_of
 from convlint.model.network import Network
 from convlint.readers.spec.reader import read_spec
+
+SIZED = "C: 8, K: 8, H: 9, W: 9, kernel_size: 3, "
+
+
+def value(text: str) -> Node:
+    tree = nodes_of(text)
+    assert tree is not None
+    return tree.root.own["a"].value
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        ('dtype: "fp16"', ("dtype", "fp32"), 'dtype: "fp32"'),
+        ("dtype: 'fp16' ", ("dtype", "fp32"), "dtype: 'fp32' "),
+        ("dtype: &d fp16", ("dtype", "fp32"), "dtype: &d fp32"),
+        ("dtype: ! fp16", ("dtype", "fp32"), "dtype: ! fp32"),
+        ("dtype: &d   # c\n   fp16", ("dtype", "fp32"), "dtype: &d   # c\n   fp32"),
+        ("layout: 'channels_last'", ("layout", "NCHW"), "layout: 'channels_first'"),
+        ("bias: Yes", ("bias", False), "bias: No"),
+        ("groups: 1 # c", ("groups", 2), "groups: 2 # c"),
+        ("? groups : 1", ("groups", 2), "? groups : 2"),
+        ("'groups': 1", ("groups", 2), "'groups': 2"),
+        ("padding: [ 1 , # top\n   2]", ("PadW", 5), "padding: [ 1 , # top\n   5]"),
+    ],
+)
+def test_only_the_characters_of_the_value_change(before: str, change: tuple[str, Any], after: str) -> None:
+    if "#" in before:
+        before, after = (text + "\n  " for text in (before, after))
+    assert fixed_layer(SIZED + before, change) == SIZED + after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "writable"),
+    [
+        ("a: 3", ("5", "3"), True),
+        ("a: >-\n  fp16", "fp32", False),
+        ("a: [3]", ("5", "3"), True),
+        ("a: [3, # c\n 3]", ("5", "3"), True),
+        ("a: [3, # c\n 3]", ("5", "3", "1", "1"), False),
+        ("a:\n- 3\n- 3", ("5", "3"), True),
+        ("a:\n- 3", ("5", "3"), False),
+        ("a: [&x 3, 3]", ("5", "3"), True),
+        ("a: [&x 3, 3]\nb: *x", ("5", "3"), False),
+        ("a: [&x 3, 3]\nb: *x", ("3", "5"), True),
+        ("a: [&x 3]\nb: *x", ("3", "5"), False),
+        ("a: [[1, &x 2], [3, 4]]\nb: *x", (("1", "5"), ("3", "4")), False),
+        ("a: {top: &x 1}\nb: *x", Sides((("top", "2"),)), False),
+        ("a: {top: &x 1}\nb: *x", Sides((("top", "1"), ("left", "2"))), True),
+    ],
+)
+def test_what_can_be_written(old: str, new: Data, writable: bool) -> None:
+    assert (unwritable(old, value(old), data_of(value(old)), new) is None) is writable
+
+
+def test_lists_in_block_style_keep_it() -> None:
+    before = "version: 1\nlayers:\n  - K: 8\n    C: 8\n    kernel_size: # taps\n    - 3  # high\n    - 3  # wide\n"
+    assert fixed(before, (0, "S", 5)) == before.replace("3  # wide", "5  # wide")
+    short = before.replace("    - 3  # wide\n", "").replace("C: 8\n", "C: 8\n    op: conv2d\n")
+    assert refused(short, (0, "S", 5)) == ["its list has another length, and is not written on one line"]
+
+
+def test_sides_are_added_in_the_style_of_their_mapping() -> None:
+    before = "version: 1\nlayers:\n  - K: 8\n    C: 8\n    kernel_size: 3\n    padding: # all\n      top: 1 # c\n"
+    assert fixed(before, (0, "PadW", 2)) == before + "      left: 2\n      right: 2\n"
+
+
+def test_sides_that_are_merged_are_stated() -> None:
+    head = "version: 1\nx-p: &p {top: 1, left: 1}\nlayers:\n  - {K: 8, C: 8, kernel_size: 3, padding: "
+    assert fixed(head + "{<<: *p, bottom: 1}}\n", (0, "PadH", 2)) == head + "{<<: *p, bottom: 2, top: 2}}\n"
+    node = value("a: {<<: {top: 1}, left: 2}")
+    assert isinstance(node, Mapping)
+    assert missing_sides(node, Sides((("top", "1"), ("bottom", "4"), ("left", "3")))) == {"bottom": "4"}
+
+
+def test_an_element_that_is_an_alias_becomes_a_number() -> None:
+    text = "version: 1\nx-p: &p 1\nlayers:\n  - {K: 8, C: 8, kernel_size: 3, padding: [*p, *p]}\n"
+    assert fixed(text, (0, "PadW", 2)) == text.replace("[*p, *p]", "[*p, 2]")
+
+
+def test_a_list_of_another_length_takes_its_aliases_along() -> None:
+    text = "version: 1\nlayers:\n  - {K: &k 1, C: 8, kernel_size: 3, op: conv2d, padding: [*k]}\n"
+    assert fixed(text, (0, "K", 2), (0, "PadW", 2)) == text.replace("&k 1", "&k 2").replace("[*k]", "[1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("data", "as_json", "text"),
+    [
+        (("5", "3"), False, "[5, 3]"),
+        ((("1", "2"), ("3", "4")), False, "[[1, 2], [3, 4]]"),
+        (Sides((("top", "1"),)), False, "{top: 1}"),
+        (Sides((("top", "1"),)), True, '{"top": 1}'),
+        ("NHWC", False, "NHWC"), ("NHWC", True, '"NHWC"'), ("true", True, "true"), ("64", True, "64"),
+        ("8.9", False, '"8.9"'), ("8.9", True, '"8.9"'), ("a: b", False, '"a: b"'), ("é: #", False, '"\\xE9: #"'),
+    ],
+)  # fmt: skip
+def test_values_in_flow_style(data: Data, as_json: bool, text: str) -> None:
+    assert rendered(data, as_json=as_json) == text
+
+
+def test_a_block_of_text_is_left_alone() -> None:
+    text = one_layer("C: 8, K: 8, kernel_size: 3").replace("  - {", "  - &a {") + "  - K: 8\n    C: 8\n"
+    text += "    kernel_size: 3\n    dtype: |\n      fp16\n"
+    assert refused(text, (1, "dtype", "fp32")) == ["it is written as a block of text"]
+
 
 SAMPLE = """\
 # üben
@@ -156,3 +265,125 @@ def test_random_specs_quickly() -> None:
 @pytest.mark.slow
 def test_random_specs() -> None:
     assert sum(map(check, range(40, 1240))) > 1000
+
+
+TEXT = """\
+version: 1
+runtime: { tf32: false }
+defaults: { N: 8, H: 32, W: 32, padding: 1, dtype: fp16 }
+layers:
+  - { name: a, C: 8, K: 60, kernel_size: 3, layout: NCHW }
+  - { name: b, C: 60, K: 64, kernel_size: 3, padding: 0 }
+  - { <<: { K: 62 }, name: c, C: 64, kernel_size: 3 }
+"""
+
+
+def spec_of(text: str = TEXT) -> SpecText:
+    network, errors = read_spec(text, "net.yaml")
+    assert not errors
+    assert network is not None
+    return SpecText(text, network)
+
+
+@pytest.mark.parametrize(
+    ("change", "local"),
+    [
+        ((0, "K", 64), True),
+        ((0, "R", 1), True),  # a part of kernel_size
+        ((0, "layout", "NHWC"), True),
+        ((1, "layout", "NHWC"), False),  # said nowhere: the defaults may get it
+        ((0, "groups", 2), True),  # said nowhere, and the defaults never get it
+        ((0, "dtype", "bf16"), False),  # of the defaults
+        ((0, "PadH", 0), False),
+        ((1, "PadH", 1), True),
+        ((2, "K", 64), False),  # merged
+        ((None, "runtime.tf32", True), True),
+        ((0, "colour", 3), True),  # refused wherever it stands
+        ((3, "K", 64), False),
+        ((-1, "K", 64), False),
+    ],
+)
+def test_what_depends_on_nothing_but_its_own_mapping(change: tuple[int | None, str, object], local: bool) -> None:
+    spec, asked = spec_of(), [Change_of_separate(*change)]  # type: ignore[arg-type]
+    assert spec.is_local(asked) is local
+    assert spec.cost(asked) == (1 if local else 3)
+    assert spec.edits(asked) == spec_edits(TEXT, spec.network, asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "local"),
+    [
+        ((0, "K", 72), False),  # at the anchor
+        ((1, "C", 72), False),  # an alias
+        ((1, "K", 72), True),
+        ((0, "C", 72), False),  # of a layer that others merge
+        ((3, "R", 1), True),  # a list with an alias in it
+        ((3, "U", 2), True),  # a list with an anchor in it
+        ((None, "runtime.tf32", True), False),
+        ((None, "runtime.deterministic", True), False),
+    ],
+)
+def test_aliases(change: tuple[int | None, str, object], local: bool) -> None:
+    text = """\
+version: 1
+runtime: &r { tf32: &no false }
+x-r: *r
+defaults: { N: 8, H: 32, W: 32, padding: 1, dtype: fp16 }
+layers:
+  - &a { name: a, C: 8, K: &k 64, kernel_size: &three 3, bias: *no }
+  - { name: b, C: *k, K: 64, kernel_size: 3 }
+  - { <<: *a, name: c, C: 64 }
+  - { name: d, C: 64, K: 64, kernel_size: [*three, 3], stride: [&one 1, *one] }
+"""
+    spec, asked = spec_of(text), [Change_of_separate(*change)]  # type: ignore[arg-type]
+    assert spec.is_local(asked) is local
+    assert spec.edits(asked) == spec_edits(text, spec.network, asked)
+
+
+def test_answers_do_not_depend_on_those_before() -> None:
+    spec = spec_of()
+    questions = [
+        [Change_of_separate(0, "K", 64), Change_of_separate(1, "C", 64)],
+        [Change_of_separate(0, "K", 72)],
+        [Change_of_separate(0, "groups", 2)],
+        [Change_of_separate(None, "runtime.tf32", True)],
+        [Change_of_separate(None, "runtime.deterministic", True)],
+        [Change_of_separate(layer, "dtype", "bf16") for layer in range(3)],
+        [Change_of_separate(0, "K", 64)],
+        [],
+    ]
+    answers = [applied(TEXT, spec.edits(asked).edits) for asked in questions]
+    assert answers == [applied(TEXT, spec_edits(TEXT, spec.network, asked).edits) for asked in questions]
+    assert answers[-2:] == [TEXT.replace("K: 60", "K: 64"), TEXT]
+    assert "tf32: true" in answers[3]
+    assert "deterministic" not in answers[5]
+
+
+def check_of_separate(seed: int) -> tuple[int, int]:
+    """How often a random spec was asked, and for what is local; each time the answer is that of the whole spec."""
+    rng = random.Random(seed)
+    text = random_spec(rng)
+    network = read(text)
+    if network is None:
+        return 0, 0
+    items = range(len(network.operations))
+    convolutions = [item for item in items if network.operations[item].layer is not None]
+    spec, local = SpecText(text, network), 0
+    for _ in range(8):
+        asked = random_changes(rng, convolutions, len(items))
+        changes = [Change_of_separate(layer, name, value) for (layer, name), value in asked.items()]
+        changes = rng.sample(changes, min(len(changes), rng.randrange(1, 4)))
+        local += spec.is_local(changes)
+        assert spec.edits(changes) == spec_edits(text, network, changes)
+    return 8, local
+
+
+def test_random_specs_quickly_of_separate() -> None:
+    asked, local = map(sum, zip(*map(check_of_separate, range(60)), strict=True))
+    assert 0.1 * asked < local < 0.9 * asked
+
+
+@pytest.mark.slow
+def test_random_specs_of_separate() -> None:
+    asked, local = map(sum, zip(*map(check_of_separate, range(60, 1000)), strict=True))
+    assert 0.1 * asked < local < 0.9 * asked

@@ -7,7 +7,7 @@ import pytest
 from convlint.files.located_yaml import Value
 from convlint.fixes.words import boolean_word, dtype_word, layout_word, setting_word
 from convlint.model.layer import Dtype
-from convlint.readers.spec.values import DTYPES, LAYOUTS, dtype_of, layout_of
+from convlint.readers.spec.fields import DTYPES, LAYOUTS, dtype_of, layout_of
 
 
 def written(text: str) -> Value:

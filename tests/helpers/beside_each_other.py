@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from convlint.files.languages.pairs import english_of, other_of, tidied
+from convlint.files.languages.saying import english_of, other_of, tidied
 from convlint.files.located_yaml import parse, read_text
 from convlint.linting.rule_examples import examined
 from convlint.report import Finding

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.estimate.passes import pass_time_us
-from convlint.gpus.calibration import Calibration, Constant
-from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.measuring.fit import Timed
+from convlint.gpus.gpu import Calibration, Constant, Gpu, load_gpu
+from convlint.measuring.calibrate import Timed
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import Network
-from convlint.model.operation import Operation
+from convlint.model.network import Network, Operation
 
 PATH = "net.py"
 NN = "from torch import nn\n"

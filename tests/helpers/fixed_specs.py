@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convlint.fixes.change import Change
 from convlint.fixes.edits import applied
+from convlint.fixes.plan import Change
 from convlint.fixes.spec_text import Edits, spec_edits
 from convlint.readers.spec.reader import read_spec
 

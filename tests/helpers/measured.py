@@ -7,10 +7,8 @@ from collections.abc import Callable
 from convolutions import conv
 
 from convlint.gpus.gpu import load_gpu
-from convlint.measuring.device import Device
-from convlint.measuring.protocol import Answer, Timing
-from convlint.measuring.rows import Row
-from convlint.measuring.workload import Workload, layer_of, runtime_of, workloads
+from convlint.measuring.rows import Answer, Row, Timing
+from convlint.measuring.workload import Device, Workload, layer_of, runtime_of, workloads
 from convlint.model.layer import ConvLayer, Dtype, Pass
 from convlint.model.runtime import Runtime
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convlint.fixes.applicable import Wish
-from convlint.fixes.plan import Plan, Planner
+from convlint.fixes.plan import Plan, Planner, Wish
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.readers.spec.reader import read_spec

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from convlint.model.channel_walk import channels_of
-from convlint.model.channels import ChannelGroup
-from convlint.model.network import Network
-from convlint.model.operation import Operation
+from convlint.model.channels import ChannelGroup, channels_of
+from convlint.model.network import Network, Operation
 
 
 def named(network: Network, name: str) -> Operation:

@@ -9,8 +9,7 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.planning.plan import plan
-from convlint.planning.result import Plan
-from convlint.planning.wishes import Wishes
+from convlint.planning.steps import Plan, Wishes
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()

@@ -10,8 +10,7 @@ from convlint.engine.joint import Promise
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.planning.changed import changed
-from convlint.planning.steps import Members
+from convlint.planning.steps import Members, changed
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()

@@ -7,7 +7,7 @@ from random import Random
 
 from wirings import Wiring
 
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 
 WIDTHS = (20, 28, 44, 60, 62, 90, 96, 124, 130, 250)

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from convlint.files.located_yaml import Value, parse
-from convlint.fixes.change import Change
+from convlint.fixes.plan import Change
 from convlint.model.network import Network
-from convlint.readers.spec.axes import NEUTRAL
-from convlint.readers.spec.defaults import Defaults
-from convlint.readers.spec.fields import COMPOSITES, PADS, read_fields
+from convlint.readers.spec.fields import COMPOSITES, NEUTRAL, PADS, read_fields
+from convlint.readers.spec.graph import Defaults
 
 SIDES = ("front", "back", "top", "bottom", "left", "right")
 

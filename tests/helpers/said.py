@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from checkout import ROOT
 
-from convlint.files.languages.catalogue import entries_of
-from convlint.reporters.page.words import script_sentences
+from convlint.files.languages.saying import entries_of
+from convlint.reporters.page.layers import script_sentences
 from convlint.rulebook.book import load_rulebook
 
 CODE = ROOT / "convlint"

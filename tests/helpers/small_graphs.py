@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.torch import program
-from convlint.readers.torch.forward import forward
 from convlint.readers.torch.layers import network_of
+from convlint.readers.torch.module import forward
 
 
 def live(module: nn.Module, *shapes: tuple[int, ...], trains: bool = False) -> Network:

@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.model.network import Edge, Network
-from convlint.model.operation import Operation, OperationKind
+from convlint.model.network import Edge, Network, Operation, OperationKind
 
 AXES = ("W", "HW", "DHW")
 Sizes = tuple[int | None, ...]

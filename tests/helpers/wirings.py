@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
-from convlint.model.network import Edge, Network
-from convlint.model.operation import Operation, OperationKind
+from convlint.model.network import Edge, Network, Operation, OperationKind
 from convlint.model.runtime import Runtime
 
 

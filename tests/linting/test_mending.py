@@ -12,7 +12,7 @@ from command_line import Ran, convlint
 from msgspec.structs import replace
 from specs import HEAD
 
-from convlint.fixes.change import Change
+from convlint.fixes.plan import Change
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.linting import attempt, mending
 from convlint.model.network import Network

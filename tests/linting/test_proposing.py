@@ -15,8 +15,7 @@ from parsed import rdjson, sarif
 from sarif_fixes import applied
 from specs import HEAD
 
-from convlint.fixes.separate import SpecText
-from convlint.fixes.spec_text import Change, Edits
+from convlint.fixes.spec_text import Change, Edits, SpecText
 from convlint.linting import proposing
 from convlint.linting.paths import lint_paths
 from convlint.linting.plan import Options

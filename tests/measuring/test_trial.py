@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import pytest
 from measured import predicted_us, row_of
 
 from convlint.engine.check import Target
+from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
 from convlint.measuring.rows import Row
-from convlint.measuring.trial import Outcome, Part, Trial, chosen, outcome
-from convlint.measuring.wanted import Wanted, wanted
+from convlint.measuring.trial import (
+    Compared,
+    Outcome,
+    Part,
+    Trial,
+    Wanted,
+    agreement,
+    chosen,
+    compared,
+    outcome,
+    wanted,
+)
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
 from convlint.readers.spec.reader import read_spec
@@ -188,3 +201,98 @@ def test_what_promises_nothing_is_not_tried() -> None:
     assert all((trial.finding.fix.time_change_us or 0) < 0 for trial in found.trials if trial.finding.fix is not None)
     promised = [trial.finding.fix.time_change_us for trial in found.trials if trial.finding.fix is not None]
     assert promised == sorted(promised)  # type: ignore[type-var]
+
+
+SPEC = """\
+version: 1
+defaults: { N: 8, dtype: fp16, layout: NHWC, kernel_size: 3, padding: 1 }
+layers:
+  - { name: a, C: 64, H: 32, W: 32, K: 64, first: false }
+"""
+
+
+def pair(predicted: float | None, measured: float | None) -> Compared:
+    return Compared(layer="a", which="fprop", predicted_us=predicted, measured_us=measured)
+
+
+def test_each_pass_has_its_prediction_its_timing_or_the_reason_for_none() -> None:
+    network, _ = read_spec(SPEC, "net.yaml")
+    assert network is not None
+    found = wanted(network, load_rulebook(), A100, "training")
+    fprop, dgrad, wgrad = (part.options[0] for part in found.parts)
+    some = compared(["a"], found.parts, found.estimates, {fprop: row_of(fprop, 40.0, 0.03, 12)}, {dgrad: "no kernel"})
+    estimate = found.estimates[0]
+    assert estimate is not None
+    assert [(one.layer, one.which) for one in some] == [("a", "fprop"), ("a", "dgrad"), ("a", "wgrad")]
+    assert [one.predicted_us for one in some] == [each.time_us for each in estimate.passes.values()]
+    assert [(one.measured_us, one.spread, one.runs, one.reason) for one in some] == [
+        (40.0, 0.03, 12, ""), (None, 0.0, 0, "no kernel"), (None, 0.0, 0, ""),
+    ]  # fmt: skip
+    assert some[0].ratio == pytest.approx(estimate.passes["fprop"].time_us / 40.0)
+    assert some[1].ratio is None
+    assert wgrad not in {fprop, dgrad}
+
+
+def test_a_bias_is_told_apart_from_what_is_left_of_the_error() -> None:
+    found = agreement([pair(200.0, 100.0), pair(400.0, 100.0), pair(200 * sqrt(2), 100.0), pair(None, 1.0)])
+    assert found is not None
+    assert (found.count, found.bias) == (3, pytest.approx(2 * sqrt(2)))
+    assert found.error == pytest.approx(2 * sqrt(2) - 1)
+    assert found.error_unbiased == pytest.approx(1 - 1 / sqrt(2))
+
+
+def test_without_a_pair_there_is_no_agreement() -> None:
+    assert agreement([pair(None, 1.0), pair(2.0, None)]) is None
+
+
+SPEC_of_wanted = """\
+version: 1
+runtime: { framework: pytorch }
+defaults: { N: 8, dtype: fp16, layout: NHWC, kernel_size: 3, padding: 1 }
+layers:
+  - { name: stem, C: 3, H: 32, W: 32, K: 64 }
+  - { name: a, K: 64 }
+  - { name: again, K: 64 }
+"""
+OPEN = SPEC_of_wanted.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
+    "name: a,", "name: a, C: 64, H: 32, W: 32,"
+)
+
+
+def wants_of_wanted(spec: str) -> Wanted:
+    network, _ = read_spec(spec, "net.yaml")
+    assert network is not None
+    return wanted(network, load_rulebook(), A100, "training")
+
+
+def test_every_pass_of_every_layer_and_equal_ones_once() -> None:
+    found = wants_of_wanted(SPEC_of_wanted)
+    passes = [(part.layer, part.which) for part in found.parts]
+    assert passes[:5] == [(0, "fprop"), (0, "wgrad"), (1, "fprop"), (1, "dgrad"), (1, "wgrad")]
+    assert len(passes) == 8
+    options = {(part.layer, part.which): part.options for part in found.parts}
+    assert options[1, "fprop"] == options[2, "fprop"]
+    assert len({work for part in found.parts for work in part.options}) == 5
+
+
+def test_what_the_network_runs_is_timed_before_what_fixes_make_of_it() -> None:
+    found = wants_of_wanted(SPEC_of_wanted.replace("K: 64", "K: 60"))
+    order = list(found.workloads())
+    own = [option for part in found.parts for option in part.options]
+    assert order[: len(own)] == own
+    assert len(found.trials) > 0
+    assert len(set(order)) > len(set(own))
+
+
+def test_layers_of_unknown_size_are_named_and_the_others_timed() -> None:
+    found = wants_of_wanted(OPEN)
+    assert dict(found.untimed) == {0: "H and W are not known"}
+    assert {part.layer for part in found.parts} == {1, 2}
+
+
+def test_estimates_are_those_of_the_layers_without_a_host() -> None:
+    network, _ = read_spec(SPEC_of_wanted, "net.yaml")
+    assert network is not None
+    found = wants_of_wanted(SPEC_of_wanted)
+    expected = [estimate_layer(layer, A100.gpu, network.runtime, "training") for layer in network.layers]
+    assert list(found.estimates) == expected

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from cases import for_each
 from convolutions import conv
 from msgspec.structs import replace
 
 from convlint.estimate import estimate_pass
-from convlint.gpus.gpu import load_gpu
-from convlint.measuring.workload import layer_of, passes, runtime_of, why_not, workloads
-from convlint.model.layer import PASSES, Dtype, with_output
+from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.measuring import workload
+from convlint.measuring.workload import (
+    Device,
+    Shapes,
+    Tensors,
+    Workload,
+    calls,
+    gpu_of,
+    layer_of,
+    passes,
+    runtime_of,
+    why_not,
+    workloads,
+)
+from convlint.model.layer import PASSES, ConvLayer, Dtype, Pass, with_output
 from convlint.model.runtime import Runtime
 
 A100, T4 = load_gpu("a100"), load_gpu("t4")
@@ -81,3 +96,179 @@ def test_settings_that_choose_the_kernel_are_part_of_it() -> None:
 )
 def test_what_cannot_be_timed_says_why(changes: dict[str, object], reason: str) -> None:
     assert why_not(replace(LAYER, **changes)) == reason
+
+
+GIB = 2**30
+
+
+def device(name: str, capability: str, sms: int, memory_gib: float) -> Device:
+    return Device(
+        kind="cuda", name=name, framework_version="2.11.0", cudnn="9.10.2", cuda="12.8",
+        compute_capability=capability, sms=sms, memory_bytes=int(memory_gib * GIB),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "sms", "memory_gib", "expected"),
+    [
+        ("Tesla V100-SXM2-16GB", "7.0", 80, 15.8, "v100-sxm2-16gb"),
+        ("Tesla V100-SXM2-32GB", "7.0", 80, 31.7, "v100-sxm2-32gb"),
+        ("Tesla V100-PCIE-16GB", "7.0", 80, 15.8, "v100-pcie-16gb"),
+        ("Tesla T4", "7.5", 40, 14.6, "t4"),
+        ("NVIDIA A100-SXM4-40GB", "8.0", 108, 39.4, "a100-40gb-sxm"),
+        ("NVIDIA A100-SXM4-80GB", "8.0", 108, 79.1, "a100-80gb-sxm"),
+        ("NVIDIA A100 80GB PCIe", "8.0", 108, 79.1, "a100-80gb-pcie"),
+        ("NVIDIA A100-PCIE-40GB", "8.0", 108, 39.4, "a100-40gb-pcie"),
+        ("NVIDIA H100 80GB HBM3", "9.0", 132, 79.1, "h100-sxm"),
+        ("NVIDIA H100 PCIe", "9.0", 114, 79.1, "h100-pcie"),
+        ("NVIDIA H100 NVL", "9.0", 132, 93.0, "h100-nvl"),
+        ("NVIDIA H200", "9.0", 132, 139.8, "h200-sxm"),
+        ("NVIDIA GH200 480GB", "9.0", 132, 94.5, "gh200"),
+        ("NVIDIA GeForce RTX 4090", "8.9", 128, 23.5, "rtx-4090"),
+        ("NVIDIA GeForce RTX 2080 Ti", "7.5", 68, 10.8, "rtx-2080-ti"),
+        ("NVIDIA RTX A6000", "8.6", 84, 47.4, "rtx-a6000"),
+        ("NVIDIA A40", "8.6", 84, 44.3, "a40"),
+        ("NVIDIA RTX 6000 Ada Generation", "8.9", 142, 47.4, "rtx-6000-ada"),
+        ("NVIDIA L40", "8.9", 142, 44.4, "l40"),
+        ("NVIDIA L40S", "8.9", 142, 44.4, "l40s"),
+        ("NVIDIA TITAN RTX", "7.5", 72, 23.6, "titan-rtx"),
+        ("Quadro RTX 6000", "7.5", 72, 23.6, "quadro-rtx-6000"),
+        ("NVIDIA A10G", "8.6", 80, 22.0, "a10g"),
+        ("NVIDIA B200", "10.0", 148, 178.4, "b200"),
+        ("Orin", "8.7", 16, 61.4, "jetson-agx-orin"),
+        ("Tesla K80", "3.7", 13, 11.2, "k80"),
+    ],
+)
+def test_what_the_driver_calls_it(name: str, capability: str, sms: int, memory_gib: float, expected: str) -> None:
+    found = gpu_of(device(name, capability, sms, memory_gib))
+    assert found is not None
+    assert found.id == expected
+
+
+@for_each("gpu_id", gpu_names())
+def test_every_gpu_is_itself_by_its_own_name(gpu_id: str) -> None:
+    gpu = load_gpu(gpu_id)
+    found = gpu_of(device(gpu.name, str(gpu.compute_capability), gpu.sms, (gpu.memory_bytes or 0) / GIB))
+    assert found == gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "sms"),
+    [
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76),
+        ("Tesla V100S-PCIE-32GB", "7.0", 80),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "8.0", 42),
+        ("NVIDIA H100 PCIe", "9.0", 132),
+        ("NVIDIA GeForce RTX 4080", "8.9", 76),
+    ],
+)
+def test_what_only_resembles_one_is_none(name: str, capability: str, sms: int) -> None:
+    assert gpu_of(device(name, capability, sms, 16)) is None
+
+
+def test_a_processor_is_no_gpu() -> None:
+    assert gpu_of(Device(kind="cpu", name="x86_64", framework_version="2.13.0")) is None
+
+
+PLAIN = ConvLayer(
+    name="a", N=2, C=4, H=9, W=7, K=6, R=3, S=2, PadH=1, PadH_end=1, PadW=1, PadW_end=1, U=2, V=1,
+    dtype=Dtype.fp64, layout="NCHW",
+)  # fmt: skip
+LAYERS = {
+    "plain": PLAIN,
+    "nhwc": replace(PLAIN, layout="NHWC"),
+    "copied": replace(PLAIN, layout="NHWC", copies_input=True),
+    "depthwise": replace(PLAIN, K=4, groups=4),
+    "grouped": replace(PLAIN, groups=2),
+    "dilated": replace(PLAIN, DilH=2, DilW=2),
+    "line": replace(PLAIN, dims=1, H=1, R=1, PadH=0, PadH_end=0, U=1),
+    "transposed": replace(PLAIN, op="conv_transpose", OutPadH=1),
+    "grouped transposed": replace(PLAIN, op="conv_transpose", groups=2),
+    "volume": replace(PLAIN, dims=3, D=5, T=2, StrideD=2, PadD=1, PadD_end=1, layout="NHWC"),
+}
+
+
+def workload_of(layer: ConvLayer, which: Pass) -> Workload:
+    return next(workloads(with_output(layer), which, load_gpu("a100"), Runtime()))
+
+
+@pytest.mark.parametrize("which", PASSES)
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_pass_is_what_autograd_makes_of_it(name: str, which: Pass, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, made = LAYERS[name], []
+
+    class Kept(Tensors):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)  # type: ignore[arg-type]
+            made.append(self)
+
+    monkeypatch.setattr(workload, "Tensors", Kept)
+    work = workload_of(layer, which)
+    (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
+    found = call()
+    (given,), shapes = made, Shapes(work)
+    x, w = given.x.clone().requires_grad_(), given.w.clone().requires_grad_()
+    y = torch.convolution(
+        x, w, None, shapes.stride, shapes.pad, shapes.dilation, layer.op == "conv_transpose", shapes.output_padding,
+        layer.groups,
+    )  # fmt: skip
+    full = with_output(layer)
+    sizes = (full.Z, full.P, full.Q)[0 if layer.dims == 3 else 1 :]
+    assert tuple(y.shape) == shapes.y == (layer.N, layer.K, *sizes)
+    if which == "fprop":
+        assert torch.equal(found, y.detach())
+        return
+    y.backward(given.gradient)
+    expected, others = (x.grad, (1, 2)) if which == "dgrad" else (w.grad, (0, 2))
+    assert torch.allclose(found[0 if which == "dgrad" else 1], expected)
+    assert [found[place] for place in others] == [None, None]
+
+
+def test_tensors_lie_in_memory_as_the_layer_says() -> None:
+    for name, (x, w) in {"plain": (False, False), "nhwc": (True, True), "copied": (False, True)}.items():
+        work = workload_of(LAYERS[name], "fprop")
+        given = Tensors(work, Shapes(work), "cpu")
+        last = [each.is_contiguous(memory_format=torch.channels_last) for each in (given.x, given.w)]
+        assert last == [x, w]
+    work = workload_of(LAYERS["volume"], "wgrad")
+    given = Tensors(work, Shapes(work), "cpu")
+    assert given.gradient is not None
+    assert given.gradient.is_contiguous(memory_format=torch.channels_last_3d)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [replace(PLAIN, R=1, S=1, layout="NHWC"), replace(PLAIN, K=4, groups=4, layout="NHWC"),
+     replace(PLAIN, C=1, layout="NHWC"), replace(PLAIN, R=1, S=1, layout="NHWC", copies_input=True)],
+)  # fmt: skip
+def test_filters_of_one_tap_or_channel_lie_in_nhwc_too(layer: ConvLayer) -> None:
+    work = workload_of(layer, "fprop")
+    given = Tensors(work, Shapes(work), "cpu")
+    assert given.w.stride()[1] == 1
+    assert given.w.stride()[-1] == given.w.shape[1]
+    (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
+    assert call().stride()[1] == 1
+
+
+def test_sets_of_tensors_exceed_the_cache_twice_but_not_the_memory() -> None:
+    work = workload_of(PLAIN, "fprop")
+    size = Tensors(work, Shapes(work), "cpu").bytes
+    assert size == 8 * (2 * 4 * 9 * 7 + 6 * 4 * 3 * 2)
+    assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=1 << 30)) == 10
+    assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=12 * size)) == 3
+    assert len(calls(work, "cpu", cache_bytes=1 << 40, free_bytes=1 << 50)) == workload.MOST_SETS
+    assert len(calls(work, "cpu", cache_bytes=size, free_bytes=0)) == 1
+
+
+def test_only_what_a_pass_reads_is_rotated() -> None:
+    several: tuple[tuple[Pass, str], ...] = (("dgrad", "x"), ("wgrad", "w"))
+    for which, unread in several:
+        work = workload_of(PLAIN, which)
+        shapes = Shapes(work)
+        first = Tensors(work, shapes, "cpu")
+        second = Tensors(work, shapes, "cpu", first)
+        assert getattr(second, unread) is getattr(first, unread)
+        assert first.gradient is not second.gradient
+        read = first.w if which == "dgrad" else first.x
+        assert first.gradient is not None
+        assert first.bytes == second.bytes == first.gradient.nbytes + read.nbytes

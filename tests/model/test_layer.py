@@ -5,10 +5,77 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 from sized_layers import RESNET_STEM, layer
 
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, equal_without, output_size, same_padding, transposed_output_size
 from convlint.model.location import Location
+
+
+@equal_without("line")
+class Noted(Struct, frozen=True, kw_only=True):
+    text: str
+    line: int = 0
+
+
+def test_a_field_that_is_left_out_makes_no_difference() -> None:
+    one = Noted(text="a", line=1)
+    assert one == Noted(text="a", line=2)
+    assert not one != Noted(text="a", line=2)  # noqa: SIM202 - not the method of `==`
+    assert len({one, Noted(text="a", line=2), Noted(text="b", line=1)}) == 2
+    assert one != Noted(text="b", line=1)
+    assert one != "a"
+
+
+def test_where_a_layer_is_written_is_no_part_of_what_it_is() -> None:
+    layer = ConvLayer(name="a", C=3, K=64, layout="NHWC", spans={"C": (1, 2, 1, 3)})
+    elsewhere = replace(layer, spans={})
+    assert (layer, hash(layer)) == (elsewhere, hash(elsewhere))
+    assert layer != replace(layer, C=4)
+    assert hash(layer) != hash(replace(layer, C=4))
+
+
+def test_what_is_left_out_is_not_shown() -> None:
+    assert repr(Noted(text="a", line=7)) == "Noted(text='a')"
+
+
+@pytest.mark.parametrize(("dilation", "extent"), [(1, 3), (2, 5), (3, 7)])
+def test_effective_filter(dilation: int, extent: int) -> None:
+    """A 3x3 of dilation 2 covers 5 rows, of dilation 3 covers 7; it needs exactly that much input."""
+    assert output_size(extent, stride=1, pad=0, dilation=dilation, taps=3) == 1
+    assert output_size(extent - 1, stride=1, pad=0, dilation=dilation, taps=3) == 0
+
+
+@given(size=st.integers(1, 40), stride=st.integers(1, 4), dilation=st.integers(1, 4), taps=st.integers(1, 7))
+def test_same_padding_gives_the_ceiling(size: int, stride: int, dilation: int, taps: int) -> None:
+    sides = same_padding(size, stride=stride, dilation=dilation, taps=taps)
+    assert sides is not None
+    assert sides[1] - sides[0] in (0, 1)
+    assert output_size(size, stride=stride, pad=sum(sides), dilation=dilation, taps=taps) == -(-size // stride)
+
+
+def test_same_padding_of_an_unknown_size() -> None:
+    assert same_padding(None, stride=1, dilation=2, taps=3) == (2, 2)
+    assert same_padding(None, stride=2, dilation=1, taps=3) is None
+
+
+@given(
+    size=st.integers(1, 40),
+    stride=st.integers(1, 4),
+    pad=st.integers(0, 4),
+    dilation=st.integers(1, 3),
+    taps=st.integers(1, 5),
+)
+def test_a_transposed_convolution_undoes_a_convolution(
+    size: int, stride: int, pad: int, dilation: int, taps: int
+) -> None:
+    out = output_size(size, stride=stride, pad=2 * pad, dilation=dilation, taps=taps)
+    rest = (size + 2 * pad - dilation * (taps - 1) - 1) % stride
+    back = transposed_output_size(out, stride=stride, pad=2 * pad, dilation=dilation, taps=taps, output_padding=rest)
+    assert back == size
 
 
 @pytest.mark.parametrize(

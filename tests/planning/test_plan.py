@@ -19,11 +19,11 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
 from convlint.estimate.memory import parameters
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.planning.plan import ALONE, NO_DATAFLOW, plan
-from convlint.planning.wishes import Wishes
+from convlint.planning.steps import Wishes
 from convlint.readers.spec.reader import read_spec
 
 BAD = (60, 124, 250, 500)

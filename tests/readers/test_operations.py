@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.readers.bounded_json import MOST_TEXT
 from convlint.readers.operations import Operations, Sizes, one_element
-from convlint.readers.untrusted.limits import MOST_TEXT
 
 LAYERS = (
     ConvLayer(name="a", C=3, K=60, H=8, W=6, P=4, Q=3),

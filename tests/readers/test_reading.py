@@ -167,13 +167,13 @@ def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
 
 def test_a_reader_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from convlint.readers import Reader
-    from convlint.readers.children import limits
+    from convlint.readers.children import parser
 
     def endless(*_: object) -> None:
         while True:
             pass
 
-    monkeypatch.setattr(limits, "TEXT_CPU_S", 0.2)
+    monkeypatch.setattr(parser, "TEXT_CPU_S", 0.2)
     monkeypatch.setattr("convlint.readers.spec.reader.READER", Reader(read=endless))
     with Reading() as reading:
         network, errors = reading.read(file_input("a.yaml"), ReadOptions())

@@ -16,8 +16,7 @@ from reports import ALIGNMENT, estimate, finding, full_report, layer_times, pric
 from convlint.model.location import Location
 from convlint.report import Alternative, Report
 from convlint.reporters import Style, reporter
-from convlint.reporters.ink import wrap
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import columns, wrap
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 COLOUR = re.compile("\x1b\\[[0-9;]*m")

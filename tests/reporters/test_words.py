@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, finding, full_report, priced
+from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 
+from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
-from convlint.report import Alternative, Fix, InputError, Skipped, Source
-from convlint.reporters.covered import coverage
+from convlint.report import Alternative, Fix, InputError, Report, Skipped, Source, Total
+from convlint.reporters import Style, reporter
+from convlint.reporters.harmless import harmless
+from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS
+from convlint.reporters.summary import coverage
 from convlint.reporters.words import (
+    DOCS,
     advice,
     alternatives,
     change,
@@ -20,8 +27,94 @@ from convlint.reporters.words import (
     lost,
     named_in,
     origin,
+    outcome,
+    page_of,
+    rule_page,
     said,
+    shape,
+    verdict,
+    verdicts,
 )
+from convlint.rulebook.book import load_rulebook
+
+BUILT_IN = replace(ALIGNMENT, built_in=True)
+PAGE = "https://convlint.github.io/convlint/rules/CL102.html"
+OPENED = f"{LINK_OPENS}{PAGE}{LINK_ENDS}"
+
+
+def reported(*, built_in: bool = True) -> Report:
+    rule = BUILT_IN if built_in else ALIGNMENT
+    return full_report(
+        findings=(finding(rule, "C=62 is odd", Location(path="net.yaml", line=3), "stem"),),
+        suppressed=(),
+        rules=(rule,),
+    )
+
+
+def without_links(text: str) -> str:
+    return re.sub("\x1b]8;;[^\x1b]*\x1b\\\\", "", text)
+
+
+def test_rules_that_ship_have_a_page_and_others_none() -> None:
+    assert page_of(BUILT_IN) == PAGE == DOCS + rule_page("CL102")
+    assert page_of(ALIGNMENT) == ""
+    assert DOCS.endswith("/")
+
+
+def test_all_rules_that_ship_are_known_as_such() -> None:
+    assert all(rule.info.built_in for rule in load_rulebook().rules)
+    assert all(rule.info.built_in for rule in load_rulebook().of_source)
+
+
+@pytest.mark.parametrize("name", ["text", "concise"])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_codes_are_links_where_a_terminal_follows_them(name: str, quiet: bool) -> None:
+    style = Style(color=True, links=True, quiet=quiet)
+    shown = reporter(name)(reported(), style)
+    assert shown.count(OPENED) == 1
+    assert shown.count(LINK_OPENS) == 2 * shown.count(LINK_CLOSES) == 2
+    assert re.search(re.escape(OPENED) + r"[^\n]*CL102 channel-alignment[^\n]*" + re.escape(LINK_CLOSES), shown)
+    assert without_links(shown) == reporter(name)(reported(), replace(style, links=False))
+    assert harmless(shown, inks=True) == shown
+    assert "\x1b" not in harmless(shown)
+
+
+@pytest.mark.parametrize("name", ["text", "concise"])
+def test_rules_of_ones_own_are_no_links(name: str) -> None:
+    style = Style(color=True, links=True)
+    assert LINK_OPENS not in reporter(name)(reported(built_in=False), style)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.com/rules/CL102.html", f"{PAGE}#x", f"{PAGE}\x07", f"{DOCS}x", "x"]
+)
+def test_no_other_link_reaches_a_terminal(address: str) -> None:
+    shown = harmless(f"{LINK_OPENS}{address}{LINK_ENDS}text{LINK_CLOSES}", inks=True)
+    assert "\x1b" not in shown.replace(LINK_CLOSES, "")
+
+
+@pytest.mark.parametrize(("built_in", "address"), [(True, PAGE), (False, "https://docs.nvidia.com/")])
+def test_formats_for_machines_name_the_page(built_in: bool, address: str) -> None:
+    report = reported(built_in=built_in)
+    sarif = json.loads(reporter("sarif")(report, Style()))
+    (rule,) = [each for each in sarif["runs"][0]["tool"]["driver"]["rules"] if each["id"] == "CL102"]
+    assert rule["helpUri"].startswith(address)
+    rdjson = json.loads(reporter("rdjson")(report, Style()))
+    (code,) = [each["code"] for each in rdjson["diagnostics"] if "code" in each]
+    assert code["url"].startswith(address)
+
+
+def test_shapes() -> None:
+    layer = ConvLayer(
+        name="x", N=1, C=3, H=224, W=200, K=64, R=7, S=5, U=2, V=2, DilH=1, DilW=3, dtype=Dtype.fp16, layout="NHWC"
+    )
+    assert shape(layer, "x", "->") == "conv 7x5 stride 2 dilation 1x3, 3->64 channels, 224x200, fp16 NHWC"
+    unknown = ConvLayer(name="x", op="conv_transpose", C=8, K=8, groups=8, R=3, S=3)
+    assert shape(unknown, "×", "→") == "transposed conv 3×3, 8→8 channels, depthwise, ?×?"
+    volume = ConvLayer(name="x", dims=3, C=8, K=8, groups=2, T=3, R=3, S=3, D=16, H=8, W=8)
+    assert shape(volume, "×", "→") == "conv 3×3×3, 8→8 channels, 2 groups, 16×8×8"
+    line = ConvLayer(name="x", dims=1, C=8, K=8, R=1, S=3, H=1, W=100, V=2)
+    assert shape(line, "×", "→") == "conv 3 stride 2, 8→8 channels, 100"
 
 
 @pytest.mark.parametrize(
@@ -191,3 +284,68 @@ def test_a_message_that_names_its_layers(message: str, names: tuple[str, ...], e
     found = replace(finding(ALIGNMENT, message, Location(path="a"), layer or "x"), layer=layer, layers=layers, fix=None)
     assert named_in(found) is expected
     assert said(found, False) == (message if expected or layer is None else f"{layer}: {message}")
+
+
+STEP = layer_times(45_700.0, 38_000.0, 35_000.0)
+PASS = layer_times(12_300.0, 12_300.0, 12_000.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (total("a100", STEP), "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
+        (
+            total("a100", layer_times(45_700.0, 45_699.0, 10_000.0)),
+            "45.7 ms of convolutions per training step, grade F; 1 us less with all of it",
+        ),
+        (
+            total("a100", PASS, "inference"),
+            "12.3 ms of convolutions per forward pass, grade A; no fix is advised",
+        ),
+        (total("a100", None), ""),
+    ],
+)
+def test_the_verdict(one: Total, text: str) -> None:
+    assert verdict(one) == text
+
+
+def test_each_mode_and_each_target_has_its_own_verdict() -> None:
+    both = (total("a100", STEP), total("a100", PASS, "inference"))
+    report = full_report(total=both[0], totals=both)
+    assert list(verdicts(report)) == [
+        (both[0], "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
+        (both[1], "12.3 ms of convolutions per forward pass, grade A; no fix is advised"),
+    ]
+    unknown = (both[0], total("a100", None, "inference"))
+    assert [text for _, text in verdicts(replace(report, totals=unknown))] == [
+        "45.7 ms of convolutions per training step, grade B; 38 ms with all of it",
+        "time per forward pass unknown",
+    ]
+    assert [one.gpu for one, _ in verdicts(replace(report, totals=(both[0], total("t4", STEP))))] == ["a100", "t4"]
+    assert list(verdicts(replace(report, total=None, totals=()))) == []
+    assert list(verdicts(full_report(total=unknown[1], totals=unknown[1:]))) == []
+
+
+def test_another_batch_is_no_fix_but_said() -> None:
+    one = total("a100", PASS, "inference")
+    finding = replace(priced(), gpu="a100", severity="warning", fix=Fix(describe="N=8", safety="unsafe", set={"N": 8}))
+    said = "12.3 ms of convolutions per forward pass, grade A; no fix is advised"
+    for found, text in ((finding, f"{said} but another batch"), (replace(finding, severity="info"), said)):
+        report = full_report(total=one, totals=(one,), findings=(found,))
+        assert list(verdicts(report)) == [(one, text)]
+
+
+def test_another_batch_is_no_part_of_what_all_advice_makes() -> None:
+    one = total("a100", STEP)
+    batch = replace(priced(), gpu="a100", severity="warning", fix=Fix(describe="N=8", safety="unsafe", set={"N": 8}))
+    report = full_report(total=one, totals=(one,), findings=(batch,))
+    assert [text for _, text in verdicts(report)] == [
+        "45.7 ms of convolutions per training step, grade B; 38 ms with all of it but another batch"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after_us", "said"), [(38_000.0, ("38 ms", False)), (45_699.0, ("1 us", True)), (45_700.0, ("", False))]
+)
+def test_what_all_advice_makes_of_the_time(after_us: float, said: tuple[str, bool]) -> None:
+    assert outcome(layer_times(45_700.0, after_us, 35_000.0)) == said

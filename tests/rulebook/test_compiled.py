@@ -4,16 +4,63 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cases import for_each
 
-from convlint.facts.quantity import UNKNOWN
+from convlint.facts.quantity import UNKNOWN, UnknownValue
 from convlint.rulebook.book import load_rulebook
-from convlint.rulebook.compiled import decision_code, expression_code, function
-from convlint.rulebook.functions import FUNCTIONS, GLOBALS
+from convlint.rulebook.compiled import (
+    FUNCTIONS,
+    GLOBALS,
+    NotWhole,
+    bounded,
+    ceil,
+    ceil_to,
+    decision_code,
+    expression_code,
+    floor_to,
+    function,
+    gcd,
+    known,
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result"),
+    [
+        (ceil_to, (63, 8), 64), (ceil_to, (64, 8), 64), (ceil_to, (65, 8), 72), (ceil_to, (0, 8), 0),
+        (floor_to, (63, 8), 56), (floor_to, (64, 8), 64), (floor_to, (7, 8), 0),
+        (ceil, (2.0,), 2), (ceil, (2.001,), 3), (ceil, (-2.001,), -2), (ceil, (-0.5,), 0),
+        (gcd, (62, 64), 2), (gcd, (0, 62), 62), (gcd, (-12, 8), 4), (gcd, (6.0, 4), 2),
+        (known, (0,), True), (known, ("",), True), (known, (None,), True), (known, (UNKNOWN,), False),
+        (bounded, (2**512 - 1,), 2**512 - 1), (bounded, (-(2**512) + 1,), -(2**512) + 1), (bounded, (1e300,), 1e300),
+    ],
+)  # fmt: skip
+def test_values(function: Callable[..., Any], arguments: tuple[Any, ...], result: Any) -> None:
+    found = function(*arguments)
+    assert (found, type(found)) == (result, type(result))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "error"),
+    [
+        (bounded, (2**512,), OverflowError), (bounded, (-(2**512),), OverflowError),
+        (gcd, (1.5, 3), NotWhole), (gcd, (3, 0.1), NotWhole), (gcd, (UNKNOWN, 3), UnknownValue),
+        (ceil, (UNKNOWN,), UnknownValue), (ceil_to, (3, 0), ZeroDivisionError),
+    ],
+)  # fmt: skip
+def test_what_has_no_value(function: Callable[..., Any], arguments: tuple[Any, ...], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        function(*arguments)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_there_for_compiled_rules(name: str) -> None:
+    assert callable(GLOBALS[name])
 
 
 def facts(**values: object) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from cases import for_each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.model.version import Version
+from convlint.model.runtime import Version
+from convlint.rulebook.compiled import Type
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue, compile_expr
-from convlint.rulebook.functions import Type
 
 VOCABULARY: dict[str, Type] = {
     "C": "number", "K": "number", "name": "text", "first": "truth", "gpu.sms": "number", "gpu.name": "text",

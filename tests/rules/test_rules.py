@@ -7,8 +7,7 @@ from cases import for_each
 
 from convlint.files.located_yaml import parse, read_text
 from convlint.linting.rule_examples import Outcome, run_examples
-from convlint.rulebook.book import load_rulebook
-from convlint.rulebook.folders import builtin_folder, rule_files
+from convlint.rulebook.book import builtin_folder, load_rulebook, rule_files
 from convlint.rulebook.rule import Rule
 
 RULES = load_rulebook().rules

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from convlint.cli.commands import audit_json, audit_text
 from convlint.cli.streams import tables
-from convlint.cli.streams.clashes import Use, identify, in_force, inputs, refuse_clashes, written_over
-from convlint.cli.streams.output import style_of
+from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, written_over
+from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
 from convlint.errors import UsageError

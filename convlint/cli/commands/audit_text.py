@@ -10,8 +10,7 @@ from convlint.files.safe import ascii_only, clean
 from convlint.linting.audit.audit import Summary
 from convlint.linting.audit.ranking import Change, Lost
 from convlint.reporters import Style
-from convlint.reporters.ink import GRADE_INKS, Paint, painter, shorten, wrap
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import GRADE_INKS, Paint, columns, painter, shorten, wrap
 
 _NARROW, _WIDE = 60, 120
 Row = Sequence[str]

@@ -8,8 +8,7 @@ from convlint.files.safe import clean
 from convlint.linting.audit.audit import Summary
 from convlint.linting.audit.ranking import Some
 from convlint.linting.audit.telling import Tally
-from convlint.reporters.ink import shorten
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import columns, shorten
 from convlint.reporters.words import place, plural
 
 CUT = "…"

@@ -12,9 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.commands.fix import Mender
-from convlint.cli.streams.clashes import Use, identify, in_force, inputs, refuse_clashes
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import write
+from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError

@@ -9,8 +9,8 @@ from datetime import date
 from msgspec.structs import replace
 
 from convlint.cli.commands.estimate_csv import why_no_time
-from convlint.cli.streams.clashes import in_force, inputs, refuse_clashes
-from convlint.cli.streams.output import style_of
+from convlint.cli.streams.files import in_force, inputs, refuse_clashes
+from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.facts.network import shortened
 from convlint.linting.idle import refuse_idle

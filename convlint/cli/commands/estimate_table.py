@@ -12,9 +12,8 @@ from convlint.model.gemm import gemm
 from convlint.model.layer import ConvLayer, Pass
 from convlint.report import LayerReport, Report
 from convlint.reporters import Style
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, painter, shorten, wrap
-from convlint.reporters.shape import shape
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, painter, shorten, wrap
+from convlint.reporters.words import shape
 
 _NARROW, _WIDE = 60, 120
 _LEAST_SHAPE = 20  # columns below which a layer is not described

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import write
+from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.gate import write
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
 from convlint.linting.idle import refuse_idle

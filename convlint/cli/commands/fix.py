@@ -9,10 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from convlint.cli.streams.clashes import refuse_way_out
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.gate import bare, silence
-from convlint.cli.streams.output import style_of, write
+from convlint.cli.streams.files import refuse_way_out, replace_file
+from convlint.cli.streams.gate import bare, silence, style_of, write
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES
@@ -76,7 +74,7 @@ class Mender:
 
     def show_diff(self, color: str) -> None:
         """The diff of all inputs, to standard output."""
-        from convlint.fixes.diff import unified
+        from convlint.fixes.edits import unified
 
         style = style_of(sys.stdout, color)
         paint = painter(style.color)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from convlint.cli.streams.output import style_of, write
+from convlint.cli.streams.gate import style_of, write
 from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu
 from convlint.reporters.ink import wrap
 

@@ -1,10 +1,11 @@
-"""`convlint measure`: what a network's convolutions really take, beside what is predicted and promised."""
+"""`convlint measure`: layers timed on the user's device, and the file of timings."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 
@@ -12,15 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.commands.measure_words import Measurement, percent
-from convlint.cli.commands.timings_file import TimingsFile
-from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import style_of
+from convlint.cli.streams.files import Use, append, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.cli.streams.progress import Progress
 from convlint.engine.check import Target
-from convlint.errors import ConvlintError, UsageError
+from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
+from convlint.files.bounded_file import open_regular
 from convlint.files.safe import clean_path
 from convlint.gpus.gpu import Gpu
 from convlint.linting.calibrating import Nearby, calibrated
@@ -28,16 +28,12 @@ from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
 from convlint.linting.one_input import DEFAULT_TARGET, Job, as_asked, last_resort, read_input, resolve_targets, say
 from convlint.measuring.calibrate import calibration_file
-from convlint.measuring.comparison import agreement, compared
-from convlint.measuring.device import Device, Kind, gpu_of
-from convlint.measuring.process import Bench, NoDevice
-from convlint.measuring.session import timed
-from convlint.measuring.trial import outcome
-from convlint.measuring.wanted import Wanted, wanted
-from convlint.measuring.workload import Workload
+from convlint.measuring.rows import MOST_BYTES, Row, header, line, rows_of
+from convlint.measuring.session import Bench, NoDevice, timed
+from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
+from convlint.measuring.workload import Device, Kind, Workload, gpu_of
 from convlint.model.network import Network
-from convlint.model.runtime import default_mode, framework_of
-from convlint.model.version import Version
+from convlint.model.runtime import Version, default_mode, framework_of
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
@@ -46,6 +42,53 @@ from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.words import plural
 from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import incomplete
+
+
+class TimingsFile:
+    """The rows at `path`, which need not be there yet."""
+
+    def __init__(self, path: str) -> None:
+        """Raises UsageError where it is another file."""
+        self.path = path
+        text = _text(path) if os.path.lexists(path) else ""
+        self._is_empty, self._is_cut = not text, not text.endswith("\n")
+        try:
+            self.rows = list(rows_of(text)) if text else []
+        except InputFault as fault:
+            raise _another(f"{path}:{fault.line}", fault) from None
+
+    def known(self, device: Device, workloads: Collection[Workload]) -> dict[Workload, Row]:
+        """The timings of these on this device, with its libraries."""
+        return {row.workload: row for row in self.rows if row.is_of(device) and row.workload in workloads}
+
+    def settle(self) -> None:
+        """Leaves out what was timed again, and what an interrupt has cut off. Raises UsageError."""
+        last = {(row.workload, row.device, row.framework_version, row.cudnn, row.cuda): row for row in self.rows}
+        if len(last) < len(self.rows) or (self._is_cut and not self._is_empty):
+            self.rows, self._is_cut = list(last.values()), False
+            replace_file(self.path, "".join([header(), *map(line, self.rows)]))
+
+    def add(self, row: Row) -> None:
+        """One more. Raises UsageError where it cannot be written."""
+        append(self.path, header() + line(row) if self._is_empty else line(row))
+        self._is_empty = False
+        self.rows.append(row)
+
+
+def _text(path: str) -> str:
+    try:
+        with open_regular(path) as stream:
+            raw = stream.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise InputFault(f"more than {MOST_BYTES >> 20} MiB")
+        return raw.decode()
+    except (InputFault, UnicodeDecodeError) as fault:
+        raise _another(path, fault) from None
+
+
+def _another(at: str, fault: Exception) -> UsageError:
+    return UsageError(f"{at}: {fault}; --csv names another file")
+
 
 _NAMES = 5  # layers named in one message
 INCOMPLETE = 3  # exit code: there was no time for all of it

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from convlint.gpus.calibration import CalibrationUse
-from convlint.measuring.comparison import Agreement, Compared
-from convlint.measuring.device import Device
-from convlint.measuring.trial import Held, Outcome
+from convlint.gpus.gpu import CalibrationUse
+from convlint.measuring.trial import Agreement, Compared, Held, Outcome
+from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
 from convlint.report import InputError
 from convlint.reporters.words import duration, plural

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.commands.plan_words import Planned
-from convlint.cli.streams.clashes import Use, inputs, refuse_clashes
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import style_of
+from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.engine.check import Target
 from convlint.engine.findings import NetworkResult, lacking
@@ -22,9 +21,9 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.errors import UsageError
 from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
-from convlint.fixes.applicable import applicability, wishes
 from convlint.fixes.plan import Planner as Corrections
-from convlint.gpus.calibration import CalibrationUse
+from convlint.fixes.plan import applicability, wishes
+from convlint.gpus.gpu import CalibrationUse
 from convlint.linting.calibrating import Files, Nearby, calibrated
 from convlint.linting.idle import refuse_idle
 from convlint.linting.models import models_here
@@ -35,8 +34,7 @@ from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
 from convlint.planning.plan import plan
-from convlint.planning.result import Plan
-from convlint.planning.wishes import Wishes
+from convlint.planning.steps import Plan, Wishes
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.report import InputError
@@ -44,7 +42,7 @@ from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.select import incomplete
-from convlint.verdict.silence import Silencing
+from convlint.verdict.suppress import Silencing
 
 _NAMES = 5  # layers named in one message
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach

@@ -9,18 +9,16 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
-from convlint.files.flow_yaml import flow
-from convlint.files.located_yaml import MAX_BYTES, text_of
+from convlint.files.located_yaml import MAX_BYTES, flow, text_of
 from convlint.fixes import yaml_nodes as nodes
-from convlint.fixes.change import Change
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.placing import added, quotes
+from convlint.fixes.plan import Change
 from convlint.fixes.spec_text import spec_edits
 from convlint.linting.fixing import with_content
 from convlint.model.network import Network
-from convlint.model.runtime import default_mode
-from convlint.model.version import Version
-from convlint.planning.result import Plan
+from convlint.model.runtime import Version, default_mode
+from convlint.planning.steps import Plan
 from convlint.readers import SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import format_of_input

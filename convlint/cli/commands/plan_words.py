@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from convlint.gpus.calibration import CalibrationUse
-from convlint.planning.result import Plan, State, Step
-from convlint.planning.steps import LEAST_GAIN
+from convlint.gpus.gpu import CalibrationUse
+from convlint.planning.steps import LEAST_GAIN, Plan, State, Step
 from convlint.report import Finding, InputError
 from convlint.reporters.words import duration, plural, step
 

@@ -1,14 +1,253 @@
-"""`convlint schema`: the JSON Schema of specs or of the config, for editors."""
+"""`convlint schema`: the JSON Schema of specs and of the config."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from convlint.cli.commands.json_schema import config_schema, spec_schema
-from convlint.cli.streams.output import write
+from convlint.cli.streams.gate import write
+from convlint.config.keys import AUTOCAST, FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
 from convlint.errors import UsageError, suggestion
-from convlint.rulebook.book import load_rulebook
+from convlint.files.languages import LANGUAGES
+from convlint.gpus.gpu import aliases, gpu_names
+from convlint.model.layer import ALLOWANCES, MODES, TRACES, Dtype
+from convlint.readers.spec.fields import (
+    ALIASES,
+    BOOLEANS,
+    CANONICAL,
+    COMPOSITES,
+    DTYPES,
+    LAYOUTS,
+    MAX_SIZE,
+    PADS,
+    SIZES,
+    UNKNOWN,
+)
+from convlint.readers.spec.layer import CONVS
+from convlint.readers.spec.reader import ALIASES as RUNTIME_ALIASES
+from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEYS, VERSIONS
+from convlint.readers.spec.reader import MODES as SPEC_MODES
+from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
+from convlint.readers.spec.shapes import CARRIERS
+from convlint.report import SEVERITIES
+from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.rulebook.judgement import MEANINGS
+
+Schema = dict[str, Any]
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NOT_IN_DEFAULTS = ("name", "input", "inputs", "weights", "op", "copied")
+_OTHER_CASE = {"type": "string", "pattern": r"[A-Z]|^(torch|tf|np|jnp)\.|_|-|[123]d$| "}  # as frameworks spell it
+_MEANINGS = {
+    **MEANINGS,
+    "kernel_size": "filter size: one number, or one per axis",
+    "stride": "stride: one number, or one per axis",
+    "padding": 'padding: one number, one per axis, all sides, "same" or "valid"',
+    "dilation": "dilation: one number, or one per axis",
+    "output_padding": "of a transposed convolution",
+    "op": "convolution, or an operation that only carries shapes on; default: conv",
+    "input": "the layer that this one reads; default: the one before",
+    "inputs": "the layers that this one reads",
+    "weights": "the convolution before it that has the same weights; op: again runs it once more",
+    "copied": "what it reads is written once more in its layout; default: where the layouts differ",
+    "transposed": "a transposed convolution",
+    "residual_inputs": "tensors that are added to the output",
+    "scale": "of an upsampling",
+    "size": "of an upsampling or adaptive pooling: one number, or one per axis; unknown where it is",
+    "bias": "has a bias",
+}
+
+
+def spec_schema() -> Schema:
+    """The schema of a spec file."""
+    properties: Schema = {
+        "version": {"const": 1, "description": "version of this format"},
+        "target": {**_one_or_many(_gpu()), "description": "GPUs to check for; default: a100"},
+        "mode": _choice(SPEC_MODES, "training checks all three passes, inference only fprop"),
+        "runtime": _runtime(),
+        "defaults": {**_layer(_NOT_IN_DEFAULTS), "description": "what layers have that do not say otherwise"},
+        "layers": {
+            "type": "array",
+            "items": _layer(()),
+            "description": "convolutions, and what carries shapes between them",
+        },
+        "name": {"type": "string", "description": "what the network is called"},
+        "description": {"type": "string", "description": "what there is to say of it"},
+    }
+    properties = {key: properties[key] for key in TOP_KEYS}  # a new key without a schema is an error here
+    properties |= {alias: properties[key] for alias, key in TOP_ALIASES.items()}
+    return {
+        "$schema": DIALECT,
+        "title": "convlint spec",
+        "type": "object",
+        "required": ["version", "layers"],
+        "properties": properties,
+        "patternProperties": {"^x-": True},
+        "additionalProperties": False,
+    }
+
+
+def _layer(left_out: Iterable[str]) -> Schema:
+    properties = {
+        key: {**_field(name), "description": _meaning(name, key)}
+        for key, name in CANONICAL.items()
+        if name not in left_out
+    }
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _meaning(name: str, key: str) -> str:
+    text = _MEANINGS.get(name, name)
+    others = [other for other in (name, *ALIASES.get(name, ())) if other != key]
+    return f"{text} (also: {', '.join(others)})" if others else text
+
+
+def _field(name: str) -> Schema:
+    """The schema of one canonical field of a layer."""
+    if name in SIZES or name in ("groups", "calls"):
+        return _integer(1)
+    if name in PADS or name == "residual_inputs":
+        return _integer(0)
+    if name == "size":
+        unknown: Schema = {"const": UNKNOWN}
+        each = {"anyOf": [_integer(1), unknown]}
+        return {"anyOf": [*_axes(1)["anyOf"], unknown, {"type": "array", "items": each, "minItems": 1, "maxItems": 3}]}
+    if name in COMPOSITES or name == "scale":
+        return _axes(0 if name == "output_padding" else 1)
+    if name == "padding":
+        sides = {side: _integer(0) for side in ("front", "back", "top", "bottom", "left", "right")}
+        named = {"type": "object", "properties": sides, "additionalProperties": False}
+        listed = {"type": "array", "items": _axes(0), "maxItems": 6}
+        return {"anyOf": [_integer(0), {"enum": ["same", "valid"]}, listed, named, _OTHER_CASE]}
+    if name == "dtype":
+        return {"anyOf": [{"enum": [*(dtype.value for dtype in Dtype), *DTYPES]}, _OTHER_CASE]}
+    if name == "layout":
+        return _choice(LAYOUTS)
+    if name in BOOLEANS:
+        return {"type": "boolean"}
+    if name == "dims":
+        return {"type": "integer", "minimum": 1, "maximum": 3}
+    if name == "op":
+        return {"anyOf": [{"enum": ["conv", "conv_transpose", "depthwise", *CONVS, *CARRIERS]}, _OTHER_CASE]}
+    if name in ("input", "inputs"):
+        return _one_or_many(_text())
+    return _text()  # name, weights
+
+
+def _runtime() -> Schema:
+    properties: Schema = {}
+    for name in SETTINGS:
+        if name in CHOICES:
+            properties[name] = _choice(CHOICES[name])
+        elif name in VERSIONS:
+            properties[name] = {"type": ["string", "number"]}
+        elif name in RUNTIME_NUMBERS:
+            properties[name] = _integer(0)
+        else:
+            properties[name] = {"enum": [True, False, 0, 1]}
+        properties[name]["description"] = MEANINGS.get(f"runtime.{name}", name)
+    properties |= {alias: properties[name] for alias, name in RUNTIME_ALIASES.items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "patternProperties": {"[A-Z]": True},  # any case is read
+        "additionalProperties": False,
+        "description": "framework, library versions and settings; what is not given is unknown",
+    }
+
+
+def config_schema(rulebook: Rulebook) -> Schema:
+    """The schema of convlint.toml, which is that of [tool.convlint]; `rulebook` supplies what rules can be named."""
+    rule = {"anyOf": [{"enum": list(rulebook.by_key)}, _text()]}
+    return {
+        "$schema": DIALECT,
+        "title": "convlint config",
+        "type": "object",
+        "properties": {key: {**_key(info.kind, key, rule), "description": info.meaning} for key, info in KEYS.items()},
+        "additionalProperties": False,
+    }
+
+
+def _key(kind: Kind, key: str, rule: Schema) -> Schema:
+    if kind == "texts":
+        return _one_or_many(_gpu() if key == "target" else rule)
+    if kind in ("folders", "files", "patterns"):
+        return _one_or_many(_text())
+    if kind == "allow":
+        return _one_or_many({"enum": list(ALLOWANCES)})
+    if kind == "severities":
+        return {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}}
+    if kind == "file-ignores":
+        return {"type": "object", "additionalProperties": _one_or_many(rule)}
+    if kind == "layer-ignores":
+        texts = {name: {**_text(), "description": meaning} for name, meaning in LAYER_IGNORE_KEYS.items()}
+        texts["rules"] = {**_one_or_many(rule), "description": LAYER_IGNORE_KEYS["rules"]}
+        texts["expires"] = {"format": "date", "description": LAYER_IGNORE_KEYS["expires"]}
+        required = list(LAYER_IGNORE_KEYS)[:-1]
+        item = {"type": "object", "properties": texts, "required": required, "additionalProperties": False}
+        return {"type": "array", "items": item}
+    if kind == "truth":
+        return {"type": "boolean"}
+    if kind == "percent":
+        return {"type": "number", "minimum": 0, "maximum": 100}
+    if kind == "runtime":
+        return _runtime()
+    if kind == "models":
+        return {"type": "array", "items": _model()}
+    if kind == "source":
+        kinds = {"input": _text(), "entry": _one_or_many(_text())}
+        properties = {key: {**kinds[key], "description": meaning} for key, meaning in SOURCE_KEYS.items()}
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+    if kind in ("text", "word"):
+        return _text()
+    if kind == "language":
+        return {"enum": list(LANGUAGES)}
+    return {"enum": list(MODES if kind == "mode" else FAIL_ON)}
+
+
+def _model() -> Schema:
+    shape = _text()
+    kinds: dict[str, Schema] = {
+        "name": _text(),
+        "model": _text(),
+        "inputs": {"anyOf": [_one_or_many(shape), {"type": "object", "additionalProperties": shape}]},
+        "channels_last": {"type": "boolean"},
+        "autocast": {"enum": list(AUTOCAST)},
+        "mode": {"enum": list(MODES)},
+        "trace": {"enum": list(TRACES)},
+        "runtime": _runtime(),
+        "target": _one_or_many(_gpu()),
+    }
+    properties = {key: {**kinds[key], "description": meaning} for key, meaning in MODEL_KEYS.items()}
+    required = list(MODEL_KEYS)[:2]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _text() -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": 500}
+
+
+def _integer(minimum: int) -> Schema:
+    return {"type": "integer", "minimum": minimum, "maximum": MAX_SIZE}
+
+
+def _axes(minimum: int) -> Schema:
+    return {"anyOf": [_integer(minimum), {"type": "array", "items": _integer(minimum), "minItems": 1, "maxItems": 3}]}
+
+
+def _choice(spellings: Mapping[str, str], description: str | None = None) -> Schema:
+    words = list(dict.fromkeys((*spellings.values(), *spellings)))
+    schema: Schema = {"anyOf": [{"enum": words}, _OTHER_CASE]}
+    return schema if description is None else {**schema, "description": description}
+
+
+def _gpu() -> Schema:
+    return {"anyOf": [{"enum": [*gpu_names(), *sorted(aliases())]}, _text()]}
+
+
+def _one_or_many(item: Schema) -> Schema:
+    return {"anyOf": [item, {"type": "array", "items": item}]}
 
 
 def run(what: str) -> int:

@@ -7,15 +7,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from convlint.cli.streams.output import write
+from convlint.cli.streams.gate import write
 from convlint.config.find import Config, Configs
-from convlint.config.ignores import FileIgnore, LayerIgnore
-from convlint.config.keys import KEYS
-from convlint.config.models import ModelEntry
-from convlint.config.path_patterns import PathPattern
-from convlint.config.source import SourceConfig
-from convlint.config.toml_source import Spot
-from convlint.config.values import Word
+from convlint.config.keys import KEYS, FileIgnore, LayerIgnore, ModelEntry, PathPattern, SourceConfig
+from convlint.config.toml_source import Spot, Word
 from convlint.files.languages import ENGLISH, VARIABLE, language_asked
 from convlint.files.safe import clean, clean_path
 from convlint.readers.inputs import decide

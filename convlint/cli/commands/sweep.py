@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.cli.commands.sweep_words import X_LABELS, fixed, kind
-from convlint.cli.streams.clashes import inputs, refuse_clashes
-from convlint.cli.streams.files import replace_file
-from convlint.cli.streams.output import style_of, write
+from convlint.cli.streams.files import inputs, refuse_clashes, replace_file
+from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
 from convlint.errors import UsageError, suggestion
 from convlint.estimate.sweep import (

@@ -1,4 +1,4 @@
-"""Standard output and error as convlint writes to them: all text passes here, and a stream that fails does no harm."""
+"""Standard output and error: closed, broken or slow streams, hyperlinks, and how text gets there."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import errno
 import io
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO, cast
 
+from convlint.reporters import Style
 from convlint.reporters.harmless import harmless
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
 
 _NOBODY_READS = frozenset((errno.EPIPE, errno.EBADF, errno.ECONNRESET, *([errno.EINVAL] if os.name == "nt" else [])))
 _BLANK = re.compile(r"(?:[^\S\n]|\x1b\[[0-9;]*m)*(:?)")
@@ -179,3 +182,62 @@ class _Closed(io.RawIOBase):
 
     def readinto(self, _: Buffer) -> int:
         raise OSError(errno.EBADF, "standard input is closed")
+
+
+_LEAST_VTE = 5000  # GNOME Terminal and its relatives: 0.50
+_PROGRAMS = frozenset(("Hyper", "WezTerm", "ghostty", "iTerm.app", "terminology", "vscode", "zed"))
+_TERMS = frozenset(("alacritty", "alacritty-direct", "foot", "xterm-ghostty", "xterm-kitty"))
+_NAMED = ("DOMTERM", "KONSOLE_VERSION", "WT_SESSION")  # the last is Windows Terminal
+
+
+def follows_links(environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether what is written may hold links: FORCE_HYPERLINK first, then what is known of the terminal."""
+    forced = environment.get("FORCE_HYPERLINK", "").strip()
+    if forced:
+        return forced != "0"
+    if not terminal:
+        return False
+    version = environment.get("VTE_VERSION", "")
+    return (
+        (version.isdecimal() and int(version[:9]) >= _LEAST_VTE)
+        or environment.get("TERM_PROGRAM") in _PROGRAMS
+        or environment.get("TERM") in _TERMS
+        or environment.get("COLORTERM") == "xfce4-terminal"
+        or any(environment.get(name) for name in _NAMED)
+    )
+
+
+_WIDEST = 1000  # columns; no terminal is wider, but COLUMNS may say anything
+
+
+def write(
+    stream: TextIO, text: str, style: Style | None = None, *, annotations: bool = False, returns: bool = False
+) -> None:
+    """Text to a standard stream, in the colours of `style`; `annotations` for the github format alone.
+
+    `returns` for what may have line breaks of two characters.
+    """
+    passing = stream if isinstance(stream, Gate) else Gate(stream)
+    ending = "" if text.endswith("\n") or not text else "\n"
+    passing.send(text + ending, inks=style is not None and style.color, annotations=annotations, returns=returns)
+    passing.flush()
+
+
+def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
+    """How to dress text for `stream`: --color first, then NO_COLOR and FORCE_COLOR, then whether it is a terminal.
+
+    What has no colours has no links either.
+    """
+    terminal = stream.isatty()
+    if color == "auto":
+        colored = terminal and os.environ.get("TERM") != "dumb"
+        if os.environ.get("FORCE_COLOR"):
+            colored = True
+        if os.environ.get("NO_COLOR"):
+            colored = False
+    else:
+        colored = color == "always"
+    width = shutil.get_terminal_size((80, 24)).columns if terminal or os.environ.get("COLUMNS") else 80
+    unicode = (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf16")
+    links = colored and follows_links(os.environ, terminal=terminal)
+    return Style(color=colored, links=links, width=min(max(40, width), _WIDEST), quiet=quiet, unicode=unicode)

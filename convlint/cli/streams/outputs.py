@@ -8,9 +8,8 @@ from typing import Literal, TextIO
 
 from msgspec import Struct
 
-from convlint.cli.streams.clashes import Use
-from convlint.cli.streams.files import append, replace_file
-from convlint.cli.streams.output import style_of, write
+from convlint.cli.streams.files import Use, append, replace_file
+from convlint.cli.streams.gate import style_of, write
 from convlint.errors import UsageError, suggestion
 from convlint.files.languages import ENGLISH
 from convlint.files.languages.saying import speaking

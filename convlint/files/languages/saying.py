@@ -1,19 +1,112 @@
-"""Sentences in the language that is spoken at the moment: English, unless a command has chosen another one.
-
-While a network is checked nobody knows which formats a text goes to, so that it is said in both languages (`pairs`);
-while a report for people is rendered, it is said in theirs. The choice is the process's, as a run has one.
-"""
+"""Words in the user's language: the catalogue, texts in two languages at once, and the choice between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
 
 from convlint.files.languages import ENGLISH
 
-if TYPE_CHECKING:
-    from convlint.files.languages.catalogue import Catalogue
+_CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One pair as its file has it; `section` is the code of a rule, or what the sentences are part of."""
+
+    file: str
+    section: str
+    english: str
+    other: str
+
+    @property
+    def of_rule(self) -> bool:
+        """Whether it is a text of one rule, and not a sentence that anything may say."""
+        return _CODE.fullmatch(self.section) is not None
+
+
+class Catalogue:
+    """What texts are in one language. A text that it lacks stays English: so do rules of the user's own."""
+
+    def __init__(self, language: str, entries: tuple[Entry, ...]) -> None:
+        self.language = language
+        self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
+        self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
+
+    def of_rule(self, code: str, english: str) -> str | None:
+        """A title, rationale or template of a rule; None where there is none."""
+        return self._rules.get((code, english))
+
+    def sentence(self, english: str) -> str:
+        """What is said beside the rules."""
+        return self._sentences.get(english, english)
+
+
+def entries_of(language: str) -> Iterator[Entry]:
+    """Every pair in the language's files, in order."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    folder = files(__package__).joinpath(language)
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".yaml"):
+            for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():
+                for each in pairs:
+                    yield Entry(file=file.name, section=section, english=each["en"], other=each[language])
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """The catalogue of a language that is not English."""
+    return Catalogue(language, tuple(entries_of(language)))
+
+
+# Control characters: what stands for something unknown in a text is NUL already, and no report keeps any of them.
+_START, _MIDDLE, _END = "\x02", "\x1f", "\x03"
+_MARKS = re.compile(f"[{_START}{_MIDDLE}{_END}]")
+_PAIR = re.compile(f"{_START}([^{_START}{_MIDDLE}{_END}]*){_MIDDLE}([^{_START}{_MIDDLE}{_END}]*){_END}")
+_BESIDE = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
+_DEEPEST = 20  # pairs within pairs; the engine makes three
+
+
+def pair(english: str, other: str) -> str:
+    """Both texts as one; either may hold pairs itself."""
+    return english if english == other else f"{_START}{english}{_MIDDLE}{other}{_END}"
+
+
+def english_of(text: str) -> str:
+    """The text with the English half of each pair in it."""
+    return _half(text, 1)
+
+
+def other_of(text: str) -> str:
+    """The text with the other half of each pair in it."""
+    return _half(text, 2)
+
+
+def tidied(text: str) -> str:
+    """The text without spaces beside full-width punctuation, which brings its own: parts do not know what is next."""
+    return _BESIDE.sub("", text) if not text.isascii() else text
+
+
+def unmarked(text: str) -> str:
+    """The text without anything that could be taken for a mark: names come from files."""
+    return _MARKS.sub("", text) if _START in text or _MIDDLE in text or _END in text else text
+
+
+def _half(text: str, which: int) -> str:
+    if _START not in text:
+        return unmarked(text)
+    for _ in range(_DEEPEST):  # innermost first
+        text, found = _PAIR.subn(lambda match: match[which], text)
+        if not found:
+            break
+    return unmarked(text)
+
 
 _NOBODY: tuple[Catalogue | None, bool] = (None, False)
 _spoken = _NOBODY
@@ -24,12 +117,7 @@ def speaking(language: str, *, both: bool = False) -> Iterator[None]:
     """What is said within is in `language`, or in `both` it and English."""
     global _spoken
     before = _spoken
-    if language == ENGLISH:
-        _spoken = _NOBODY
-    else:
-        from convlint.files.languages.catalogue import catalogue  # which English has no use for
-
-        _spoken = catalogue(language), both
+    _spoken = _NOBODY if language == ENGLISH else (catalogue(language), both)
     try:
         yield
     finally:
@@ -42,7 +130,6 @@ def say(english: str, /, **values: object) -> str:
     known, both = _spoken
     if known is None:
         return said
-    from convlint.files.languages.pairs import pair, tidied  # which English has no use for
 
     other = known.sentence(english)
     other = other.format(**values) if values else other
@@ -55,7 +142,6 @@ def rule_text(code: str, english: str) -> str:
     other = None if known is None else known.of_rule(code, english)
     if other is None:
         return english
-    from convlint.files.languages.pairs import pair
 
     return pair(english, other) if both else other
 

@@ -1,19 +1,86 @@
-"""The source of one Python module: its text, its syntax tree, and where the calls stand in it. Nothing of it is run."""
+"""Python source as text: lines, columns, and whether two texts mean the same."""
 
 from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 import warnings
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from convlint.errors import InputFault
+from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.lines import Lines
-from convlint.model.location import Span
+from convlint.model.location import CodeEdit, Span, TextEdit
 from convlint.readers.python.walking import Nodes, by_kind, every
+
+
+def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
+    """The same edit by lines and columns, in the encoding that the module declares."""
+    encoding = python_encoding(content)
+
+    def place(offset: int) -> tuple[int, int]:
+        begin = content.rfind(b"\n", 0, offset) + 1
+        return content.count(b"\n", 0, offset) + 1, len(content[begin:offset].decode(encoding)) + 1
+
+    (line, column), (end_line, end_column) = place(edit.start), place(edit.end)
+    return TextEdit(
+        path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
+    )  # fmt: skip
+
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")  # what Python takes for one; a form feed is none
+
+
+class Lines:
+    """The lines of Python text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(text))]
+        self._narrow = text.isascii()  # a character is a byte
+
+    def extent(self, node: ast.expr) -> tuple[int, int]:
+        """The characters of an expression: from, and up to."""
+        return self.offset(node), self.end(node)
+
+    def offset(self, node: ast.stmt | ast.expr) -> int:
+        """The character that a node begins with."""
+        return self._offset(node.lineno, node.col_offset)
+
+    def end(self, node: ast.stmt | ast.expr) -> int:
+        """The character behind a node."""
+        assert node.end_lineno is not None  # the parser gives every node its end
+        assert node.end_col_offset is not None
+        return self._offset(node.end_lineno, node.end_col_offset)
+
+    def place(self, line: int, column: int) -> int | None:
+        """The character at a line and a column, both from 1; None where there is no such line."""
+        return self._starts[line - 1] + column - 1 if 0 < line <= len(self._starts) else None
+
+    def line_around(self, offset: int) -> tuple[int, int]:
+        """The characters of the line that a character is in: from, and up to its line break."""
+        start = self._starts[bisect_right(self._starts, offset) - 1]
+        found = _LINE_BREAK.search(self.text, offset)
+        return start, len(self.text) if found is None else found.start()
+
+    def line_break(self, offset: int) -> str:
+        """How the line ends that a character is in."""
+        found = _LINE_BREAK.search(self.text, offset)
+        return "\n" if found is None else found.group()
+
+    def _offset(self, line: int, column: int) -> int:
+        """The character at a place that is counted as the parser does: from line 1, in bytes of UTF-8."""
+        start = self._starts[line - 1]
+        if self._narrow:
+            return start + column
+        text = self.text[start : start + column]  # no fewer characters than bytes
+        return start + (column if text.isascii() else len(text.encode()[:column].decode()))
+
 
 MOST_BYTES = 4 << 20
 
@@ -81,3 +148,95 @@ def parsed(text: str) -> ast.Module:
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputFault(f"not Python: {error}") from None
+
+
+Value = int | bool | tuple[int, ...]
+
+
+class Rewrites(NamedTuple):
+    """What literals become, and which keywords calls get, by name."""
+
+    literals: Mapping[ast.Constant, Value]
+    keywords: Mapping[ast.Call, Mapping[str, Value]]
+
+
+class Module(NamedTuple):
+    """A syntax tree, and the text that it was parsed from."""
+
+    tree: ast.Module
+    lines: Lines
+
+
+def same(old: Module, new: Module, rewrites: Rewrites) -> bool:
+    """Whether two modules differ in nothing but what was to be rewritten."""
+    wanted = len(rewrites.literals) + len(rewrites.keywords)
+    comparison = _Comparison(rewrites)
+    if not comparison.agree(old, new, _Texts(old.lines, new.lines)):
+        return False
+    return len(comparison.met) == wanted or _Comparison(rewrites).agree(old, new, None)
+
+
+class _Texts(NamedTuple):
+    """The text of both modules. Two statements of one kind that have one text are the same, wherever they stand."""
+
+    old: Lines
+    new: Lines
+
+    def differing(self, old: list[ast.stmt], new: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+        for one, other in zip(old, new, strict=True):
+            if type(one) is not type(other) or _text(self.old, one) != _text(self.new, other):
+                yield one, other
+
+
+class _Comparison:
+    """Of two trees; `met` are the nodes that were to be rewritten and have been."""
+
+    def __init__(self, rewrites: Rewrites) -> None:
+        self.rewrites = rewrites
+        self.met: set[ast.AST] = set()
+
+    def agree(self, old: Module, new: Module, texts: _Texts | None) -> bool:
+        """Whether all that has another text is as it was meant; without texts, whether all is."""
+        pending: list[tuple[Any, Any]] = [(old.tree, new.tree)]
+        while pending:
+            one, other = pending.pop()
+            if type(one) is not type(other):
+                return False
+            if isinstance(one, list):
+                if len(one) != len(other):
+                    return False
+                by_text = texts is not None and one and isinstance(one[0], ast.stmt)
+                pending += texts.differing(one, other) if texts and by_text else zip(one, other, strict=True)
+            elif isinstance(one, ast.Constant) and one in self.rewrites.literals:
+                if not self._became(one, other):
+                    return False
+            elif isinstance(one, ast.AST):
+                fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
+                if isinstance(one, ast.Call) and self.rewrites.keywords.get(one) and not self._gained(one, fields):
+                    return False
+                pending += fields.values()
+            elif one != other:
+                return False
+        return True
+
+    def _became(self, literal: ast.Constant, new: ast.Constant) -> bool:
+        wanted = self.rewrites.literals[literal]
+        self.met.add(literal)
+        return type(new.value) is type(wanted) and new.value == wanted
+
+    def _gained(self, call: ast.Call, fields: dict[str, tuple[Any, Any]]) -> bool:
+        """Whether a call got its keywords behind all others, which alone are left in `fields`."""
+        added = self.rewrites.keywords[call]
+        self.met.add(call)
+        before, after = fields["keywords"]
+        gained = (after or [])[-len(added) :]
+        fields["keywords"] = before, (after or [])[: -len(added)]
+        return {each.arg: ast.unparse(each.value) for each in gained} == {
+            name: repr(value) for name, value in added.items()
+        }
+
+
+def _text(lines: Lines, node: ast.stmt) -> str:
+    """What a statement says, from its first decorator on."""
+    decorators = getattr(node, "decorator_list", None)
+    return lines.text[lines.offset(decorators[0] if decorators else node) : lines.end(node)]

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from convlint.fixes.widths import group_of
-from convlint.model.channel_walk import channels_of
-from convlint.model.channels import Channels
+from convlint.fixes.plan import group_of
+from convlint.model.channels import Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Network

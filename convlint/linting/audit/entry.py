@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from convlint.config.models import AUTOCAST
+from convlint.config.keys import AUTOCAST
 from convlint.errors import InputFault, UsageError, shown, suggestion
 from convlint.files.located_yaml import Value
 from convlint.linting.audit.subject import Subject
@@ -15,9 +15,8 @@ from convlint.linting.running import Running, settings_of, value_of
 from convlint.model.layer import MODES, TRACES
 from convlint.model.location import Span
 from convlint.model.runtime import Runtime
-from convlint.readers.inputs import Input, Model, decide
-from convlint.readers.references import parse_reference
-from convlint.readers.spec.values import dtype_of, layout_of
+from convlint.readers.inputs import Input, Model, decide, parse_reference
+from convlint.readers.spec.fields import dtype_of, layout_of
 
 # key -> meaning; each setting of the runtime is a key too, bare or as runtime.<setting>
 KEYS: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from convlint.linting.plan import Plan
 from convlint.linting.running import Running
 from convlint.readers.discovery import SKIPPED_FOLDERS
 from convlint.readers.inputs import Input
-from convlint.rulebook.folders import rule_files
+from convlint.rulebook.book import rule_files
 
 _PIECE = 1 << 20
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"

@@ -13,9 +13,8 @@ from convlint.linting.audit.listed import Entry, entries_of
 from convlint.linting.audit.subject import Subject
 from convlint.linting.paths import included, tidy
 from convlint.linting.plan import Planner
-from convlint.readers.discovery import is_source
+from convlint.readers.discovery import is_source, streamed
 from convlint.readers.inputs import Input
-from convlint.readers.streaming import streamed
 from convlint.report import InputError
 
 Found = Subject | InputError

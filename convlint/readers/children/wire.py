@@ -14,7 +14,7 @@ from msgspec.structs import fields
 from convlint.errors import defect
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
-from convlint.model.version import Version
+from convlint.model.runtime import Version
 from convlint.readers import ReadOptions
 from convlint.report import InputError
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convlint.model.layer import ConvLayer
-from convlint.model.operation import Operation, OperationKind
+from convlint.model.network import Operation, OperationKind
+from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
 from convlint.readers.keras.shapes import Shape
 from convlint.readers.operations import Operations, one_element
-from convlint.readers.untrusted.json_tree import Node
-from convlint.readers.untrusted.limits import MOST_AXES
 
 _FIRST = "channels_first"
 _OPS = "keras.src.ops"  # the module of a function that Keras 3 records; some have the name of another layer

@@ -1,14 +1,97 @@
-"""What one ONNX node does to the channels of the maps that it reads, by its operator, its attributes and the shapes."""
+"""ONNX operators: where each is defined, and which axis of its operands holds channels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from convlint.model.operation import OperationKind
-from convlint.readers.onnx.operators import ANY_AXIS, ELEMENTWISE, NORMS, POOLS, REDUCTIONS, SAME
-from convlint.readers.onnx.scope import Shape
+from convlint.model.network import OperationKind
 from convlint.readers.operations import one_element
+
+if TYPE_CHECKING:
+    import onnx
+
+
+STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
+WEIGHT_INPUT = {"Conv": 1, "ConvTranspose": 1, "ConvInteger": 1, "QLinearConv": 3}
+NORMS = frozenset({"BatchNormalization", "InstanceNormalization"})
+CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
+BODIES = frozenset({"If", "Loop", "Scan"})
+RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+
+# sizes, not maps: whoever widens a layer and exports again gets others
+SIZES = frozenset({"Shape", "Size"})
+# keep the sizes of their first input, whatever they read besides
+_SAME = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast CastLike Ceil Celu Cos Cosh DequantizeLinear "
+    "Dropout DynamicQuantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LRN "
+    "LayerNormalization LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg Not "
+    "QuantizeLinear RMSNormalization Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus "
+    "Softsign Sqrt Swish Tan Tanh ThresholdedRelu"
+)
+SAME = frozenset(_SAME.split())
+# take nothing but a type or a shape from the inputs behind these
+DATA_INPUTS = {"CastLike": 1, "RandomNormalLike": 0, "RandomUniformLike": 0}
+# broadcast all that they read to one shape
+_ELEMENTWISE = (
+    "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Clip Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean "
+    "Min Mod Mul Or PRelu Pow Sub Sum Where Xor"
+)
+ELEMENTWISE = frozenset(_ELEMENTWISE.split())
+# work on the axes behind batch and channels
+POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool"})
+# may change any axis: the shapes around them tell which
+ANY_AXIS = frozenset({"Resize", "Upsample", "Pad", "Expand"})
+_REDUCED_BY = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
+REDUCTIONS = frozenset(f"Reduce{kind}" for kind in _REDUCED_BY.split())
+# all that they write has the shape of the first output; what others write besides is no map, but some numbers
+ALIKE = frozenset({"Dropout", "MaxPool"})
+
+
+Shape = tuple[int | None, ...]
+
+
+class Scope:
+    """What is known of the values of one graph: shapes, element types, stored tensors. Looks outward if need be."""
+
+    __slots__ = ("outer", "tensors", "values")
+
+    def __init__(self, graph: onnx.GraphProto, outer: Scope | None = None) -> None:
+        self.values: dict[str, Any] = {value.name: value for value in graph.value_info}
+        for declared in (graph.input, graph.output):
+            self.values.update({value.name: value for value in declared})
+        self.tensors: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
+        self.outer = outer
+
+    def shape(self, name: str) -> Shape | None:
+        """Sizes of a value, None where unknown; None where even the rank is."""
+        tensor = self.tensors.get(name)
+        if tensor is not None:
+            return tuple([size if size > 0 else None for size in tensor.dims])
+        value = self.values.get(name)
+        if value is None:
+            return self.outer.shape(name) if self.outer is not None else None
+        kind = value.type.tensor_type
+        if not kind.HasField("shape"):
+            return None
+        # an axis without a value reads as 0, and so does a symbolic one
+        return tuple([size if (size := axis.dim_value) > 0 else None for axis in kind.shape.dim])
+
+    def element_type(self, name: str) -> int:
+        """onnx.TensorProto.DataType of a value; 0 where unknown."""
+        tensor = self.tensors.get(name)
+        if tensor is not None:
+            return int(tensor.data_type)
+        value = self.values.get(name)
+        if value is None:
+            return self.outer.element_type(name) if self.outer is not None else 0
+        return int(value.type.tensor_type.elem_type)
+
+    def tensor(self, name: str) -> Any:
+        """The stored tensor of that name, or None."""
+        found = self.tensors.get(name)
+        return self.outer.tensor(name) if found is None and self.outer is not None else found
 
 
 class Map(NamedTuple):

@@ -1,20 +1,23 @@
-"""Reading an ONNX file without its weights: large tensors are cut out before anything is parsed.
-
-A graph needs the shapes of its weights, never their values, so a file of gigabytes is read in megabytes. The same
-pass counts what the file holds and stops where no real graph would be. External data is never opened.
-"""
+"""An ONNX file, bounded and without external surprises, and the shapes of its tensors."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import file_size, open_regular
+from convlint.readers.input_shapes import by_name, parse_shape
 
 if TYPE_CHECKING:
     import onnx
+
+    from convlint.readers import ReadOptions
+
 
 MOST_NODES = 100_000
 MOST_FIELDS = 2_000_000
@@ -94,16 +97,16 @@ class _Slimmer:
             raise InputFault(f"the graph nests deeper than {DEEPEST} levels")
         children = _FIELDS.get(kind, {})
         kept: list[bytes] = []
-        for field, head, body, after in self._walk(view, start, end):
-            child = children.get(field)
+        for number, head, body, after in self._walk(view, start, end):
+            child = children.get(number)
             if body is None:
                 kept.append(bytes(view[head:after]))
             elif child is not None:
                 if child == "node":
                     self._count_node()
                 parts = self.message(view, body, after, child, depth + 1)
-                kept += [_varint(field << 3 | 2), _varint(sum(map(len, parts))), *parts]
-            elif after - body <= (LARGE_FIELD if kind == "tensor" and field in _TENSOR_DATA else LARGE_TEXT):
+                kept += [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
+            elif after - body <= (LARGE_FIELD if kind == "tensor" and number in _TENSOR_DATA else LARGE_TEXT):
                 kept.append(bytes(view[head:after]))
         return [b"".join(kept)]
 
@@ -161,3 +164,181 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+# how onnx words the failure of one node: "(op_type:Conv, node name: conv1): [ShapeInferenceError] Inferred ..."
+_NODE_FAULT = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<node>.*?))?\): \[\w+\] (?P<reason>[^\n]*)")
+
+
+class Inferred(Struct, frozen=True, kw_only=True):
+    """The model with all shapes that could be inferred; `faults` maps a node's name to why inference fails there."""
+
+    model: onnx.ModelProto
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """The graph's inputs without the initializers, which old files list among them."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in weights]
+
+
+def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
+    """Writes what `--batch` and `--input` say into the graph's inputs. Raises InputFault."""
+    if options.batch is None and not options.inputs:
+        return
+    inputs = {value.name: value for value in real_inputs(graph)}
+    if not inputs:
+        raise InputFault("the graph has no input, so --batch and --input have nothing to set")
+    named = by_name(options.inputs, list(inputs))
+    for name in named:
+        if name not in inputs:
+            raise InputFault(f"the graph has no input {name!r}; it has {', '.join(map(repr, list(inputs)[:8]))}")
+    symbols: dict[str, int] = {}
+    if options.batch is not None:
+        _set_batch([value for name, value in inputs.items() if name not in named], options.batch, symbols)
+    for name, text in named.items():
+        _set_sizes(inputs[name], text, options.batch, symbols)
+    for value in inputs.values():  # an axis that shares its symbol with one that was set has the same size
+        for axis in value.type.tensor_type.shape.dim:
+            if axis.dim_param in symbols:
+                axis.dim_value = symbols[axis.dim_param]
+    del graph.value_info[:]  # these hold for the old sizes
+    for value in graph.output:
+        value.type.tensor_type.ClearField("shape")
+
+
+def _set_batch(values: list[onnx.ValueInfoProto], batch: int, symbols: dict[str, int]) -> None:
+    fixed: int | None = None
+    for value in values:
+        axes = value.type.tensor_type.shape.dim
+        if not axes:
+            continue
+        if axes[0].dim_param:
+            symbols[axes[0].dim_param] = batch
+        elif not axes[0].HasField("dim_value"):
+            axes[0].dim_value = batch
+        elif len(axes) > 1 and fixed in (None, axes[0].dim_value):  # a vector of sizes has no batch
+            fixed = axes[0].dim_value
+            axes[0].dim_value = batch
+
+
+def _set_sizes(value: onnx.ValueInfoProto, text: str, batch: int | None, symbols: dict[str, int]) -> None:
+    sizes = parse_shape(text, batch).sizes
+    shape = value.type.tensor_type.shape
+    if len(shape.dim) != len(sizes):
+        if value.type.tensor_type.HasField("shape"):
+            raise InputFault(f"input {value.name!r} has {len(shape.dim)} axes, --input gives it {len(sizes)}")
+        for _ in sizes:
+            shape.dim.add()
+    for axis, size in zip(shape.dim, sizes, strict=True):
+        if axis.dim_param:
+            symbols[axis.dim_param] = size
+        axis.dim_value = size
+
+
+def infer(model: onnx.ModelProto) -> Inferred:
+    """All shapes that onnx can infer, local functions inlined first. Raises InputFault."""
+    from onnx import inliner
+    from onnx.checker import ValidationError
+    from onnx.onnx_cpp2py_export.shape_inference import InferenceError
+    from onnx.shape_inference import infer_shapes
+
+    if model.functions:
+        _refuse_runaway_functions(model)
+        try:
+            model = inliner.inline_local_functions(model)
+        except (RuntimeError, ValueError, ValidationError) as error:
+            raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
+    try:
+        return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
+    except (InferenceError, RuntimeError, ValueError):
+        pass
+    # an operator of an unlisted domain stops onnx altogether, instead of only leaving its output unknown
+    listed = {entry.domain for entry in model.opset_import}
+    for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
+        model.opset_import.add(domain=domain, version=1)
+    for node in all_nodes(model.graph):  # so that the next message can say which one fails
+        if not node.name and node.output:
+            node.name = f"to {node.output[0]}"
+    faults: dict[str, str] = {}
+    try:
+        return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
+    except (InferenceError, RuntimeError, ValueError) as error:
+        faults = {
+            m["node"]: f"{m['op']} {m['node']!r}: {m['reason']}" for m in _NODE_FAULT.finditer(str(error)) if m["node"]
+        }
+        if not faults:
+            raise InputFault(f"shape inference fails: {_first_line(error)}") from None
+    try:
+        return Inferred(model=infer_shapes(model, data_prop=True), faults=faults)
+    except (InferenceError, RuntimeError, ValueError) as error:
+        raise InputFault(f"shape inference fails: {_first_line(error)}") from None
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of the bodies inside them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from all_nodes(attribute.g)
+            for body in attribute.graphs:
+                yield from all_nodes(body)
+
+
+def out_of_order(graph: onnx.GraphProto) -> str | None:
+    """What is wrong with the order of the nodes: a cycle, or a value that nothing writes. None where all is well."""
+    written = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
+    written |= {tensor.values.name for tensor in graph.sparse_initializer}
+    later = {name for node in graph.node for name in node.output}
+    for node in graph.node:
+        for name in node.input:
+            if name in written:
+                continue
+            label = node.name or node.op_type
+            if name in later:
+                return f"node {label!r} reads {name!r} before it is written: the graph is cyclic or not in order"
+            return f"node {label!r} reads {name!r}, which nothing writes"
+        written.update(node.output)
+    return None
+
+
+def _refuse_runaway_functions(model: onnx.ModelProto) -> None:
+    """Raises InputFault where local functions call themselves, or grow past any real network when inlined."""
+    bodies: dict[tuple[str, str], Any] = {(body.domain, body.name): body for body in model.functions}
+    cost: dict[tuple[str, str], int] = {}
+    open_calls: set[tuple[str, str]] = set()
+
+    def nodes_after_inlining(nodes: Any) -> int:
+        total = 0
+        for node in nodes:
+            total += 1
+            key = (node.domain, node.op_type)
+            if key in bodies:
+                total += size_of(key)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    total += nodes_after_inlining(attribute.g.node)
+                for body in attribute.graphs:
+                    total += nodes_after_inlining(body.node)
+        return total
+
+    def size_of(key: tuple[str, str]) -> int:
+        if key in open_calls:
+            raise InputFault(f"local function {key[1]!r} calls itself")
+        if key not in cost:
+            open_calls.add(key)
+            if len(open_calls) > 100:
+                raise InputFault("local functions call each other more than 100 deep")
+            cost[key] = nodes_after_inlining(bodies[key].node)
+            open_calls.discard(key)
+        return cost[key]
+
+    if nodes_after_inlining(model.graph.node) > MOST_NODES:
+        raise InputFault(f"inlining its local functions gives more than {MOST_NODES:,} nodes")
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return (text[0] if text else type(error).__name__)[:300]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from convlint.model.geometry import output_size, same_padding, transposed_output_size
-from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.layer import ConvLayer, Dtype, output_size, same_padding, transposed_output_size
+from convlint.readers.onnx.channels import NORMS, WEIGHT_INPUT, Scope, Shape
 from convlint.readers.onnx.file import text
 from convlint.readers.onnx.graph import Site
-from convlint.readers.onnx.operators import NORMS, WEIGHT_INPUT
-from convlint.readers.onnx.scope import Scope, Shape
 
 # onnx.TensorProto.DataType
 _DTYPES = {

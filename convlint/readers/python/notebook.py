@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
+from convlint.readers.bounded_json import MOST_BYTES, Node, NoJson, parse
 from convlint.readers.python.cell_code import as_python
 from convlint.readers.python.json_lines import source_lines
-from convlint.readers.untrusted.bounded_json import MOST_BYTES, NoJson, parse
-from convlint.readers.untrusted.json_tree import Node
 
 SUFFIX = ".ipynb"
 _FORMAT = 4

@@ -1,29 +1,262 @@
-"""The layers of a spec in order: what each operation reads, and the shapes that it hands on."""
+"""The entries of a spec put together: what each reads, repeats, defaults, and shapes along the way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from convlint.errors import shown, suggestion
+from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import Edge
-from convlint.model.operation import Operation
-from convlint.readers.spec.defaults import Defaults
-from convlint.readers.spec.errors import SpecErrors
-from convlint.readers.spec.fields import CANONICAL, Fields, read_fields
+from convlint.model.network import Edge, Operation, OperationKind
+from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_READS
+from convlint.readers.operations import MOST_PRODUCERS
+from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
 from convlint.readers.spec.layer import conv_layer, conv_op, dims_of, written_by
-from convlint.readers.spec.operations import Operations
-from convlint.readers.spec.repeats import Repeats
-from convlint.readers.spec.roles import with_roles
-from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, factor_of, latest
-from convlint.readers.spec.values import word
-from convlint.readers.untrusted.limits import MOST_LAYERS, MOST_READS
+from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, factor_of, latest, normalised
+from convlint.report import InputError
+
+_T = TypeVar("_T")
+
+
+class TooManyErrors(Exception):
+    """Enough was said about this file."""
+
+
+class SpecErrors:
+    """Grows as the spec at `path` is read; reading goes on after each."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.found: list[InputError] = []
+
+    def fail(self, error: InputFault) -> None:
+        """Notes an error. Raises TooManyErrors."""
+        if len(self.found) >= MOST_MESSAGES:
+            self.found.append(InputError(path=self.path, message=f"more than {MOST_MESSAGES} errors; not read further"))
+            raise TooManyErrors
+        self.found.append(InputError(path=self.path, message=error.message, line=error.line, column=error.column))
+
+    def attempt(self, what: Callable[[], _T], otherwise: _T) -> _T:
+        """What `what` returns, or `otherwise` once its error is noted."""
+        try:
+            return what()
+        except InputFault as error:
+            self.fail(error)
+            return otherwise
+
+
+_KINDS: Mapping[str, OperationKind] = {  # by what `carrier_of` says
+    "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
+    "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
+    "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
+}  # fmt: skip
+_GROUP_NORM = "groupnorm"
+
+
+class Operations:
+    """Grows with the items; what reads one names it."""
+
+    def __init__(self) -> None:
+        self.noted: list[Operation] = []
+        self._number_of: dict[str, int] = {}
+
+    def note(
+        self, carrier: str, op: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any], factor: int = 1,
+        weights: int | None = None,
+    ) -> None:  # fmt: skip
+        """One item that hands on `shape`; `values` are its own, `op` is its text."""
+        kind, groups, where = _KINDS[carrier], 1, ""
+        if carrier == "identity" and normalised(op)[0] == _GROUP_NORM:
+            kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
+        if kind == "reshape":
+            where = f"{op} {shape.source}"
+        self._add(
+            shape.source,
+            Operation(
+                kind=kind, name=shape.source, inputs=tuple([self._number_of[source.source] for source in inputs]),
+                layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=shape.C,
+                D=shape.D, H=shape.H, W=shape.W, dims=shape.dims or 2, factor=factor, groups=groups, where=where,
+            ),
+        )  # fmt: skip
+
+    def unread(self, name: str) -> None:
+        """An item of which nothing is known."""
+        self._add(name, Operation(kind="reshape", name=name, where=f"what {name} is"))
+
+    def _add(self, name: str, operation: Operation) -> None:
+        self._number_of.setdefault(name, len(self.noted))
+        self.noted.append(operation)
+
+    def finished(self, read: Collection[str]) -> tuple[Operation, ...]:
+        """All of them: what no other reads leaves the network, but for convolutions that nothing is wired to."""
+        return tuple(
+            replace(operation, output=True)
+            if operation.name not in read and (operation.inputs or operation.kind != "conv")
+            else operation
+            for operation in self.noted
+        )
+
+
+class _First(NamedTuple):
+    """A convolution where it is written down: what it hands on, the place of its edge."""
+
+    layer: int
+    shape: Shape
+    edge: int | None
+
+
+class Repeats:
+    """The convolutions met so far by name; `names` are those of all runs of each, by its index."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, list[str]] = {}
+        self.weights: dict[int, int] = {}  # layer -> the first with the same weights, for both of them
+        self._first: dict[str, _First] = {}
+
+    def first(self, name: str, index: int, shape: Shape, edge: int | None) -> None:
+        """A convolution; `edge` is where among the edges its own stands, if anything arrives."""
+        self.names[index] = [name]
+        self._first.setdefault(name, _First(index, shape, edge))
+
+    def share(self, name: str, of: Value, index: int, layers: Sequence[ConvLayer]) -> int:
+        """The first layer that has the weights of this one, which says that those of `of` are its own."""
+        known = self._named(of, before=index)
+        layer, other = layers[index], layers[known.layer]
+        for axis in ("K", "C", "groups"):
+            own, its = getattr(layer, axis), getattr(other, axis)
+            if None not in (own, its) and own != its:
+                raise fault(f"{name}: {axis}={own}, but {other.name}, whose weights it has, has {axis}={its}", of.span)
+        first = self.weights.setdefault(known.layer, known.layer)
+        self.weights[index] = first
+        return first
+
+    def run(
+        self, name: str, of: Value | None, inputs: Sequence[Shape], span: Span, layers: Sequence[ConvLayer],
+        edges: list[Edge],
+    ) -> Shape:  # fmt: skip
+        """What one more run hands on; the layer's edge gets the producers that arrive here. Raises InputFault."""
+        if of is None:
+            raise fault(f"{name}: op: {AGAIN} needs weights: the name of a convolution before it", span)
+        known = self._named(of, before=len(layers))
+        if len(inputs) > 1:
+            raise fault(f"{name}: a convolution reads one tensor; join its inputs with op: concat or add", span)
+        layer = layers[known.layer]
+        for incoming in inputs:
+            for axis in ("CW", "CHW", "CDHW")[layer.dims - 1]:
+                own, arriving = getattr(layer, axis), getattr(incoming, axis)
+                if None not in (own, arriving) and own != arriving:
+                    raise fault(f"{name}: {axis}={arriving} arrives, but {layer.name} reads {axis}={own}", span)
+            if known.edge is not None:
+                edge = edges[known.edge]
+                others = [each for each in incoming.producers if each not in (known.layer, *edge.producers)]
+                edges[known.edge] = replace(edge, producers=(*edge.producers, *others)[:MOST_PRODUCERS])
+        self.names[known.layer].append(name)
+        return replace(known.shape, source=name)
+
+    def _named(self, of: Value, before: int) -> _First:
+        name = word("weights", of)
+        known = self._first.get(name)
+        if known is None or known.layer >= before:
+            raise fault(f"weights: no convolution before this one is named {shown(name)!r}", of.span)
+        return known
+
+
+def with_roles(
+    layers: Iterable[ConvLayer],
+    edges: Sequence[Edge],
+    shapes: Mapping[str, Shape],
+    readers: Mapping[str, Sequence[str]],
+    feeding: Collection[int],
+    runs: Mapping[int, Sequence[str]],
+) -> tuple[ConvLayer, ...]:
+    """The layers with their roles, unless the spec states them.
+
+    `readers` are the kinds of the operations that read each named one; `feeding` the layers that feed others beside
+    those that the edges name; `runs` the names under which each layer runs.
+    """
+    feeds = {index for edge in edges for index in edge.producers}.union(feeding)
+    fed = {edge.consumer: edge for edge in edges}
+    inputs = {name for name, shape in shapes.items() if shape.from_input and not shape.producers}
+    result = []
+    for index, layer in enumerate(layers):
+        edge = fed.get(index)
+        first, head = layer.first, layer.head
+        if "first" not in layer.spans:
+            if edge is None:
+                # Standing alone says nothing about where its input comes from; image channels or a graph do.
+                first = index in feeds or (layer.C is not None and layer.C <= 4)
+            else:
+                first = not edge.producers and edge.source in inputs
+        if "head" not in layer.spans:
+            head = edge is not None and bool(edge.producers) and index not in feeds
+        names = runs.get(index, (layer.name,))
+        consumers = [list(readers.get(name, ())) for name in names]
+        norm = all(kinds == ["batchnorm"] for kinds in consumers) if any(consumers) else None
+        calls = layer.calls if "calls" in layer.spans else len(names)
+        if (first, head, norm, calls) != (layer.first, layer.head, layer.norm_follows, layer.calls):
+            layer = replace(layer, first=first, head=head, norm_follows=norm, calls=calls)
+        result.append(layer)
+    return tuple(result)
+
+
+_OF_ONE_LAYER = ("name", "input", "inputs", "from", "weights", "op", "type", "copied")
+
+
+class Defaults:
+    """Fields by number of dimensions. Each error goes to `report` once, however many layers meet it."""
+
+    def __init__(
+        self, values: Mapping[str, Value], report: Callable[[InputFault], None], dims: int | None = None
+    ) -> None:
+        self.values, self.dims = values, dims
+        self._report = report
+        self._fields: dict[int, Fields] = {}
+        self._said: set[tuple[str, int | None, int | None]] = set()
+
+    @staticmethod
+    def read(value: Value | None, report: Callable[[InputFault], None]) -> Defaults:
+        """The defaults of a spec; none where there are none."""
+        if value is None or value.is_null:
+            return Defaults({}, report)
+        if not isinstance(value.data, dict):
+            report(fault(f"defaults must be a mapping, not {value.kind}", value.span))
+            return Defaults({}, report)
+        allowed = {}
+        for key, item in value.data.items():
+            if key in _OF_ONE_LAYER:
+                report(fault(f"{key} cannot be a default", item.key_span or item.span))
+            else:
+                allowed[key] = item
+        dims = None
+        try:
+            dims = dims_of(allowed, "conv")
+        except InputFault as error:
+            report(error)
+        return Defaults(allowed, report, dims)
+
+    def of(self, dims: int) -> Fields:
+        """The defaults of a layer of so many dimensions."""
+        fields = self._fields.get(dims)
+        if fields is None:
+            fields = self._fields[dims] = read_fields(self.values, dims, self._say, where="defaults")
+        return fields
+
+    def check(self) -> None:
+        """Reports the errors of defaults that no layer has met."""
+        if not self._fields:
+            self.of(self.dims or 2)
+
+    def _say(self, error: InputFault) -> None:
+        key = (error.message, error.line, error.column)
+        if key not in self._said:
+            self._said.add(key)
+            self._report(error)
+
 
 MAX_OPERATIONS = 30_000  # convolutions and what stands between them
 MAX_INPUTS = 256  # of one operation

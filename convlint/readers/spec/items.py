@@ -1,17 +1,213 @@
-"""The items of a spec as they are written, one after the other, each with the shape that its reader will see."""
+"""Layers as entries of a spec that is to be written: their names, keys and shapes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from convlint.errors import InputFault
+from convlint.files.located_yaml import Value
+from convlint.model.channels import Axis, Channels
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Operation
+from convlint.readers.bounded_json import MOST_READS
+from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.graph import MAX_INPUTS, MAX_OPERATIONS
-from convlint.readers.spec.item_shape import shape_after
-from convlint.readers.spec.naming import Names
-from convlint.readers.spec.shapes import Shape
-from convlint.readers.untrusted.limits import MOST_READS
+from convlint.readers.spec.layer import dims_of
+from convlint.readers.spec.shapes import Shape, carried, carrier_of, latest
+
+LONGEST_NAME = 480  # characters; the spec's own limit is 500
+_HALF = re.compile("[\ud800-\udfff]")  # half a character: no file holds one
+
+
+class Names:
+    """Grows with the names that are given."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}  # so that a name which many items share is not counted up for each of them
+
+    def give(self, name: str, otherwise: str) -> str:
+        """The name, or `otherwise` where it is empty, with a number where it was given before."""
+        stem = _HALF.sub("\ufffd", name[:LONGEST_NAME]) if name.strip() else otherwise
+        result, count = stem, self._counts.get(stem, 1)
+        while result in self._taken:
+            count += 1
+            result = f"{stem}#{count}"
+        self._counts[stem] = count
+        self._taken.add(result)
+        return result
+
+
+Use = Literal["left out", "passed through", "written"]
+_ONE_INPUT = ("identity", "batchnorm", "resize")
+
+
+def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis | None]) -> bool:
+    """Whether it hands on the channels of what it reads, in the way of its kind; else it is opaque.
+
+    `own` is the axis of its tensor, `before` those of what it reads.
+    """
+    kind = operation.kind
+    known = [axis for axis in before if axis is not None]
+    if kind in _ONE_INPUT:
+        return len(before) == 1 and own == before[0]
+    if not before or len(known) < len(before):
+        return False
+    if kind == "add":
+        return own in known
+    if kind == "concat":
+        whole = own is not None and len(own) == sum(map(len, known))  # else it may be longer than what is kept of axes
+        return whole and own == tuple([part for axis in known for part in axis])
+    if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
+        by = Fraction(operation.factor) ** (-2 if kind == "pixel_shuffle" else 2)
+        return own == tuple([(number, scale * by) for number, scale in known[0]])
+    return False
+
+
+def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
+    """What becomes of each operation.
+
+    Needed is what a rule could see; of that, what lies among opaque operations alone is only passed through: channels
+    that no layer reads or writes are of no interest, but what they were made of is.
+    """
+    axes, of_layers = channels.axes, [bool(group.layers) for group in channels.groups]
+    matters = [any(of_layers[group] for group, _ in axis or ()) for axis in axes]
+    needed = [False] * len(operations)
+    written = [operation.kind in ("input", "conv") for operation in operations]
+    for number in reversed(range(len(operations))):
+        operation = operations[number]
+        is_conv = operation.kind == "conv"
+        inputs = operation.inputs[:1] if is_conv else operation.inputs
+        kept = is_conv or keeps_channels(operation, axes[number], [axes[index] for index in inputs])
+        touches = any(matters[index] for index in inputs)
+        idle = kept and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat")
+        needed[number] |= is_conv or (operation.output and matters[number]) or (touches and not idle)
+        written[number] |= matters[number] or touches
+        for index in inputs if needed[number] else ():
+            needed[index] = True
+            written[index] |= kept and written[number]
+    return [
+        "left out" if not is_needed else "written" if is_written else "passed through"
+        for is_needed, is_written in zip(needed, written, strict=True)
+    ]
+
+
+_SHARED = ("N", "dtype", "layout")
+_ROLES = ("first", "head")
+
+
+def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
+    """The layer with all its sizes; the roles that all layers state are there whatever they are."""
+    dims = layer.dims
+    axes = slice(3 - dims, None)
+    entry: dict[str, Any] = {"name": name}
+    if layer.op != "conv":
+        entry["op"] = layer.op
+    if dims != 2:
+        entry["dims"] = dims
+    sizes = {"N": layer.N, "C": layer.C, "D": layer.D if dims == 3 else None, "H": layer.H, "W": layer.W, "K": layer.K}
+    entry |= {letter: size for letter, size in sizes.items() if size is not None}
+    if None not in (layer.T, layer.R, layer.S):
+        entry["kernel_size"] = compact([layer.T, layer.R, layer.S][axes])
+    for key, values, neutral in (
+        ("stride", [layer.StrideD, layer.U, layer.V], 1),
+        ("dilation", [layer.DilD, layer.DilH, layer.DilW], 1),
+        ("output_padding", [layer.OutPadD, layer.OutPadH, layer.OutPadW], 0),
+    ):
+        if any(value != neutral for value in values[axes]):
+            entry[key] = compact(values[axes])
+    padding = _padding(layer)
+    if padding not in (None, 0):
+        entry["padding"] = padding
+    if layer.groups != 1:
+        entry["groups"] = layer.groups
+    if layer.dtype is not None:
+        entry["dtype"] = layer.dtype.value
+    entry["layout"] = layer.layout
+    entry |= {key: size for key, size in zip("ZPQ", _declared(layer), strict=True) if size is not None}
+    if layer.bias is not None:
+        entry["bias"] = layer.bias
+    entry["first"], entry["head"] = layer.first, layer.head
+    if layer.calls != 1:
+        entry["calls"] = layer.calls
+    if layer.residual_inputs:
+        entry["residual_inputs"] = layer.residual_inputs
+    return entry
+
+
+def _declared(layer: ConvLayer) -> tuple[int | None, int | None, int | None]:
+    return layer.declared_Z, layer.declared_P, layer.declared_Q
+
+
+def compact(values: Sequence[Any]) -> Any:
+    """One number where all axes agree."""
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def _padding(layer: ConvLayer) -> Any:
+    """One number, one for each axis, or all sides: front, back, top, bottom, left, right. None where unknown."""
+    begin = [layer.PadD, layer.PadH, layer.PadW][3 - layer.dims :]
+    end = [layer.PadD_end, layer.PadH_end, layer.PadW_end][3 - layer.dims :]
+    if None in begin or None in end:
+        return None
+    if begin == end:
+        return compact(begin)
+    return [side for sides in zip(begin, end, strict=True) for side in sides]
+
+
+def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Takes what all layers have in common out of them, to be written once."""
+    shared: dict[str, Any] = {}
+    for key in _SHARED:
+        values = {entry.get(key) for entry in entries}
+        if len(values) == 1 and None not in values and len(entries) > 1:
+            shared[key] = values.pop()
+            for entry in entries:
+                del entry[key]
+    for key in _ROLES:  # stated once for all, so that nothing is concluded from how the spec is wired
+        if any(not entry[key] for entry in entries):
+            shared[key] = False
+            for entry in entries:
+                if not entry[key]:
+                    del entry[key]
+    if shared.get("layout") == "auto":
+        del shared["layout"]
+    for entry in entries:
+        if entry.get("layout") == "auto" and "layout" not in shared:
+            del entry["layout"]
+    return shared
+
+
+_NOWHERE = (1, 1, 1, 1)
+
+
+def shape_after(item: Mapping[str, Any], inputs: Sequence[Shape], batch: int | None) -> Shape:
+    """What an item that is no convolution hands on; `batch` is the N of the defaults. Raises InputFault."""
+    mapping = {key: _value(value) for key, value in item.items() if key not in ("name", "input", "inputs")}
+    op = item["op"]
+    carrier = carrier_of(op, mapping["op"])
+    dims = dims_of(mapping, op) or (inputs[0].dims if inputs else None) or 2
+    fields = read_fields(mapping, dims, _refuse, where="a layer")
+    fields.spans["layer"] = _NOWHERE
+    if carrier in ("input", "declared"):
+        fields.values["N"] = batch
+    return latest(carried(carrier, item["name"], inputs, fields, mapping, dims))[0]
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, list):
+        return Value([_value(item) for item in value], _NOWHERE)
+    return Value(str(value), _NOWHERE, plain=isinstance(value, int))
+
+
+def _refuse(error: InputFault) -> None:
+    raise error
+
 
 _NO_FIELDS: Mapping[str, Any] = {}
 _NOTHING = "input of unknown size"

@@ -7,12 +7,10 @@ from typing import Any
 
 from convlint.errors import InputFault
 from convlint.files.located_yaml import Value, fault
-from convlint.model.geometry import same_padding
-from convlint.model.layer import ConvLayer, with_output
+from convlint.model.layer import ConvLayer, same_padding, with_output
 from convlint.model.location import Span
-from convlint.readers.spec.fields import CANONICAL, COMPOSITES, PADS, Fields
+from convlint.readers.spec.fields import CANONICAL, COMPOSITES, MAX_SIZE, PADS, Fields, integer
 from convlint.readers.spec.shapes import Shape, normalised
-from convlint.readers.spec.values import MAX_SIZE, integer
 
 CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
     **dict.fromkeys(("conv", "convolution"), ("conv", False)),

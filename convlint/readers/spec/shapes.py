@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
-from convlint.model.geometry import output_size, same_padding
-from convlint.readers.dataflow import MOST_PRODUCERS
-from convlint.readers.spec.axes import axes, tensor_sizes
-from convlint.readers.spec.fields import Fields
-from convlint.readers.spec.values import MAX_SIZE, integer
+from convlint.model.layer import output_size, same_padding
+from convlint.readers.operations import MOST_PRODUCERS
+from convlint.readers.spec.fields import MAX_SIZE, Fields, axes, integer, tensor_sizes
 
 
 class Shape(Struct, frozen=True, kw_only=True):

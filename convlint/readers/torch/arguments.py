@@ -1,15 +1,223 @@
-"""What an exported program says of its nodes and tensors: names, numbers, owners; checked where they are read."""
+"""Arguments of PyTorch's operators, as traces and exported programs give them, symbolic sizes included."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from convlint.errors import InputFault
-from convlint.readers.torch.operators import role
-from convlint.readers.untrusted.json_tree import Node
-from convlint.readers.untrusted.limits import MOST_AXES, MOST_READS
+from convlint.readers import ReadOptions
+from convlint.readers.bounded_json import MOST_AXES, MOST_READS, MOST_SIZE, Node
+
+_ONE_TO_THREE = ("1d", "2d", "3d")
+# operator -> position of stride, padding, dilation, transposed (or what it always is), output padding, groups
+CONVOLUTIONS: dict[str, tuple[int, int, int, bool | int, int | None, int]] = {
+    "aten::convolution": (3, 4, 5, 6, 7, 8),
+    "aten::_convolution": (3, 4, 5, 6, 7, 8),
+    "aten::convolution_overrideable": (3, 4, 5, 6, 7, 8),
+    "aten::_convolution_mode": (3, 4, 5, False, None, 6),
+    **{f"aten::conv{n}": (3, 4, 5, False, None, 6) for n in _ONE_TO_THREE},
+    **{f"aten::conv_transpose{n}": (3, 4, 7, True, 5, 6) for n in _ONE_TO_THREE},
+}
+NORMS = frozenset(
+    {
+        "aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::cudnn_batch_norm",
+        "aten::_native_batch_norm_legit_no_training", "aten::_batch_norm_with_update", "aten::instance_norm",
+    }
+)  # fmt: skip
+LEARNED = frozenset(
+    {
+        "aten::linear", "aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "aten::embedding", "aten::einsum",
+        "aten::bilinear", "aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu", "aten::baddbmm",
+        "aten::scaled_dot_product_attention",
+    }
+)  # fmt: skip
+# operators whose result may look into their first argument: what is later written into it is written there
+_VIEWS = """
+    _reshape_alias adjoint alias as_strided broadcast_to chunk contiguous detach diagonal dsplit expand expand_as
+    flatten hsplit lift_fresh moveaxis movedim narrow permute pin_memory positive ravel real reshape reshape_as
+    resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose
+    unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
+"""
+VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
+NORM = "norm"
+
+
+def role(name: str) -> str | None:
+    """What an operator is for our purposes: convolution, norm, learned, unknown (looks like a convolution) or None."""
+    if name in CONVOLUTIONS:
+        return "convolution"
+    if name in NORMS:
+        return NORM
+    if name in LEARNED:
+        return "learned"
+    return "unknown" if "conv" in name.partition("::")[2] else None
+
+
+LONGEST = 2000  # characters
+DEEPEST = 60
+LARGEST = 2**62
+MOST_TEXT = 500_000  # characters of all different expressions of one program
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[0-9]{1,18})|(?P<name>[A-Za-z_][\w.]*)|(?P<text>'[^'\\]*')|(?P<sign>//|[-+*%(),=]))"
+)
+
+
+class Sizes:
+    """The values of symbols, and of the expressions over them that were met."""
+
+    def __init__(self) -> None:
+        self._symbols: dict[str, int] = {}
+        self._known: dict[str, int | None] = {}
+        self._read = 0
+
+    def set(self, symbol: str, value: int) -> None:
+        """Gives a symbol its value."""
+        self._symbols[symbol] = value
+        self._known.clear()
+
+    def of(self, text: str) -> int | None:
+        """The value of an expression, or None where it is not known."""
+        if text not in self._known:
+            self._read += min(len(text), LONGEST)
+            self._known[text] = evaluate(text, self._symbols) if self._read <= MOST_TEXT else None
+        return self._known[text]
+
+
+class _Unknown(Exception):
+    """The expression has no value that can be told here."""
+
+
+def evaluate(text: str, symbols: Mapping[str, int]) -> int | None:
+    """The value of an expression, or None where a symbol is not known or a form is not."""
+    if len(text) > LONGEST:
+        return None
+    try:
+        return _Expression(text, symbols).value()
+    except _Unknown:
+        return None
+
+
+class _Expression:
+    """One pass over the tokens of an expression."""
+
+    def __init__(self, text: str, symbols: Mapping[str, int]) -> None:
+        self.symbols = symbols
+        self.tokens: list[tuple[str, str]] = []  # kind, text
+        self.at = self.depth = 0
+        end = len(text.rstrip())
+        position = 0
+        while position < end:
+            match = _TOKEN.match(text, position)
+            if match is None or match.lastgroup is None:
+                raise _Unknown
+            self.tokens.append((match.lastgroup, match[match.lastgroup]))
+            position = match.end()
+        self.tokens.append(("end", ""))
+
+    def value(self) -> int:
+        result = self._sum()
+        if self.tokens[self.at][0] != "end":
+            raise _Unknown
+        return result
+
+    def _accept(self, *signs: str) -> str | None:
+        kind, text = self.tokens[self.at]
+        if kind == "sign" and text in signs:
+            self.at += 1
+            return text
+        return None
+
+    def _expect(self, sign: str) -> None:
+        if self._accept(sign) is None:
+            raise _Unknown
+
+    def _sum(self) -> int:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _Unknown
+        result = self._product()
+        while sign := self._accept("+", "-"):
+            result = _compute("Add" if sign == "+" else "Sub", [result, self._product()])
+        self.depth -= 1
+        return result
+
+    def _product(self) -> int:
+        result = self._signed()
+        while sign := self._accept("*", "//", "%"):
+            result = _compute({"*": "Mul", "//": "FloorDiv", "%": "Mod"}[sign], [result, self._signed()])
+        return result
+
+    def _signed(self) -> int:
+        negative = False
+        while self._accept("-"):
+            negative = not negative
+        value = self._single()
+        return -value if negative else value
+
+    def _single(self) -> int:
+        if self._accept("("):
+            value = self._sum()
+            self._expect(")")
+            return value
+        kind, text = self.tokens[self.at]
+        self.at += 1
+        if kind == "number":
+            return int(text)
+        if kind != "name":
+            raise _Unknown
+        if not self._accept("("):
+            return self._symbol(text)
+        return self._call(text.rsplit(".", 1)[-1])
+
+    def _call(self, name: str) -> int:
+        if name == "Symbol":
+            kind, text = self.tokens[self.at]
+            if kind != "text":
+                raise _Unknown
+            while self.tokens[self.at] != ("sign", ")"):  # what sympy assumes of it
+                if self.tokens[self.at][0] == "end":
+                    raise _Unknown
+                self.at += 1
+            self.at += 1
+            return self._symbol(text[1:-1])
+        values = [self._sum()]
+        while self._accept(","):
+            values.append(self._sum())
+        self._expect(")")
+        return values[0] if name == "Integer" and len(values) == 1 else _compute(name, values)
+
+    def _symbol(self, name: str) -> int:
+        if name not in self.symbols:
+            raise _Unknown
+        return self.symbols[name]
+
+
+def _compute(name: str, values: list[int]) -> int:
+    result: int | None = None
+    if name == "Add":
+        result = sum(values)
+    elif name in {"Mul", "Mult"}:
+        result = prod(values)
+    elif name == "Max":
+        result = max(values)
+    elif name == "Min":
+        result = min(values)
+    elif len(values) == 2:
+        first, second = values
+        if name == "Sub":
+            result = first - second
+        elif name in {"FloorDiv", "CleanDiv", "PythonFloorDiv"} and second:
+            result = first // second
+        elif name in {"Mod", "PythonMod"} and second:
+            result = first % second
+    if result is None or abs(result) >= LARGEST:
+        raise _Unknown
+    return result
+
 
 MOST_OPERATIONS = 50_000  # of one program, those of its branches too
 LONGEST_STACK = 20_000  # characters
@@ -172,3 +380,84 @@ def channels_last(tensor: Node) -> bool:
 def _fixed(size: Node) -> int | None:
     number = size.get("as_int")
     return None if number is None else number.integer(0, LARGEST_NUMBER)
+
+
+_SYMBOL = re.compile(r"Symbol\('(\w+)'|(\w+)$")
+
+
+class Tensors:
+    """By name; `inputs` are those that the user of the program gives."""
+
+    def __init__(self, values: Node, inputs: list[str]) -> None:
+        if not values.is_object:
+            raise values.must_be("an object")
+        self._values, self.inputs = values, inputs
+        self._symbols = Sizes()
+
+    def at(self, name: str) -> Node:
+        """What the program says of a tensor."""
+        return self._values.at(name)
+
+    def shape(self, name: str) -> tuple[int | None, ...]:
+        """The sizes of a tensor that a convolution reads or writes."""
+        sizes = self._sizes(name)
+        for node, size in sizes:
+            if size is not None and not 1 <= size <= MOST_SIZE:
+                raise node.fault(f"must be a size of 1 to 2^31 - 1, not {size}")
+        return tuple(size for _, size in sizes)
+
+    def any_shape(self, name: str) -> tuple[int | None, ...]:
+        """The sizes of any tensor; no axes where the program says nothing of it."""
+        given = self._values.get(name, "sizes")
+        return () if given is None else tuple([self._size(size) for size in given.elements(MOST_AXES)])
+
+    def set_sizes(self, options: ReadOptions) -> None:
+        """Gives symbolic sizes what `--batch` and `--input` say. Raises InputFault where a fixed size differs."""
+        from convlint.readers.input_shapes import by_name, parse_shape
+
+        named = by_name(options.inputs, self.inputs)
+        for name, text in named.items():
+            if name not in self.inputs:
+                raise InputFault(f"the program has no input {name!r}; it has {', '.join(map(repr, self.inputs[:8]))}")
+            self._match(name, parse_shape(text, options.batch).sizes)
+        if options.batch is not None:
+            for name in self.inputs:
+                sizes = self._sizes(name)
+                if name not in named and (len(sizes) > 1 or [size for _, size in sizes] == [None]):
+                    self._match(name, (options.batch,))  # a vector of sizes has no batch
+
+    def unresolved(self) -> str:
+        """What the user can do about sizes that are not known."""
+        for name in self.inputs:
+            sizes = [size for _, size in self._sizes(name)]
+            if None in sizes:
+                shape = "x".join("?" if size is None else str(size) for size in sizes)
+                return f"input {name!r} is {shape}; set it with --batch N or --input {name}=Nx3x224x224"
+        return "some sizes depend on values that are known only when the program runs"
+
+    def _sizes(self, name: str) -> list[tuple[Node, int | None]]:
+        """The sizes of a tensor as they are written, and their values where these are known."""
+        sizes = self._values.at(name).at("sizes").elements(MOST_AXES)
+        return [(size, self._size(size)) for size in sizes]
+
+    def _size(self, size: Node) -> int | None:
+        fixed = size.get("as_int")
+        if fixed is not None:
+            return fixed.integer(0, LARGEST_NUMBER)
+        text = expression(size)
+        return None if text is None else self._symbols.of(text)
+
+    def _match(self, name: str, wanted: tuple[int, ...]) -> None:
+        sizes = self._values.at(name).at("sizes").elements(MOST_AXES)
+        if len(wanted) not in (1, len(sizes)):
+            raise InputFault(f"input {name!r} has {len(sizes)} axes, --input gives it {len(wanted)}")
+        for axis, (size, want) in enumerate(zip(sizes, wanted, strict=False)):
+            symbol = _SYMBOL.match(expression(size) or "")
+            known = self._size(size)
+            if known is None and symbol:
+                self._symbols.set(symbol[1] or symbol[2], want)
+            elif known is not None and known != want:
+                raise InputFault(
+                    f"the program was exported with axis {axis} of input {name!r} fixed at {known}, not {want}; "
+                    "export it again with dynamic_shapes"
+                )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from convlint.errors import AskedWrong, InputFault
-from convlint.readers.references import Reference
+from convlint.readers.inputs import Reference
 from convlint.readers.torch.places import importable
 from convlint.readers.torch.user_code import alone, described, ended_by, needs_values, run
 

@@ -1,20 +1,247 @@
-"""Reading PyTorch modules given as `package.module:name`: one forward pass on the meta device, nothing allocated.
-
-This is the only form that runs code of the user's. Findings point at the line that constructs the convolution.
-"""
+"""From the reference of a module to its network: built, run once, and read."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import copy
+import io
+import linecache
+import os
+import traceback
+from collections import deque
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager, nullcontext
+from importlib.machinery import SourceFileLoader
+from importlib.util import decode_source
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import torch
+from torch.nn.modules.conv import _ConvNd
+from torch.utils._pytree import tree_map
 
 from convlint.errors import AskedWrong, InputFault
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
-from convlint.readers.references import parse_reference
-from convlint.readers.torch.edited_sources import edited_sources
+from convlint.readers.inputs import parse_reference
+from convlint.readers.torch import building, user_code
+from convlint.readers.torch.layers import unbatched
+from convlint.readers.torch.module_inputs import Arguments, leaves, on_meta
+from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace
 from convlint.report import InputError
+
+MOST_OBJECTS = 100_000  # that are looked into
+_NO_HOLDERS = (
+    str, bytes, int, float, complex, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, torch.nn.Module,
+)  # fmt: skip
+
+
+def tensors_in(value: Any) -> list[torch.Tensor] | None:
+    """Those in nested sequences, mappings and objects with attributes, such as dataclasses; None where it is too much.
+
+    Runs code of whoever has made these objects, which may raise whatever it likes.
+    """
+    tensors: list[torch.Tensor] = []
+    seen: dict[int, Any] = {}  # what is looked into stays, so that ids are its own
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if found is None or id(found) in seen:
+            continue
+        if len(seen) >= MOST_OBJECTS:
+            return None
+        seen[id(found)] = found
+        if isinstance(found, torch.Tensor):
+            tensors.append(found)
+        elif isinstance(found, Mapping):
+            waiting.extend(found.values())
+        elif isinstance(found, (list, tuple, Set, deque)):
+            waiting.extend(found)
+        elif not isinstance(found, _NO_HOLDERS):
+            waiting.extend(_attributes(found))
+    return tensors
+
+
+def _attributes(found: Any) -> list[Any]:
+    slots = [name for kind in type(found).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
+    held = getattr(found, "__dict__", None)
+    return [*(held.values() if isinstance(held, dict) else ()), *(getattr(found, name, None) for name in slots)]
+
+
+def _names(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
+
+
+_MOST_NAMED = 4  # modules that a forward pass does not reach
+
+
+def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Trace, tuple[str, ...]]:
+    """One forward pass on the meta device, and why it ends early, if it does. Raises InputFault."""
+    args, kwargs = on_meta(arguments[0]), on_meta(arguments[1])
+    device = torch.device("meta")
+    fresh = _copy(module)  # a pass may leave something behind in the module
+    trace, fault = _traced(module, args, kwargs, options, device)
+    if fault is None or fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
+        batched = _in_batches_of_one(trace, fresh, (args, kwargs), options, device)
+        if batched is not None:
+            return batched, ()
+    if fault is None:
+        return trace, ()
+    if fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
+        raise fault
+    with user_code.as_if_exporting():  # many libraries keep to shapes when they believe that they are being exported
+        exporting, exported = _traced(_copy(fresh), args, kwargs, options, device)
+    if exported is None:
+        return exporting, ()
+    # what is computed from sizes alone, and the boxes and labels that were given, may have values
+    args, kwargs = on_meta(arguments[0], images_only=True), on_meta(arguments[1], images_only=True)
+    with_values, early = _traced(fresh, args, kwargs, options, building.weights_on_meta(but_numbers=True))
+    if early is None:
+        return with_values, ()
+    furthest = max(((with_values, early), (exporting, exported), (trace, fault)), key=lambda each: len(each[0].calls))
+    return furthest[0], (_partly(module, *furthest, trains=bool(options.trains)),)
+
+
+def _in_batches_of_one(
+    trace: Trace, module: Any, arguments: Arguments, options: ReadOptions, device: Any
+) -> Trace | None:
+    """The pass again with a batch of one, where images came without a batch; None where they did not, or it ends early.
+
+    Only of tensors with a batch it is known which axes are channels, and so which widths layers share; and a batch
+    norm refuses all others.
+    """
+    sizes = unbatched(trace.calls, [tensor.dim() for tensor in leaves(arguments)])
+    if not sizes:
+        return None
+    trace.unbatched = sizes
+    axes = sizes.count("x") + 1
+
+    def with_batch(leaf: Any) -> Any:
+        is_image = isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.dim() == axes
+        return leaf.unsqueeze(0) if is_image else leaf
+
+    args, kwargs = tree_map(with_batch, arguments)
+    with user_code.unheard():  # it has printed what it prints
+        again, fault = _traced(module, args, kwargs, options, device)
+    again.unbatched = sizes
+    return again if fault is None else None
+
+
+def _copy(module: Any) -> Any:
+    """The module as it is before anything runs; itself where it cannot be copied."""
+    try:
+        return user_code.run("copying the module", lambda: copy.deepcopy(module))
+    except InputFault:
+        return module
+
+
+def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> str:
+    """What a forward pass that ends early leaves unread. Raises InputFault where that is all of it."""
+    reason = fault.message.removeprefix("the forward pass ")
+    mode = "" if trains else ", --trace train follows another path where the model has one"
+    message = (
+        f"the forward pass depends on the values of a tensor, and only shapes are known here ({reason}); "
+        f"export the model to ONNX or with torch.export and check that file, or give inputs that avoid this path{mode}"
+    )
+    if not trace.calls:
+        raise InputFault(message)
+    count = len(trace.calls)
+    reached = "1 convolution before that is" if count == 1 else f"{count} convolutions before that are"
+    owners = {call.owner for call in trace.calls}
+    missing = [name for name, each in module.named_modules() if isinstance(each, _ConvNd) and name not in owners]
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    left = f"not reached: {', '.join(missing[:_MOST_NAMED])}{more}" if missing else "which are all that the model has"
+    return f"{message}; the {reached} checked, {left}"
+
+
+def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
+    """What ended a forward pass, with the layer that did, and what may be missing in train mode."""
+    cause = fault.__cause__
+    layer = "" if cause is None else _layer_that_raised(module, cause)
+    hint = ""
+    if trains and cause is not None and not user_code.needs_values(cause) and WRONG_CHANNELS not in fault.message:
+        hint = (
+            "; this is the forward pass in train mode, which may need more, such as targets or a larger batch: "
+            "--input package.module:function may make its inputs, --trace eval follows it as inference does"
+        )
+    explained = InputFault(f"{fault.message}{layer}{hint}")
+    explained.__cause__ = cause
+    return explained
+
+
+def _layer_that_raised(module: Any, error: BaseException) -> str:
+    """The innermost layer of `module` in which `error` was raised, with its kind; empty where that is in none."""
+    names = {id(each): name for name, each in module.named_modules()}
+    running: Any = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner = frame.f_locals.get("self")
+        running = owner if isinstance(owner, torch.nn.Module) and names.get(id(owner)) else running
+    if running is None or any(True for _ in running.children()):
+        return ""
+    return f", in {names[id(running)]} ({type(running).__name__})"
+
+
+def _traced(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: ReadOptions, made: Any
+) -> tuple[Trace, InputFault | None]:
+    """What a forward pass reached, and what ended it; new tensors are `made` on the meta device."""
+    trace = Trace(module)
+    for tensor in leaves((args, kwargs)):
+        trace.watch(tensor)
+    try:
+        with torch.inference_mode(), made, Autocast(options.autocast) as trace.autocast, trace:
+            answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
+        outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
+    except InputFault as fault:
+        return trace, _explained(fault, module, trains=bool(options.trains))
+    trace.operations.outputs(None if outputs is None else map(id, outputs))
+    return trace, None
+
+
+@contextmanager
+def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
+    """While active, imports take `sources` for the files at these real paths: their bytes, each as one character."""
+    if not sources:
+        yield
+        return
+    edited = {path: source.encode("latin-1") for path, source in sources.items()}
+    get_data, path_stats, updatecache = SourceFileLoader.get_data, SourceFileLoader.path_stats, linecache.updatecache
+
+    def data(self: SourceFileLoader, path: str) -> bytes:
+        found = edited.get(os.path.realpath(path))
+        return get_data(self, path) if found is None else found
+
+    def stats(self: SourceFileLoader, path: str) -> Mapping[str, Any]:
+        if os.path.realpath(path) in edited:
+            raise OSError("it is not as it is on disk")  # so that the loader asks for no bytecode
+        return path_stats(self, path)
+
+    def lines(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
+        found = edited.get(os.path.realpath(filename))
+        if found is None:
+            return updatecache(filename, module_globals)
+        read = io.StringIO(decode_source(found)).readlines()
+        linecache.cache[filename] = len(found), None, read, filename
+        return read
+
+    with (
+        patched(SourceFileLoader, "get_data", data),
+        patched(SourceFileLoader, "path_stats", stats),
+        patched(linecache, "updatecache", lines),
+    ):
+        yield
+
+
+@contextmanager
+def patched(holder: Any, name: str, value: object) -> Iterator[None]:
+    """While active, an attribute is another."""
+    before = getattr(holder, name)
+    setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        setattr(holder, name, before)
+
 
 NEEDS_TORCH = (
     "reading modules needs PyTorch 2.4 or later, of which a build for the CPU is enough: "
@@ -48,7 +275,6 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
 
     from convlint.readers.torch import building
     from convlint.readers.torch import user_code as user
-    from convlint.readers.torch.forward import forward
     from convlint.readers.torch.layers import network_of
     from convlint.readers.torch.module_inputs import inputs_of, refuse_inputs
 

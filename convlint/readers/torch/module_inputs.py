@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from convlint.errors import AskedWrong, InputFault
 from convlint.readers import ReadOptions
 from convlint.readers.input_shapes import InputShape, looks_like_shapes, parse_shapes, refuse_lists
-from convlint.readers.references import parse_reference
+from convlint.readers.inputs import parse_reference
 from convlint.readers.torch import building, user_code
 
 _IMAGE = 2  # axes that an image has more than

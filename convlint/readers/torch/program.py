@@ -15,12 +15,17 @@ from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
-from convlint.readers.dataflow import Flow, Origin, Written
+from convlint.readers.bounded_json import MOST_BYTES, MOST_SIZE, Node, capped, parse, refuse_layers
+from convlint.readers.bounded_zip import open_zip, read_member
+from convlint.readers.operations import Flow, Origin, Written
 from convlint.readers.torch.arguments import (
+    CONVOLUTIONS,
     LARGEST_NUMBER,
     MOST_OPERATIONS,
+    VIEWS,
     Branches,
     Reads,
+    Tensors,
     arguments,
     channels_last,
     flag,
@@ -29,17 +34,11 @@ from convlint.readers.torch.arguments import (
     operator,
     owner,
     plain_value,
+    role,
     word,
 )
 from convlint.readers.torch.kinds import writes_in_place
-from convlint.readers.torch.layers import Call, network_of, unbatched
-from convlint.readers.torch.operations import Operations
-from convlint.readers.torch.operators import CONVOLUTIONS, VIEWS, role
-from convlint.readers.torch.program_tensors import Tensors
-from convlint.readers.untrusted.bounded_json import MOST_BYTES, parse
-from convlint.readers.untrusted.bounded_zip import open_zip, read_member
-from convlint.readers.untrusted.json_tree import Node
-from convlint.readers.untrusted.limits import MOST_SIZE, capped, refuse_layers
+from convlint.readers.torch.layers import Call, Operations, network_of, unbatched
 from convlint.report import InputError
 
 # torch._export.serde.schema.ScalarType

@@ -1,26 +1,139 @@
-"""Watching a forward pass on the meta device: every convolution that torch dispatches, with where its input comes from.
-
-Runs under `torch.inference_mode()`, where composite operators such as `aten.conv2d` arrive whole.
-"""
+"""One forward pass watched: calls that are dispatched, their dtypes under autocast, layers in their order."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convlint.readers.dataflow import Flow, Origin
-from convlint.readers.torch.autocast import Autocast
-from convlint.readers.torch.dispatched import argument_of, as_iterated, bound, job_of, tensors_of
-from convlint.readers.torch.layers import DTYPES, Call
-from convlint.readers.torch.memory_format import Change, Changes, layout_of, suggests_channels_last
-from convlint.readers.torch.operations import Operations, Tensor
-from convlint.readers.torch.operators import CONVOLUTIONS, NORM
-from convlint.readers.torch.places import SITE, Place, Sites, line_at, line_of, sites
+from convlint.readers.operations import Flow, Origin
+from convlint.readers.torch.arguments import CONVOLUTIONS, NORM, role
+from convlint.readers.torch.layers import DTYPES, Call, Operations, Tensor
+from convlint.readers.torch.places import (
+    SITE,
+    Change,
+    Changes,
+    Place,
+    Sites,
+    layout_of,
+    line_at,
+    line_of,
+    sites,
+    suggests_channels_last,
+)
+
+_NAMED = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Autocast:
+    """While entered, every `torch.autocast` for CUDA is noted as it is meant; `dtype` is what holds at the moment."""
+
+    def __init__(self, outer: str | None) -> None:
+        """`outer` is the dtype of an autocast around the whole forward pass."""
+        self._held: list[torch.dtype | None] = [None if outer is None else _NAMED[outer]]
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """What convolutions of floating point tensors run in; None: what their tensors are."""
+        return self._held[-1]
+
+    def __enter__(self) -> Autocast:
+        """Puts its own notes into torch's class, which keeps doing what it does."""
+        kind = torch.amp.autocast_mode.autocast
+        self._originals = kind.__init__, kind.__enter__, kind.__exit__
+        began, entered, left = self._originals
+        held = self._held
+
+        def begin(
+            it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+        ) -> None:
+            it.__dict__[_MEANT] = (device_type, dtype, enabled)
+            on = enabled and device_type != "cuda"  # which this machine need not have, nor be warned of
+            began(it, device_type, dtype if device_type != "cuda" else None, on, cache_enabled)
+
+        def enter(it: Any) -> Any:
+            device_type, dtype, enabled = it.__dict__.get(_MEANT, ("", None, False))
+            if device_type == "cuda":
+                held.append((dtype or torch.float16) if enabled else None)
+            return entered(it)
+
+        def leave(it: Any, *error: Any) -> Any:
+            if it.__dict__.get(_MEANT, ("",))[0] == "cuda" and len(held) > 1:
+                held.pop()
+            return left(it, *error)
+
+        kind.__init__, kind.__enter__, kind.__exit__ = begin, enter, leave
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Gives torch its class back."""
+        own = torch.amp.autocast_mode.autocast
+        own.__init__, own.__enter__, own.__exit__ = self._originals
+
+
+_MEANT = "_convlint_meant"
+
+
+def job_of(func: Any) -> tuple[str, str]:
+    """An operator's name in its schema, and its role; else whether it writes into what it reads, or is a view of it."""
+    schema = func._schema
+    known = role(schema.name)
+    if known is not None:
+        return schema.name, known
+    if any(argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments):
+        return schema.name, "write"
+    if any(value.alias_info is not None for value in schema.returns):
+        return schema.name, "view"
+    return schema.name, schema.name
+
+
+def bound(func: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Positional and keyword arguments in the order of the operator's schema."""
+    values = list(args)
+    for argument in func._schema.arguments[len(args) :]:
+        values.append(kwargs.get(argument.name, argument.default_value))
+    return tuple(values)
+
+
+def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:
+    """An argument by its name in the operator's schema; None where it has none of that name."""
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.name == name:
+            return args[position] if position < len(args) else (kwargs or {}).get(name, argument.default_value)
+    return None
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors among arguments, or results, and in lists of them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for inner in value:
+                if isinstance(inner, torch.Tensor):
+                    yield inner
+
+
+def as_iterated(arguments: Any, result: Any) -> Any:
+    """A new tensor that both layouts lay out alike, with the strides that kernels give it: NCHW's where they may.
+
+    aten/src/ATen/TensorIterator.cpp, compute_fast_setup_type, asks whether all operands are contiguous before it asks
+    whether they are channels_last; the meta device keeps whatever strides came.
+    """
+    if not isinstance(result, torch.Tensor) or result.dim() not in (4, 5) or not result.is_contiguous():
+        return result
+    operands = [tensor for tensor in tensors_of(arguments) if tensor.dim()]
+    if any(tensor is result or not tensor.is_contiguous() or tensor.shape != result.shape for tensor in operands):
+        return result
+    return torch.empty(result.shape, dtype=result.dtype, device=result.device)
+
 
 # operators that write what they read once more, in a layout that their caller may choose
 _REWRITES = frozenset(

@@ -1,4 +1,4 @@
-"""The page put together: one file, with a policy that lets nothing in it but its own scripts and styles run."""
+"""The page put together: verdicts, layers, findings, plans."""
 
 from __future__ import annotations
 
@@ -6,27 +6,156 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from convlint import __version__
 from convlint.files.languages.saying import say, sentence, spoken
-from convlint.files.safe import clean
-from convlint.report import SEVERITIES, InputError, Report
-from convlint.reporters.covered import coverage
-from convlint.reporters.page.findings import by_layer, items
-from convlint.reporters.page.layers import rows
-from convlint.reporters.page.planned import BAR, PlanView
-from convlint.reporters.page.roofline import chart
-from convlint.reporters.page.verdicts import cards, grades, plan_command
-from convlint.reporters.page.words import BOUNDS, said_by_scripts, say_marked_up
-from convlint.reporters.summary import notes
-from convlint.reporters.words import partly_read, place, severity_word
+from convlint.files.safe import clean, clean_path
+from convlint.model.layer import Mode
+from convlint.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
+from convlint.reporters.machine import basis_of
+from convlint.reporters.page.findings import Advice, Item, by_layer, first_steps, items
+from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
+from convlint.reporters.summary import coverage, notes
+from convlint.reporters.words import (
+    asking_for_a_batch,
+    duration,
+    outcome,
+    partly_read,
+    place,
+    severity_word,
+    step,
+    totals,
+)
+
+BAR = 1000  # units of a bar's drawing: the time before all steps
+
+
+class PlanStep(Struct, frozen=True, kw_only=True):
+    """A step, or all; texts are plain, `width` is the time afterwards, where BAR is that before all."""
+
+    change: str
+    before: str
+    after: str
+    saved: str
+    grade: str
+    parameters: str
+    flops: str
+    width: float
+
+
+class PlanView(Struct, frozen=True, kw_only=True):
+    """The plan of one network on one GPU; without steps there is nothing to change, or `says` why not."""
+
+    title: str
+    says: str
+    steps: tuple[PlanStep, ...]
+    whole: PlanStep | None = None  # all steps, where there are some
+
+
+_FIRST = 3  # pieces of advice that a card has room for
+T = TypeVar("T")
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What the layers come to on one target in one mode."""
+
+    gpu: str
+    device: str
+    mode: str
+    grade: str
+    time: str  # empty where some layer's is unknown
+    after: str  # with all advice taken: the time, or what is saved, where `is_saving`; empty without advice
+    is_saving: bool
+    asks_for_a_batch: bool  # which is no part of `after`
+    batch: int | None  # where all networks have one
+    costs: Costs
+    basis: str  # what the times rest on
+    pace: str  # where the GPU waits for its host
+    first: tuple[Advice, ...]  # what to do first
+    more: int  # pieces of advice behind those
+
+
+def cards(report: Report, found: list[Item]) -> list[Verdict]:
+    """One for each target and mode."""
+    batches: dict[tuple[str, Mode], set[int | None]] = {}
+    for network in report.networks:
+        batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
+    of_mode: dict[Mode, set[int]] = {}
+    for number, entry in enumerate(report.layers):
+        of_mode.setdefault(entry.mode, set()).add(number)
+    asking = asking_for_a_batch(report)
+    result = []
+    for total in totals(report):
+        times = total.times
+        after, is_saving = ("", False) if times is None else outcome(times)
+        advised = first_steps(found, total.gpu, of_mode.get(total.mode, set()))
+        result.append(
+            Verdict(
+                gpu=clean(total.gpu),
+                device="" if (gpu := known_gpu(total.gpu)) is None else gpu.name,
+                mode=step(total.mode),
+                grade=total.grade or "",
+                time="" if times is None else duration(times.time_us),
+                after=after,
+                is_saving=is_saving,
+                asks_for_a_batch=total.gpu in asking,
+                batch=_only(batches.get((total.gpu, total.mode), set())),
+                costs=costs(report, total.gpu, total.mode),
+                basis=clean(basis_of(report, total.gpu, total.mode)),
+                pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
+                first=advised[:_FIRST],
+                more=max(len(advised) - _FIRST, 0),
+            )
+        )
+    return result
+
+
+def _pace(networks: Sequence[NetworkReport]) -> str:
+    """Of the networks that wait for the host, how long both need; empty where none does."""
+    waiting = [each for each in networks if each.waits]
+    if not waiting:
+        return ""
+    host, gpu = (sum(getattr(each, name) or 0 for each in waiting) for name in ("host_us", "gpu_us"))
+    return say(
+        "the host needs about {host} to start the kernels, the GPU {gpu} to run them",
+        host=duration(host),
+        gpu=duration(gpu),
+    )
+
+
+def grades() -> str:
+    """`A from 0.90, B from 0.75, C from 0.60, D from 0.40, else F`."""
+    letters = say(", ").join(say("{letter} from {least:.2f}", letter=letter, least=least) for least, letter in GRADES)
+    return say("{letters}, else F", letters=letters)
+
+
+def plan_command(report: Report) -> str:
+    """What prints the plan of the network, ready for a shell; a word to fill in stands for what is not one thing."""
+    if not any(total.times for total in totals(report)):
+        return ""  # a plan is made of times
+    model = _only({entry.layer.model for entry in report.layers})
+    path = _only({network.path for network in report.networks} | {entry.layer.path for entry in report.layers})
+    what = "FILE"
+    if model:
+        what = f"--model {shlex.quote(clean(model))}"
+    elif path and not path.startswith(("<", "-")):
+        what = shlex.quote(clean_path(path))
+    gpu = shlex.quote(clean(report.targets[0])) if len(report.targets) == 1 else "GPU"
+    return f"convlint plan {what} --gpu {gpu}"
+
+
+def _only(values: set[T]) -> T | None:
+    return next(iter(values)) if len(values) == 1 else None
+
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
     "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],

@@ -1,20 +1,54 @@
-"""The layers of the page: on each target their time, their grade, and a bar for each pass, to one scale."""
+"""Layers on the page: their table, costs and roofline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from convlint.errors import UsageError
 from convlint.estimate import PassEstimate
-from convlint.files.languages.saying import say
+from convlint.estimate.results import Roof
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.files.safe import clean
+from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
-from convlint.reporters.page.words import BOUNDS
-from convlint.reporters.shape import shape
-from convlint.reporters.words import duration, place_of
+from convlint.reporters.words import duration, place_of, plural, shape
+
+BOUNDS: Mapping[str, str] = {
+    "compute": sentence("compute"),
+    "memory": sentence("memory"),
+    "launch": sentence("launch"),
+}
+SCRIPTS = ("page.js", "roofline.js")
+_SAID = re.compile(r"""\bsay\(\s*"([^"]+)\"""")
+
+
+def say_marked_up(english: str, **values: object) -> Markup:
+    """A sentence of a template, which may hold tags; what fills it is escaped."""
+    return Markup(say(english)).format(**values)
+
+
+def said_by_scripts() -> dict[str, dict[str, str]]:
+    """The sentences of the scripts in the language that is spoken, for their data; of English, nothing is needed."""
+    return (
+        {} if is_english() else {"say": {english: say(english) for english in (*script_sentences(), *BOUNDS.values())}}
+    )
+
+
+@cache
+def script_sentences() -> tuple[str, ...]:
+    """What the scripts say, in English."""
+    texts = (files("convlint.reporters.page").joinpath("assets", name).read_text("utf-8") for name in SCRIPTS)
+    return tuple(dict.fromkeys(found for text in texts for found in _SAID.findall(text)))
+
 
 LETTERS: dict[Pass, str] = {"fprop": "f", "dgrad": "d", "wgrad": "w"}
 BAR = 90.0  # percent of the drawing's width: the longest layer of the target; the rest is for letters beside it
@@ -166,3 +200,106 @@ def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
         yield PassBar(which=which, bound=one.bound_by, x=round(x, 2), width=round(width, 2), says=says,
                       letter=LETTERS[which])  # fmt: skip
         x += width + _GAP
+
+
+_DEAREST = 3  # layers at the top
+
+
+class Dearest(Struct, frozen=True, kw_only=True):
+    """A layer that is among those that cost most."""
+
+    number: int
+    share: str
+
+
+class Costs(Struct, frozen=True, kw_only=True):
+    """Of the layers of one mode on one target; shares are of those whose time is known."""
+
+    dearest: tuple[Dearest, ...]
+    bounds: tuple[tuple[str, str], ...]  # what bounds it, and the share of the time
+    known: str  # `57 of 60 layers`, where the time of some is unknown
+    together: str  # the time of those that are known; empty where none is
+
+
+def costs(report: Report, gpu: str, mode: Mode) -> Costs:
+    """What takes longest, of how much."""
+    own = [number for number, entry in enumerate(report.layers) if entry.mode == mode]
+    times = {number: one.time_us for number in own if (one := report.layers[number].times.get(gpu)) is not None}
+    whole = sum(times.values())
+    longest = heapq.nlargest(_DEAREST, times, key=lambda number: (times[number], -number)) if whole else []
+    return Costs(
+        dearest=tuple(Dearest(number=number, share=_percent(times[number], whole)) for number in longest),
+        bounds=_bounds(report, gpu, list(times)),
+        known=""
+        if len(times) == len(own)
+        else say("{count:,} of {layers}", count=len(times), layers=plural(len(own), "layer")),
+        together=duration(whole) if times else "",
+    )
+
+
+def _bounds(report: Report, gpu: str, numbers: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    by_bound: dict[str, float] = {}
+    for number in numbers:
+        entry = report.layers[number]
+        for _, one in passes_run(entry, gpu):
+            by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * entry.layer.calls
+    whole = sum(by_bound.values())
+    largest = sorted(by_bound.items(), key=lambda each: -each[1])
+    return tuple((bound, _percent(time_us, whole)) for bound, time_us in largest if time_us > 0)
+
+
+def _percent(part: float, whole: float) -> str:
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 0.95 else say("under 1 %")
+
+
+MOST_POINTS = 6_000  # of one target; of more, those that take longest
+
+_Point = tuple[int, str, float, float, float, str, str]  # layer, pass, FLOP/B, TFLOPS, us, bound, algorithm
+
+
+def chart(report: Report) -> dict[str, Any]:
+    """The numbers for the script, each target with its points and ceilings."""
+    return {
+        "names": names_of(report),
+        "targets": [_target(report, gpu) for gpu in report.targets],
+    }
+
+
+def _target(report: Report, label: str) -> dict[str, Any]:
+    gpu = known_gpu(label)
+    points = list(_points(report, label))
+    shown = heapq.nlargest(MOST_POINTS, points, key=lambda point: point[4])
+    roofs = list(dict.fromkeys(one.roof for entry in report.layers for _, one in passes_run(entry, label)))
+    return {
+        "label": clean(label),
+        "name": clean(label) if gpu is None else gpu.name,
+        "bandwidth": round(roofs[0].bandwidth / 1e9, 1) if roofs else None,
+        "reached": round(roofs[0].reached_bandwidth / 1e9, 1) if roofs else None,
+        "ceilings": [[_unit(roof), round(roof.peak / 1e12, 3), round(roof.reached / 1e12, 3)] for roof in roofs],
+        "points": [list(point) for point in shown],
+        "left": len(points) - len(shown),
+    }
+
+
+def known_gpu(label: str) -> Gpu | None:
+    """The GPU of a target; None of one that is not known here, as in a report that was made elsewhere."""
+    try:
+        return load_gpu(label)
+    except UsageError:
+        return None
+
+
+def _points(report: Report, gpu: str) -> Iterator[_Point]:
+    for number, entry in enumerate(report.layers):
+        for which, one in passes_run(entry, gpu):
+            if one.time_us > 0 and one.flops > 0 and one.bytes > 0:
+                time_us = round(one.time_us * entry.layer.calls, 3)
+                yield (number, which, round(one.arithmetic_intensity, 3), round(one.tflops, 4), time_us, one.bound_by,
+                       one.algorithm)  # fmt: skip
+
+
+def _unit(roof: Roof) -> str:
+    """`fp16 Tensor Cores`, with what is summed in where that has a rate of its own."""
+    units = say("Tensor Cores") if roof.tensor_cores else say("CUDA cores")
+    return f"{roof.dtype.value} {units}{say(', fp16 sums') if roof.fp16_sums else ''}"

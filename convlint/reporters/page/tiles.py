@@ -1,21 +1,356 @@
-"""Which findings get a drawing of tiles and waves, of which pass it is, and what it shows and says.
-
-The numbers are those of the estimate; to scale are the areas: what tiles compute for nothing, and the slots of the last
-wave that stay empty (CG 4.3).
-"""
+"""Drawings of tiles and waves, and the words that go with them."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Iterable
 
-from convlint.estimate import LayerEstimate, PassEstimate
-from convlint.files.languages.saying import say
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.estimate import Grid, LayerEstimate, PassEstimate
+from convlint.files.languages.saying import is_english, say, sentence
 from convlint.model.layer import Pass
 from convlint.report import Finding, RuleInfo
-from convlint.reporters.page.shapes import Box, Label, Panel, path
-from convlint.reporters.page.tile_grid import grid_panel
-from convlint.reporters.page.tile_words import tiles_in_words, waves_in_words
-from convlint.reporters.page.wave_slots import slots_panel
+from convlint.reporters.words import plural
+
+Line = tuple[tuple[float, float], ...]  # from corner to corner
+
+
+class Box(Struct, frozen=True, kw_only=True):
+    """A filled rectangle; its `kind` is its CSS class."""
+
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """Words that begin at a point; `upright` ones are read from bottom to top."""
+
+    text: str
+    x: float
+    y: float
+    upright: bool = False
+
+
+class Panel(Struct, frozen=True, kw_only=True):
+    """A part of a drawing: `edges` are sides of tiles and slots, `cuts` stand where something is left out."""
+
+    boxes: tuple[Box, ...]
+    labels: tuple[Label, ...] = ()
+    edges: tuple[Line, ...] = ()
+    cuts: tuple[Line, ...] = ()
+    bottom: float = 0.0
+    right: float = 0.0
+
+    def moved(self, x: float, y: float) -> Panel:
+        """The same at another place."""
+        return Panel(
+            boxes=tuple(replace(box, x=box.x + x, y=box.y + y) for box in self.boxes),
+            labels=tuple(replace(label, x=label.x + x, y=label.y + y) for label in self.labels),
+            edges=_moved(self.edges, x, y),
+            cuts=_moved(self.cuts, x, y),
+            bottom=self.bottom + y,
+            right=self.right + x,
+        )
+
+
+def _moved(lines: tuple[Line, ...], x: float, y: float) -> tuple[Line, ...]:
+    return tuple(tuple((px + x, py + y) for px, py in line) for line in lines)
+
+
+def zigzag(x: float, y: float, length: float, *, upright: bool) -> Line:
+    """A broken edge of about `length`: the mark of something left out beyond it."""
+    teeth = max(2, round(length / 6))
+    along = [(length * tooth / teeth, 2.5 if tooth % 2 else -2.5) for tooth in range(teeth + 1)]
+    return tuple((x + across, y + way) if upright else (x + way, y + across) for way, across in along)
+
+
+def path(lines: Iterable[Line]) -> str:
+    """The lines as the data of one SVG path."""
+    return "".join("M" + "L".join(f"{number(x)} {number(y)}" for x, y in line) for line in lines)
+
+
+def number(value: float) -> str:
+    """A coordinate, as short as a hundredth of a unit allows."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+MOST_TILES = 24  # along one side of the drawing
+_TILES_OF_A_PART = 12  # where that is too many
+_LEAST_OF_A_PART = 2
+_LETTERS = 7.0  # width of one, about
+_MOST_SLENDER, _SLENDER = 4, 2  # a longer side is cut, to so many times the other one
+
+
+class Useful(Struct, frozen=True, kw_only=True):
+    """The useful part of one product, in elements: `M` x `N`. `spread`: what is not lies in all rows of tiles alike."""
+
+    M: float
+    N: float
+    spread: bool
+
+
+def useful_part(estimate: PassEstimate, grid: Grid, which: Pass) -> Useful:
+    """Of the area that the grid covers, the share that the estimate calls useful.
+
+    Columns beyond gemm.N are channels that kernels pad. Rows are missing in all tiles alike where phases of a stride or
+    blocks of positions are not full; those of wgrad are channels too, with the padded ones last.
+    """
+    area = estimate.tile_efficiency * grid.rows * grid.height * grid.columns * grid.width
+    columns = float(min(estimate.gemm.N, grid.N))
+    if area > columns * grid.M:  # the model counts padded channels as results
+        columns = area / grid.M
+    return Useful(M=area / columns, N=columns, spread=which != "wgrad")
+
+
+def shown_tiles(grid: Grid) -> tuple[int, int]:
+    """How many rows and columns of tiles are drawn: all, or the last ones."""
+    rows, columns = grid.rows, grid.columns
+    return (
+        _shown(rows, grid.height, min(columns, _TILES_OF_A_PART) * grid.width),
+        _shown(columns, grid.width, min(rows, _TILES_OF_A_PART) * grid.height),
+    )
+
+
+def _shown(count: int, side: int, across: int) -> int:
+    if count <= MOST_TILES and count * side <= _MOST_SLENDER * across:
+        return count
+    return min(count, _TILES_OF_A_PART, max(_LEAST_OF_A_PART, _SLENDER * across // side))
+
+
+def grid_panel(estimate: PassEstimate, grid: Grid, which: Pass, side: float) -> Panel:
+    """The grid of one product in a square of `side` units."""
+    rows, columns = shown_tiles(grid)
+    scale = side / max(rows * grid.height, columns * grid.width)
+    high, wide = grid.height * scale, grid.width * scale
+    width, height = columns * wide, rows * high
+    across = Box(kind="wasted", x=0.0, y=0.0, width=width, height=height)
+    edges: list[Line] = [((0.0, row * high), (width, row * high)) for row in range(rows + 1)]
+    edges += [((column * wide, 0.0), (column * wide, height)) for column in range(columns + 1)]
+    cuts = [zigzag(0.0, 0.0, width, upright=False)] if rows < grid.rows else []
+    cuts += [zigzag(0.0, 0.0, height, upright=True)] if columns < grid.columns else []
+    down = f"M {grid.M:,}"
+    bottom = max(height, len(down) * _LETTERS)
+    return Panel(
+        boxes=(across, *_filled(useful_part(estimate, grid, which), grid, rows, columns, scale)),
+        labels=(
+            Label(text=f"N {grid.N:,}", x=0.0, y=-5.0),
+            Label(text=down, x=-6.0, y=bottom, upright=True),
+        ),
+        edges=tuple(edges),
+        cuts=tuple(cuts),
+        bottom=bottom,
+        right=max(width, len(f"N {grid.N:,}") * _LETTERS),
+    )
+
+
+def _filled(useful: Useful, grid: Grid, rows: int, columns: int, scale: float) -> list[Box]:
+    """The useful parts of what is drawn: one box, or one for each row of tiles."""
+    hidden = (grid.rows - rows) * grid.height
+    width = (useful.N - (grid.columns - columns) * grid.width) * scale
+    full = useful.M >= grid.M * (1 - 1e-9)
+    if full or not useful.spread:
+        parts = [(0.0, useful.M - hidden)]
+    else:
+        share = useful.M / grid.M
+        starts = range(0, rows * grid.height, grid.height)
+        parts = [(float(start), share * min(grid.height, grid.M - hidden - start)) for start in starts]
+    return [
+        Box(kind="tile", x=0.0, y=start * scale, width=width, height=height * scale)
+        for start, height in parts
+        if width > 0 and height > 0
+    ]
+
+
+MOST_MARKS = 200  # in the last wave; each stands for one slot or SM, or for several
+_MARKS_A_ROW = 20
+_MOST_BARS = 8
+_BARS_OF_MANY = 4
+_BAR, _STEP = 4.0, 6.0  # height of a full wave's bar, and from one to the next
+_WORDS, _TEXT = 17.0, 12.0  # height of a line of words, and where they stand in it
+_HIGHEST_MARK = 12.0
+
+
+class Waves(Struct, frozen=True, kw_only=True):
+    """How a pass's tiles fill its waves: `full` ones before the last, in which `filled` of `slots` have a tile."""
+
+    slots: int
+    full: int
+    filled: int
+
+
+def wave_of(estimate: PassEstimate) -> int:
+    """Tiles that run at once: SMs times resident tiles."""
+    return round(estimate.tiles / estimate.waves)
+
+
+def waves_of(estimate: PassEstimate) -> Waves:
+    """The waves of a pass; the last one may be full too."""
+    wave = wave_of(estimate)
+    last = estimate.last_wave_tiles
+    return Waves(slots=wave, full=estimate.tiles // wave - (last == 0), filled=last or wave)
+
+
+def slots_panel(estimate: PassEstimate, side: float) -> Panel:
+    """The waves in `side` units of width."""
+    waves = waves_of(estimate)
+    if not waves.full:
+        return _sms(estimate, waves, side)
+    drawn = waves.full if waves.full <= _MOST_BARS else _BARS_OF_MANY
+    several = plural(waves.full, "full wave")
+    words = several if waves.full < 1000 or not is_english() else f"{waves.full:,} full waves"
+    bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=side, height=_BAR) for bar in range(drawn)]
+    words_of_last = say("last wave: {count:,} of {all:,} slots", count=waves.filled, all=waves.slots)
+    last = _marks(waves.filled, waves.slots, sentence("slots"), side, [words_of_last])
+    last = last.moved(0.0, _WORDS + drawn * _STEP + 4.0)
+    return Panel(
+        boxes=(*bars, *last.boxes),
+        labels=(
+            Label(
+                text=words if drawn == waves.full else say("{waves}, {count} drawn", waves=words, count=drawn),
+                x=0.0,
+                y=_TEXT,
+            ),
+            *last.labels,
+        ),
+        edges=last.edges,
+        bottom=last.bottom,
+    )
+
+
+def _sms(estimate: PassEstimate, waves: Waves, side: float) -> Panel:
+    """Where there is no more than one wave, what matters is how many SMs have a tile at all."""
+    sms = waves.slots // estimate.resident_tiles
+    busy = min(estimate.tiles, sms)
+    words = [say("{busy:,} of {all:,} SMs busy", busy=busy, all=sms)]
+    if busy == sms and estimate.resident_tiles > 1:
+        words.append(say("{count:,} of {all:,} tiles that fit", count=waves.filled, all=waves.slots))
+    return _marks(busy, sms, sentence("SMs"), side, words)
+
+
+def _marks(filled: int, every: int, noun: str, side: float, words: list[str]) -> Panel:
+    """Slots or SMs in rows of marks, below the words; the first ones are filled."""
+    each = -(-every // MOST_MARKS)
+    if each > 1:
+        words = [*words, say("each square: {count} {what}", count=each, what=say(noun))]
+    wide = side / min(_MARKS_A_ROW, -(-every // each))
+    high = min(wide, _HIGHEST_MARK)
+    idle = _rows(every / each, "slot idle", wide, high)
+    edges = tuple(line for box in idle for line in _sides(box, wide, high))
+    panel = Panel(
+        boxes=(*idle, *_rows(filled / each, "slot", wide, high)), edges=edges, bottom=sum(box.height for box in idle)
+    ).moved(0.0, _WORDS * len(words))
+    labels = tuple(Label(text=text, x=0.0, y=_TEXT + line * _WORDS) for line, text in enumerate(words))
+    return Panel(boxes=panel.boxes, edges=panel.edges, bottom=panel.bottom, labels=labels)
+
+
+def _rows(marks: float, kind: str, wide: float, high: float) -> list[Box]:
+    """So many marks, not always a whole number: the full rows as one box, the rest as another."""
+    full, rest = divmod(marks, _MARKS_A_ROW)
+    boxes = []
+    if full:
+        boxes.append(Box(kind=kind, x=0.0, y=0.0, width=_MARKS_A_ROW * wide, height=full * high))
+    if rest:
+        boxes.append(Box(kind=kind, x=0.0, y=full * high, width=rest * wide, height=high))
+    return boxes
+
+
+def _sides(box: Box, wide: float, high: float) -> list[Line]:
+    """The sides of the marks in a box."""
+    right, bottom = box.x + box.width, box.y + box.height
+    rows, marks = round(box.height / high), int(box.width / wide + 1e-9)
+    stops = [box.x + mark * wide for mark in range(marks + 1)]
+    if right - stops[-1] > 1e-9:  # the last mark stands for fewer slots than the others
+        stops.append(right)
+    across: list[Line] = [((box.x, box.y + row * high), (right, box.y + row * high)) for row in range(rows + 1)]
+    return across + [((x, box.y), (x, bottom)) for x in stops]
+
+
+def tiles_in_words(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
+    """The matrix, its tiles, and how much of them is computed for nothing."""
+    useful = useful_part(estimate, grid, which)
+    M = f"M={grid.M:,}{_channels(useful.M, grid.M) if which == 'wgrad' else ''}"
+    N = f"N={grid.N:,}{_channels(useful.N, grid.N)}"
+    batch = f"{grid.batch:,} x " if grid.batch > 1 else ""
+    split = say(" x {count} (gemm.K is split)", count=estimate.split_k) if estimate.split_k > 1 else ""
+    several = ""
+    if grid.batch > 1:
+        several = say(_products(estimate, grid, which), count=grid.batch)
+    text = say(
+        "{which}:{several} {M} x {N} in tiles of {tile}: {product} = {tiles}, {share} of their area is padding.",
+        which=which,
+        several=several,
+        M=M,
+        N=N,
+        tile=f"{grid.height}x{grid.width}",
+        product=f"{batch}{grid.rows:,} x {grid.columns:,}{split}",
+        tiles=_count(estimate.tiles, "tile"),
+        share=_share(1 - estimate.tile_efficiency, say("none")),
+    )
+    return text + _left_out(grid)
+
+
+def waves_in_words(estimate: PassEstimate) -> str:
+    """How the tiles are dealt over the SMs."""
+    wave = wave_of(estimate)
+    resident = estimate.resident_tiles
+    last = estimate.last_wave_tiles / wave if estimate.last_wave_tiles else 1.0
+    filled = say("all full")
+    if last != 1.0:
+        filled = say("the last one {share} full", share=_share(last, say("not")))
+    if estimate.tiles < wave:
+        filled = say("{share} of one", share=_share(last, say("not")))
+    return say(
+        "{tiles} on {SMs:,} SMs x {each}: {waves:,.2f} waves, {filled}.",
+        tiles=_count(estimate.tiles, "tile"),
+        SMs=wave // resident,
+        each=plural(resident, "tile"),
+        waves=estimate.waves,
+        filled=filled,
+    )
+
+
+def _channels(useful: float, whole: int) -> str:
+    """Of a side that is channels: how many of them are the layer's."""
+    return "" if round(useful) >= whole else say(" ({count:,} without padded channels)", count=round(useful))
+
+
+def _products(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
+    """What there is one product for."""
+    groups = estimate.gemm.batch
+    if estimate.algorithm != "implicit-gemm":
+        return sentence(" each of {count:,} points of the transform:")
+    if grid.batch == groups:
+        return sentence(" each of {count:,} groups:")
+    if which == "wgrad":
+        return sentence(" each of {count:,} taps:") if groups == 1 else sentence(" each of {count:,} groups and taps:")
+    if groups == 1:
+        return sentence(" each of {count:,} phases of the stride:")
+    return sentence(" each of {count:,} groups and phases of the stride:")
+
+
+def _left_out(grid: Grid) -> str:
+    rows, columns = shown_tiles(grid)
+    parts = [say("{count} rows", count=rows)] if rows < grid.rows else []
+    parts += [say("{count} columns", count=columns)] if columns < grid.columns else []
+    return say(" Drawn are the last {parts} of tiles.", parts=say(" and ").join(parts)) if parts else ""
+
+
+def _count(count: int, noun: str) -> str:
+    return plural(count, noun) if count < 1000 or not is_english() else f"{count:,} {noun}s"
+
+
+def _share(share: float, nothing: str) -> str:
+    """A share in whole percent, which neither hides a little nor rounds up to everything."""
+    if share <= 0:
+        return nothing
+    if share < 0.01:
+        return say("under 1 %")
+    return f"{min(99.0, 100 * share):.0f} %" if share < 1 else "100 %"
+
 
 _MARGIN = 2.0
 _TOP, _LEFT = 17.0, 18.0  # for what is written beside the grid

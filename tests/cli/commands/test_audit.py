@@ -656,7 +656,7 @@ class TestText:
                 assert max(map(len, lines)) <= width
 
     def test_wide_characters_keep_columns_apart(self, zoo: Path) -> None:
-        from convlint.reporters.snippet import columns
+        from convlint.reporters.ink import columns
 
         (zoo / "list.jsonl").write_text('{"model": "zoo/odd.yaml", "name": "卷积网络"}\n{"model": "zoo/layout.yaml"}\n')
         lines = convlint("audit", "--models-from", "list.jsonl").out.splitlines()

@@ -15,7 +15,7 @@ from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import columns
 
 NET = """\
 version: 1

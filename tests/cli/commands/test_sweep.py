@@ -8,7 +8,7 @@ import io
 import pytest
 from sweeps import FIG4, plain, sweep
 
-from convlint.reporters.snippet import columns
+from convlint.reporters.ink import columns
 
 SPEC = """\
 version: 1

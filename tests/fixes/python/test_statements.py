@@ -9,8 +9,7 @@ from constructed import NN, alone, chain, conv, norm
 from msgspec.structs import replace
 
 from convlint.fixes.python.statements import OF_A_NORM, Constructed, Statements, site_of
-from convlint.model.network import Network
-from convlint.model.operation import Operation
+from convlint.model.network import Network, Operation
 
 TEXT = f"""{NN}a = nn.Conv2d(3, 60, 3)
 n = nn.BatchNorm2d(60)

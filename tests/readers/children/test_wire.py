@@ -10,10 +10,8 @@ import pytest
 from checkout import ROOT
 
 from convlint.model.layer import ConvLayer, Dtype
-from convlint.model.network import Edge, Network
-from convlint.model.operation import Operation
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.network import Edge, Network, Operation
+from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.children.wire import WireError, decode, decode_request, encode, encode_request
 from convlint.readers.spec import reader as yaml_spec

@@ -18,7 +18,7 @@ from keras import layers as L
 from keras import ops
 from named_groups import members, named, written
 
-from convlint.model.channel_walk import channels_of
+from convlint.model.channels import channels_of
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.keras.reader import read

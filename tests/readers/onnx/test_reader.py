@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from cases import sampled
+from command_line import convlint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -34,6 +37,140 @@ from convlint.readers import ReadOptions, find_format
 from convlint.readers.onnx.reader import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
+MS = {"domain": "com.microsoft"}
+Q = ("s", "z")
+TENSORS = [
+    weight("s", []), weight("z", [], np.uint8), weight("zw", [], np.int8), weight("w0", [16, 4, 3, 3], np.int8),
+    weight("w1", [24, 16, 1, 1], np.int8), weight("w2", [40, 1, 3, 3], np.int8), weight("w3", [10, 40], np.int8),
+]  # fmt: skip
+
+
+def conv(data: str, weights: str, out: str, **attributes: Any) -> Any:
+    """A QLinearConv."""
+    return helper.make_node("QLinearConv", [data, *Q, weights, "s", "zw", *Q], [out], name=out, **attributes)
+
+
+def network(folder: Path, nodes: list[Any], shape: list[int | str], **options: Any) -> Network:
+    proto = model(nodes, [value("x", shape)], [value("y", None, TensorProto.UINT8)], TENSORS)
+    found, errors = read(save(folder, proto), ReadOptions(**options))
+    assert errors == ()
+    assert found is not None
+    return found
+
+
+def test_contrib_operators_carry_shapes(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"], **MS),
+        conv("xq", "w0", "a", pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("QLinearLeakyRelu", ["a", *Q, *Q], ["b"], **MS, alpha=0.1),
+        helper.make_node("QLinearAdd", ["a", *Q, "b", *Q, *Q], ["c"], **MS),
+        helper.make_node("QLinearSigmoid", ["c", *Q, *Q], ["c2"], **MS),
+        helper.make_node("QLinearMul", ["c", *Q, "c2", *Q, *Q], ["d"], **MS),
+        conv("d", "w1", "e"),
+        helper.make_node("QLinearConcat", [*Q, "d", *Q, "e", *Q], ["f"], **MS, axis=1),
+        helper.make_node("QLinearAveragePool", ["f", *Q, *Q], ["g"], **MS, kernel_shape=[2, 2], strides=[2, 2]),
+        conv("g", "w2", "h", pads=[1] * 4, group=40),
+        helper.make_node("QLinearGlobalAveragePool", ["h", *Q, *Q], ["i"], **MS),
+        helper.make_node("Flatten", ["i"], ["j"]),
+        helper.make_node("QGemm", ["j", *Q, "w3", "s", "zw", "", *Q], ["y"], **MS, transB=1),
+    ]
+    found = network(tmp_path, nodes, ["N", 4, 32, 32], batch=8)
+    assert [(one.name, one.N, one.C, one.H, one.K, one.P, one.groups, one.dtype) for one in found.layers] == [
+        ("a", 8, 4, 32, 16, 16, 1, "int8"), ("e", 8, 16, 16, 24, 16, 1, "int8"), ("h", 8, 40, 8, 40, 8, 40, "int8"),
+    ]  # fmt: skip
+    assert [(edge.producers, edge.consumer) for edge in found.edges] == [((0,), 1), ((0, 1), 2)]
+    assert [one.head for one in found.layers] == [False, False, False]  # a Gemm with weights follows
+
+
+def test_channels_last_operators_of_optimized_graphs(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"]),
+        conv("xq", "w0", "a", pads=[1] * 4, channels_last=1, **MS),
+        helper.make_node("NhwcMaxPool", ["a"], ["b"], **MS, kernel_shape=[2, 2], strides=[2, 2]),
+        conv("b", "w1", "c", channels_last=1, **MS),
+        helper.make_node("QLinearGlobalAveragePool", ["c", *Q, *Q], ["y"], **MS, channels_last=1),
+    ]
+    found = network(tmp_path, nodes, [2, 28, 20, 4])
+    assert [(one.name, one.N, one.C, one.H, one.W, one.K, one.P, one.Q) for one in found.layers] == [
+        ("a", 2, 4, 28, 20, 16, 28, 20), ("c", 2, 16, 14, 10, 24, 14, 10),
+    ]  # fmt: skip
+    assert [(edge.producers, edge.consumer) for edge in found.edges] == [((0,), 1)]
+
+
+def test_a_mean_over_axes(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"]),
+        helper.make_node("QLinearReduceMean", ["xq", *Q, *Q], ["m"], **MS, axes=[2], keepdims=1),
+        conv("m", "w0", "y", pads=[1] * 4),
+    ]
+    (layer,) = network(tmp_path, nodes, [2, 4, 9, 20]).layers
+    assert (layer.H, layer.W) == (1, 20)
+
+
+def test_in_bodies_too(tmp_path: Path) -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("QLinearAdd", ["xq", *Q, "xq", *Q, *Q], ["in"], **MS),
+            conv("in", "w0", "out", pads=[1] * 4),
+        ], "then", [], [value("out", None, TensorProto.UINT8)],
+    )  # fmt: skip
+    other = helper.make_graph([helper.make_node("Identity", ["xq"], ["same"])], "else", [], [value("same", None, 2)])
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"]),
+        helper.make_node("If", ["flag"], ["y"], then_branch=body, else_branch=other),
+    ]
+    proto = model(
+        nodes, [value("x", [2, 4, 8, 8]), value("flag", [], TensorProto.BOOL)], [value("y", None, 2)], TENSORS
+    )
+    found, _ = read(save(tmp_path, proto), ReadOptions())
+    assert found is not None
+    assert [(layer.H, layer.dtype) for layer in found.layers] == [(8, "int8")]
+
+
+def test_weights_that_are_quantized_in_the_graph(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"]), helper.make_node("DequantizeLinear", ["xq", *Q], ["xd"]),
+        helper.make_node("QuantizeLinear", ["wf", "s", "zw"], ["wq"], **MS),
+        helper.make_node("DequantizeLinear", ["wq", "s", "zw"], ["wd"], **MS),
+        helper.make_node("Conv", ["xd", "wd"], ["y"]),
+    ]  # fmt: skip
+    proto = model(nodes, [value("x", [2, 4, 8, 8])], ["y"], [*TENSORS, weight("wf", [8, 4, 1, 1])])
+    found, errors = read(save(tmp_path, proto), ReadOptions())
+    assert errors == ()
+    assert found is not None
+    assert found.layers[0].dtype == "int8"
+
+
+@pytest.mark.parametrize("count", sampled(range(3), 3))
+def test_operators_without_their_inputs_are_errors_of_the_file(tmp_path: Path, count: int) -> None:
+    names = ["QLinearAdd", "QLinearConcat", "QLinearReduceMean", "NhwcMaxPool", "QLinearWhere", "QLinearConv"]
+    for name, last in itertools.product(names, (0, 1)):
+        node = helper.make_node(name, ["x", "s", "z"][:count], ["y"], **MS, channels_last=last, axes=[7])
+        path = save(tmp_path, model([node], [value("x", [2, 4, 8, 8])], ["y"], TENSORS))
+        assert "Traceback" not in convlint("check", path, "--isolated").err
+
+
+@pytest.mark.parametrize(
+    ("runtime", "words"),
+    [
+        ("framework=tensorrt", "TensorRT's ONNX parser has neither QLinearConv nor ConvInteger"),
+        ("framework=onnxruntime,tensorrt=10.3", "ONNX Runtime's CUDA and TensorRT providers have neither QLinearConv"),
+        ("framework=onnxruntime", "ONNX Runtime's CUDA provider has no int8 convolutions"),
+    ],
+)
+def test_what_will_run_them_decides(tmp_path: Path, runtime: str, words: str) -> None:
+    quantize = helper.make_node("QuantizeLinear", ["x", *Q], ["xq"])
+    inner = [helper.make_node("DequantizeLinear", ["xq", *Q], ["xd"]),
+             helper.make_node("DequantizeLinear", ["w0", "s", "zw"], ["wd"]),
+             helper.make_node("Conv", ["xd", "wd"], ["y"])]  # fmt: skip
+    said = []
+    for name, nodes in (("qdq", inner), ("qoperator", [conv("xq", "w0", "y")])):
+        proto = model([quantize, *nodes], [value("x", [2, 4, 8, 8])], ["y"], TENSORS)
+        path = save(tmp_path, proto, f"{name}.onnx")
+        settings = [part for each in runtime.split(",") for part in ("--runtime", each)]
+        out = convlint("check", path, "--isolated", "--gpu", "t4", "--select", "CL802", "-o", "concise", *settings).out
+        said.append(words in out)
+    assert said == [runtime == "framework=onnxruntime", True]
 
 
 def one(path: str, **options: Any) -> Network:
@@ -177,22 +314,22 @@ def test_dtypes(tmp_path: Path, kind: int, dtype: Any, expected: str) -> None:
     assert one(save(tmp_path, proto)).layers[0].dtype == expected
 
 
-def conv(source: str, target: str, name: str = "", weights: str = "w") -> Any:
+def conv_node(source: str, target: str, name: str = "", weights: str = "w") -> Any:
     return helper.make_node("Conv", [source, weights], [target], name=name, pads=[1, 1, 1, 1])
 
 
 def test_bodies_of_if_loop_and_scan(tmp_path: Path) -> None:
-    then = helper.make_graph([conv("x", "t", "in_then")], "then", [], [value("t", None)])
+    then = helper.make_graph([conv_node("x", "t", "in_then")], "then", [], [value("t", None)])
     other = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["r"]), conv("r", "e", "in_else")], "else", [], [value("e", None)]
+        [helper.make_node("Relu", ["x"], ["r"]), conv_node("r", "e", "in_else")], "else", [], [value("e", None)]
     )
     loop = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), conv("carried", "next", "in_loop", "w8")], "loop",
+        [helper.make_node("Identity", ["go"], ["on"]), conv_node("carried", "next", "in_loop", "w8")], "loop",
         [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL), value("carried", [2, 8, 8, 8])],
         [value("on", [], TensorProto.BOOL), value("next", None)],
     )  # fmt: skip
     scan = helper.make_graph(
-        [conv("item", "out", "in_scan", "w8")], "scan", [value("item", None)], [value("out", None)]
+        [conv_node("item", "out", "in_scan", "w8")], "scan", [value("item", None)], [value("out", None)]
     )
     nodes = [
         helper.make_node("If", ["flag"], ["a"], then_branch=then, else_branch=other),
@@ -237,7 +374,8 @@ def test_local_functions(tmp_path: Path) -> None:
 
 def test_symbolic_sizes(tmp_path: Path) -> None:
     path = save(
-        tmp_path, model([conv("x", "y", "c")], [value("x", ["n", 3, "h", "w"])], ["y"], [weight("w", [8, 3, 3, 3])])
+        tmp_path,
+        model([conv_node("x", "y", "c")], [value("x", ["n", 3, "h", "w"])], ["y"], [weight("w", [8, 3, 3, 3])]),
     )
     assert "input 'x' is nx3xhxw" in message(path)
     assert "--input x=" in message(path, batch=4)
@@ -253,9 +391,9 @@ def test_symbolic_sizes(tmp_path: Path) -> None:
 def test_norm_follows_only_where_nothing_else_reads(tmp_path: Path) -> None:
     bn = ["s", "s", "s", "s"]
     nodes = [
-        conv("x", "a", "normed"), helper.make_node("BatchNormalization", ["a", *bn], ["b"]),
-        conv("b", "c", "shared", "w8"), helper.make_node("BatchNormalization", ["c", *bn], ["d"]),
-        helper.make_node("Add", ["c", "d"], ["e"]), conv("e", "y", "last", "w8"),
+        conv_node("x", "a", "normed"), helper.make_node("BatchNormalization", ["a", *bn], ["b"]),
+        conv_node("b", "c", "shared", "w8"), helper.make_node("BatchNormalization", ["c", *bn], ["d"]),
+        helper.make_node("Add", ["c", "d"], ["e"]), conv_node("e", "y", "last", "w8"),
     ]  # fmt: skip
     tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3]), weight("s", [8])]
     network = one(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors)))
@@ -266,7 +404,7 @@ def test_norm_follows_only_where_nothing_else_reads(tmp_path: Path) -> None:
 def test_operators_that_are_not_known_are_reported(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("FusedConv", ["x", "w"], ["a"], domain="com.microsoft", name="f"),
-        conv("a", "y", "c", "w8"),
+        conv_node("a", "y", "c", "w8"),
     ]
     tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3])]
     path = save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors))
@@ -279,10 +417,10 @@ def test_operators_that_are_not_known_are_reported(tmp_path: Path) -> None:
 
 def test_shapes_that_disagree(tmp_path: Path) -> None:
     tensors = [weight("w", [8, 3, 3, 3])]
-    channels = model([conv("x", "y", "c")], [value("x", [2, 4, 8, 8])], ["y"], tensors)
+    channels = model([conv_node("x", "y", "c")], [value("x", [2, 4, 8, 8])], ["y"], tensors)
     assert "4 channels" in message(save(tmp_path, channels))
     declared = model(
-        [conv("x", "a", "c"), helper.make_node("Relu", ["a"], ["y"])], [value("x", [2, 3, 8, 8])], ["y"], tensors,
+        [conv_node("x", "a", "c"), helper.make_node("Relu", ["a"], ["y"])], [value("x", [2, 3, 8, 8])], ["y"], tensors,
         value_info=[value("a", [2, 8, 7, 7])],
     )  # fmt: skip
     assert "Conv 'c'" in message(save(tmp_path, declared))
@@ -296,7 +434,7 @@ def test_shapes_that_disagree(tmp_path: Path) -> None:
 def test_a_cycle_is_named(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Add", ["x", "b"], ["a"], name="loop"),
-        conv("a", "c"),
+        conv_node("a", "c"),
         helper.make_node("Relu", ["c"], ["b"]),
     ]
     assert message(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["b"], [weight("w", [3, 3, 3, 3])])))
@@ -325,7 +463,7 @@ def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: s
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value=location)
-    path = save(tmp_path, model([conv("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
+    path = save(tmp_path, model([conv_node("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
     assert "outside the model's folder" in message(path)
 
 
@@ -334,7 +472,7 @@ def test_weights_outside_the_file_are_not_needed(tmp_path: Path) -> None:
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="not-there.bin")
-    path = save(tmp_path, model([conv("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
+    path = save(tmp_path, model([conv_node("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
     assert one(path).layers[0].K == 8
 
 
@@ -436,7 +574,9 @@ def test_a_million_nodes(tmp_path: Path) -> None:
 def test_large_weights_inside_the_file_are_not_loaded(tmp_path: Path) -> None:
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4096, 4096, 3, 3])
     path = tmp_path / "large.onnx"
-    save_with_zeros(path, model([conv("x", "y")], [value("x", [2, 4096, 8, 8])], ["y"]), tensor, 4 * 4096 * 4096 * 9)
+    save_with_zeros(
+        path, model([conv_node("x", "y")], [value("x", [2, 4096, 8, 8])], ["y"]), tensor, 4 * 4096 * 4096 * 9
+    )
     assert path.stat().st_size > 600_000_000
     assert in_little_memory(str(path), 300).startswith("1 []")
 

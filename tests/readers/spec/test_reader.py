@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from read_specs import STEM, errors, network, only, sizes, spec
 
 from convlint.errors import InputFault
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
-from convlint.readers.spec.reader import read, read_spec
-from convlint.readers.spec.runtime import SETTINGS
+from convlint.readers.spec.reader import SETTINGS, read, read_spec
 
 # --- top level
 

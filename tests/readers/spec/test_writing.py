@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,390 @@ from checkout import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from wired_spec_networks import Wired, random_network
 
+from convlint.engine.check import Target, check_network
+from convlint.gpus.gpu import load_gpu
+from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.model.network import Network
-from convlint.model.runtime import Runtime
-from convlint.model.version import Version
+from convlint.model.network import Edge, Network, Operation
+from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.onnx import reader as onnx_model
 from convlint.readers.spec import reader as yaml_spec
+from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 from convlint.readers.torch import module as torch_module
+from convlint.rulebook.book import load_rulebook
+
+BUILTIN = load_rulebook()
+TARGETS = [Target(label="a100", gpu=load_gpu("a100"))]
+
+
+def back(network: Network) -> Network:
+    found, errors = read_spec(spec_text(network), "x")
+    assert errors == ()
+    assert found is not None
+    return found
+
+
+def groups(network: Network) -> list[Any]:
+    return sorted(
+        (group.width, group.writers, group.readers, group.depthwise, group.multiple_of, bool(group.fixed),
+         group.only_input)
+        for group in channels_of(network).groups if group.layers
+    )  # fmt: skip
+
+
+def bare(layer: ConvLayer) -> ConvLayer:
+    return replace(layer, path="", spans={}, node=None)
+
+
+def findings(network: Network) -> Counter[Any]:
+    result = check_network(network, BUILTIN, TARGETS, network.mode or "training")
+    return Counter((found.rule.code, found.severity, found.layer, found.layers, found.lost_us)
+                   for found in result.findings)  # fmt: skip
+
+
+def same(network: Network) -> list[str]:
+    """Asserts that the network reads back as it is; the written items, without their names where those are told."""
+    found = back(network)
+    assert [bare(layer) for layer in found.layers] == [bare(layer) for layer in network.layers]
+    assert groups(found) == groups(network)
+    assert findings(found) == findings(network)
+    return [line.split("}  #")[0].strip(" -{}") for line in spec_text(network).splitlines() if line.startswith("  - ")]
+
+
+def stem(dims: int = 2, size: int | None = 16) -> tuple[Wired, int]:
+    net = Wired(dims)
+    return net, net.conv(net.step("input", C=3, sizes=(size,) * dims, name="image"), 60, first=True, name="a")
+
+
+# --- what is written, and what is left out
+
+
+def test_a_residual_block_is_a_line_for_each_convolution_norm_and_sum() -> None:
+    net, a = stem()
+    block = net.same("identity", net.same("batchnorm", a, name="bn1"), name="relu1")
+    inner = net.same("batchnorm", net.conv(block, 60, name="b"), name="bn2")
+    total = net.same("identity", net.same("add", inner, block, name="sum"), name="relu2")
+    pooled = net.same("resize", total, sizes=(1, 1), name="pool")
+    flat = net.step("reshape", pooled, C=60, sizes=(1, 1), name="flat", where="flatten at net.py:9")
+    net.step("reshape", flat, C=10, sizes=(1, 1), name="linear")
+    network = net.network()
+    assert same(network) == [
+        "name: image, op: input, C: 3, H: 16, W: 16",
+        "name: a, input: image, C: 3, H: 16, W: 16, K: 60, kernel_size: 3, padding: 1, first: true",
+        "name: bn1, op: batchnorm",
+        "name: b, input: bn1, C: 60, H: 16, W: 16, K: 60, kernel_size: 3, padding: 1",
+        "name: bn2, op: batchnorm",
+        "name: sum, op: add, inputs: [bn2, bn1]",
+        "name: pool, op: global_pool",
+        "name: flat, op: reshape, C: 60, H: 1, W: 1",
+    ]
+    assert "flat, op: reshape, C: 60, H: 1, W: 1}  # flatten at net.py:9\n" in spec_text(network)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "written"),
+    [
+        ("identity", {}, []),
+        ("batchnorm", {}, ["name: op2, op: batchnorm"]),
+        ("identity", {"groups": 4}, ["name: op2, op: groupnorm, groups: 4"]),
+        ("resize", {"sizes": (16, 16)}, []),
+        ("resize", {"sizes": (7, 5)}, ["name: op2, op: resize, size: [7, 5]"]),
+        ("resize", {"sizes": (7, None)}, ["name: op2, op: resize, size: [7, unknown]"]),
+        ("resize", {"sizes": (None, None)}, ["name: op2, op: resize, size: unknown"]),
+        ("resize", {"sizes": (1, 1)}, ["name: op2, op: global_pool"]),
+        ("add", {}, []),
+        ("concat", {}, []),
+        ("pixel_shuffle", {"C": 15, "factor": 2, "sizes": (32, 32)}, ["name: op2, op: pixel_shuffle, scale: 2"]),
+        ("pixel_unshuffle", {"C": 240, "factor": 2, "sizes": (8, 8)}, ["name: op2, op: pixel_unshuffle, scale: 2"]),
+        ("reshape", {"C": 20, "sizes": (None, 8)}, ["name: op2, op: reshape, C: 20, W: 8"]),
+        ("reshape", {"C": None, "sizes": (None, None)}, ["name: op2, op: reshape"]),
+    ],
+)
+def test_each_kind(kind: Any, more: Any, written: list[str]) -> None:
+    net, a = stem()
+    between = net.step(kind, a, **({"C": 60} | more))
+    if more.get("C", 60) is None:
+        net.conv(between, 8, C=None, name="b")
+    else:
+        net.conv(between, 8, name="b")
+    lines = same(net.network())
+    assert lines[2 : next(number for number, line in enumerate(lines) if line.startswith("name: b,"))] == written
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("size", [16, None])
+def test_all_dimensions_and_unknown_sizes(dims: int, size: int | None) -> None:
+    net, a = stem(dims, size)
+    halved = net.same("resize", a, sizes=(size and size // 2,) * dims)
+    b = net.conv(halved, 60)
+    net.conv(net.step("concat", b, halved, C=120), 8)
+    assert [edge.producers for edge in back(net.network()).edges] == [(), (0,), (0, 1)]
+    same(net.network())
+
+
+def test_dimensions_that_change_on_the_way_are_stated() -> None:
+    net, a = stem(3)
+    flat = net.step("reshape", a, C=60, sizes=(16, 16))
+    net.dims = 2
+    b = net.conv(flat, 8)
+    net.dims = 1
+    net.conv(net.step("resize", b, C=8, sizes=(4,)), 8)
+    same(net.network())
+
+
+def test_what_is_made_of_many_opaque_tensors_is_written_in_time() -> None:
+    net, a = stem()
+    flat = [net.step("reshape", net.conv(a, 8), C=8) for _ in range(300)]
+    tokens = flat[0]
+    for each in flat[1:]:
+        tokens = net.step("reshape", tokens, each, C=5)
+    net.conv(net.step("reshape", tokens, C=16, sizes=(2, 2)), 8)
+    same(net.network())
+    assert "left out" not in spec_text(net.network())
+
+
+# --- roles
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_what_reads_a_layer_decides_whether_it_is_normalised(*, norm: bool) -> None:
+    for ways in (("batchnorm",), ("identity",), ("batchnorm", "identity"), ()):
+        net, a = stem()
+        for kind in ways:
+            net.conv(net.same(kind, a), 8)
+        network = net.network()
+        network = replace(network, layers=(replace(network.layers[0], norm_follows=norm), *network.layers[1:]))
+        assert back(network).layers[0].norm_follows is norm
+        same(network)
+
+
+def test_what_is_not_known_of_a_layers_readers_is_not_made_up() -> None:
+    net, a = stem()
+    net.conv(a, 8)
+    network = net.network()
+    unread = replace(network, layers=(network.layers[0], replace(network.layers[1], norm_follows=None)))
+    same(unread)
+    read = replace(network, layers=(replace(network.layers[0], norm_follows=None), network.layers[1]))
+    assert spec_text(read).startswith("# What connects the layers is left out: what reads some of the layers is not")
+    assert list(map(bare, back(read).layers)) == list(map(bare, read.layers))
+
+
+def test_what_is_handed_out_and_read_on_stays_as_it_is() -> None:
+    net, a = stem()
+    b = net.same("identity", net.conv(a, 60))
+    net.conv(net.same("batchnorm", net.conv(b, 60)), 60)
+    net.hand_out(a, b)
+    assert same(net.network())[-1] == "name: outputs, op: identity, inputs: [a, conv1, conv3]"
+    fixed = {group[1]: group[5] for group in groups(back(net.network()))}
+    assert fixed == {(): True, (0,): True, (1,): True, (2,): False, (3,): True}
+
+
+def test_what_nothing_reads_and_is_no_output_still_is_not_normalised() -> None:
+    net, a = stem()
+    net.conv(a, 8)
+    network = net.network()
+    dead = replace(network, operations=(*network.operations[:-1], replace(network.operations[-1], output=False)))
+    assert spec_text(dead).splitlines()[-1] == "  - {name: read by other operations, op: identity}"
+    assert back(dead).layers[1].norm_follows is False
+
+
+# --- layers that run again
+
+
+def test_a_layer_that_runs_again_ties_what_it_reads() -> None:
+    net, a = stem()
+    b = net.conv(0, 60, first=True, name="b")
+    shared = net.conv(a, 30, name="shared")
+    again = net.again(2, b)
+    net.conv(net.step("concat", shared, again, C=60), 8)
+    lines = same(net.network())
+    assert "name: shared#2, op: again, input: b, weights: shared" in lines
+    assert not any("calls" in line for line in lines)
+    assert [group[:2] for group in groups(back(net.network()))] == [(3, ()), (8, (3,)), (30, (2,)), (60, (0, 1))]
+    assert back(net.network()).edges[2].producers == (0, 1)
+
+
+def test_norms_behind_every_run() -> None:
+    net, a = stem()
+    b = net.conv(a, 60, name="b")
+    net.same("batchnorm", b)
+    net.same("batchnorm", net.again(1, b))
+    network = net.network()
+    assert same(network)
+    one_more = net.again(1, 1)
+    net.conv(one_more, 8)
+    same(net.network())
+
+
+def test_calls_that_are_no_operations_are_stated() -> None:
+    net, a = stem()
+    net.conv(a, 60, calls=7, name="b")
+    assert "calls: 7" in same(net.network())[-2]
+
+
+def test_layers_of_other_sizes_with_the_same_weights() -> None:
+    net, a = stem()
+    b = net.conv(net.same("resize", a, sizes=(8, 8)), 60, name="b")
+    net.conv(a, 30, name="large")
+    net.conv(b, 30, name="small", weights=2)
+    lines = same(net.network())
+    assert [line.split(", ")[-1] for line in lines if "weights" in line] == ["weights: large"]
+    found = back(net.network())
+    assert found.operations[-2].weights == 2
+    assert [layer.node for layer in found.layers] == [None, None, "large", "large"]
+    assert (60, (0, 1)) in [group[:2] for group in groups(found)]
+
+
+# --- where a spec cannot say what arrives
+
+
+def test_batches_that_are_not_known_behind_known_ones() -> None:
+    net, a = stem()
+    net.conv(a, 60, N=None)
+    found = back(net.network())
+    assert found.layers[1].N is None
+    assert all(group[5] for group in groups(found) if 0 in group[1])
+
+
+def test_sizes_that_are_not_known_behind_known_ones() -> None:
+    net, a = stem()
+    net.conv(a, 60, H=None)
+    net.conv(a, 60, C=None)
+    same(net.network())
+
+
+def test_sizes_that_do_not_match_are_said_to_where_they_were() -> None:
+    for C, told in ((64, 60), (64, 64), (60, 60), (60, 62)):
+        net, a = stem()
+        net.conv(a, 8, C=C)
+        network = replace(net.network(), edges=(Edge(consumer=1, producers=(0,), source="a", C=told, H=16, W=16),))
+        assert [key[2] for key in findings(network) if key[0] == "CL002"] == (["conv1"] if told != C else [])
+        if told != 62:
+            assert findings(back(network)) == findings(network)
+        else:  # the wire is cut where it could not be told: what was one number is then one on each side
+            assert {key[0] for key in findings(back(network))} == {key[0] for key in findings(network)}
+        assert [key[2] for key in findings(back(network)) if key[0] == "CL002"] == (["conv1"] if told != C else [])
+
+
+def test_sums_of_sizes_that_do_not_go_together_fix_what_they_read() -> None:
+    net, a = stem()
+    b = net.same("resize", a, sizes=(7, 7))
+    net.conv(net.same("add", a, b), 8)
+    lines = [line for line in spec_text(net.network()).splitlines() if "op: reshape" in line]
+    assert len(lines) == 1
+    assert all(group[5] for group in groups(back(net.network())) if 0 in group[1])
+
+
+@pytest.mark.parametrize("copied", [True, False, None])
+def test_layouts_that_differ_without_a_copy(copied: bool | None) -> None:
+    net, a = stem()
+    net.layers[0] = replace(net.layers[0], layout="NCHW")
+    net.conv(a, 64, layout="NHWC")
+    net.told[1] = (copied, "")
+    assert ("copied: false" in spec_text(net.network())) is (copied is False)
+    assert ("CL402" in {key[0] for key in findings(net.network())}) is (copied is not False)
+    same(net.network())
+
+
+def test_copies_that_a_spec_has_no_word_for_are_said_to_be_left_out() -> None:
+    net, a = stem()
+    net.conv(a, 64, layout="NHWC", copies_input=True)
+    net.told[1] = (True, "contiguous() at net.py:3")
+    assert spec_text(net.network()).startswith("# Left out, with its time and its CL402: one layer copies what arrives")
+
+
+def test_a_reshape_of_nothing_is_no_input_of_the_network() -> None:
+    net, a = stem()
+    table = net.step("reshape", C=60, sizes=(16, 16), name="table", where="a constant")
+    net.conv(net.step("concat", a, table, C=120), 8)
+    same(net.network())
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda net: net.step("concat", *[0] * 300, C=900), "reads more than 256 tensors"),
+        (lambda net: net.operations.insert(0, net.operations.pop()), "do not run the layers in their order"),
+        (lambda net: net.layers.append(net.layers[0]), "do not run the layers in their order"),
+        (lambda net: [net.step("reshape", 1, C=1) for _ in range(30_001)], "more operations than a spec may have"),
+    ],
+)
+def test_what_a_spec_cannot_hold_is_left_out_and_said(change: Any, why: str) -> None:
+    net, _ = stem()
+    net.conv(None, 8, C=60, H=4, W=4)
+    if "256" in why:
+        change(net)
+        net.conv(len(net.operations) - 1, 8)
+    else:
+        change(net)
+    network = net.network()
+    text = spec_text(network)
+    assert text.startswith("# What connects the layers is left out: ")
+    assert why in text.splitlines()[0]
+    assert len(back(network).layers) == len(network.layers)
+
+
+def test_hostile_names_and_places_are_text() -> None:
+    odd = ["", "no", "a", "a", "x" * 600, "\ud800", "\udfff", "##vso[x]", "\x1b[31m", "a\nlayers: []", "outputs", "- {"]
+    net, a = stem()
+    for name in odd:
+        a = net.conv(net.step("reshape", a, C=60, sizes=(8, 8), name=name, where=name), 60, name=name)
+    net.hand_out(1)
+    network = net.network()
+    text = spec_text(network)
+    assert len(back(network).layers) == len(odd) + 1
+    assert groups(back(network)) == groups(network)
+    assert "\x1b" not in text
+    assert "##" not in text
+
+
+def test_operations_with_sizes_that_no_spec_holds() -> None:
+    net, a = stem()
+    for C, size in ((0, -1), (2**40, 2**40), (60, 2**31)):
+        net.step("reshape", a, C=C, sizes=(size, size))
+    net.operations.append(Operation(kind="reshape", inputs=(a,), dims=7, C=5))
+    net.operations.append(Operation(kind="resize", inputs=(a,), dims=0, C=60, output=True))
+    assert groups(back(net.network())) == groups(net.network())
+
+
+# --- whole networks
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sample_configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_samples(path: Path) -> None:
+    network, errors = read_spec(path.read_text(), "x")
+    assert network is not None
+    assert errors == ()
+    found = back(network)
+    assert len(found.operations) <= len(network.operations)
+    assert [replace(edge, source="") for edge in found.edges] == [replace(edge, source="") for edge in network.edges]
+    same(network)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_random_networks(start: int) -> None:
+    free = 0
+    for seed in range(start, start + 50):
+        network = random_network(seed)
+        same(network)
+        free += sum(not group[5] for group in groups(network))
+    assert free > 5  # else the networks are such that nothing could be lost
+
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
-def bare(layer: ConvLayer) -> ConvLayer:
+def bare_of_writing(layer: ConvLayer) -> ConvLayer:
     """Without what a spec does not hold: where the layer stood, and what a format called it."""
     return replace(layer, path="", spans={}, node=None)
 
 
-def back(network: Network, folder: Path) -> Network:
+def back_of_writing(network: Network, folder: Path) -> Network:
     path = folder / "spec.yaml"
     path.write_text(spec_text(network), encoding="utf-8")
     found, errors = yaml_spec.read(str(path), ReadOptions())
@@ -41,9 +406,9 @@ def back(network: Network, folder: Path) -> Network:
     return found
 
 
-def same(network: Network, folder: Path) -> None:
-    found = back(network, folder)
-    assert list(map(bare, found.layers)) == list(map(bare, network.layers))
+def same_of_writing(network: Network, folder: Path) -> None:
+    found = back_of_writing(network, folder)
+    assert list(map(bare_of_writing, found.layers)) == list(map(bare_of_writing, network.layers))
     assert (found.mode, found.targets) == (network.mode, network.targets)
     assert replace(found.runtime, spans={}) == replace(network.runtime, spans={})
 
@@ -54,7 +419,7 @@ def test_onnx_graphs(tmp_path: Path, name: str) -> None:
     network, errors = onnx_model.read(str(LIGHT / f"light_{name}.onnx"), ReadOptions())
     assert errors == ()
     assert network is not None
-    same(network, tmp_path)
+    same_of_writing(network, tmp_path)
 
 
 @pytest.mark.slow
@@ -67,7 +432,7 @@ def test_torch_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: st
     network, errors = torch_module.read(f"torch_nets:{name}", ReadOptions(inputs={"": shape}))
     assert errors == ()
     assert network is not None
-    same(network, tmp_path)
+    same_of_writing(network, tmp_path)
     assert f"torch_nets.py:{network.layers[0].locate().line}\n" in spec_text(network)
     sys.modules.pop("torch_nets")
 
@@ -107,9 +472,11 @@ def layers(draw: Any) -> ConvLayer:
 @settings(max_examples=150, deadline=None)
 @given(found=st.lists(layers(), max_size=5))
 def test_any_layers(found: list[ConvLayer], tmp_path_factory: Any) -> None:
-    read_back = back(Network(path="m", layers=tuple(found)), tmp_path_factory.mktemp("spec")) if found else None
+    read_back = (
+        back_of_writing(Network(path="m", layers=tuple(found)), tmp_path_factory.mktemp("spec")) if found else None
+    )
     for before, after in zip(found, read_back.layers if read_back else (), strict=True):
-        assert replace(bare(after), name="") == replace(bare(before), name="")
+        assert replace(bare_of_writing(after), name="") == replace(bare_of_writing(before), name="")
         assert before.name == after.name or not before.name.strip() or "#" in after.name
 
 
@@ -134,7 +501,7 @@ def test_names_that_a_spec_cannot_hold(tmp_path: Path) -> None:
     ]
     odd += ["input of unknown size", "read by other operations", "null", "~", "&a", "*a", "!!python/object:os.system"]
     network = Network(path="m", layers=tuple(ConvLayer(name=name, K=8, R=3, S=3, norm_follows=False) for name in odd))
-    names = [layer.name for layer in back(network, tmp_path).layers]
+    names = [layer.name for layer in back_of_writing(network, tmp_path).layers]
     assert len(set(names)) == len(odd)
     assert names[2:9] == odd[2:9]
     assert "\x1b" not in spec_text(network)
@@ -143,11 +510,13 @@ def test_names_that_a_spec_cannot_hold(tmp_path: Path) -> None:
 def test_runtime_mode_and_targets(tmp_path: Path) -> None:
     runtime = Runtime(framework="pytorch", cudnn=Version("8.9.2"), tf32=False, cudnn_benchmark=True, compile=True)
     layer = with_output(ConvLayer(name="a", N=8, C=64, H=8, W=8, K=8, R=1, S=1))
-    same(Network(path="m", layers=(layer,), runtime=runtime, mode="inference", targets=("a100", "t4")), tmp_path)
+    same_of_writing(
+        Network(path="m", layers=(layer,), runtime=runtime, mode="inference", targets=("a100", "t4")), tmp_path
+    )
 
 
 def test_nothing_is_a_spec_too(tmp_path: Path) -> None:
-    assert back(Network(path="m", layers=()), tmp_path).layers == ()
+    assert back_of_writing(Network(path="m", layers=()), tmp_path).layers == ()
 
 
 def test_a_path_in_a_comment_cannot_end_it(tmp_path: Path) -> None:
@@ -157,18 +526,18 @@ def test_a_path_in_a_comment_cannot_end_it(tmp_path: Path) -> None:
         text = spec_text(Network(path="m", layers=(placed,)))
         assert len(text.splitlines()) == len(spec_text(Network(path="m", layers=(layer,))).splitlines())
         assert "##" not in text
-        assert len(back(Network(path="m", layers=(placed,)), tmp_path).layers) == 1
+        assert len(back_of_writing(Network(path="m", layers=(placed,)), tmp_path).layers) == 1
 
 
 def test_more_layers_than_one_item_reads(tmp_path: Path) -> None:
     layers = [ConvLayer(name="a", path="m", K=8, R=3, S=3, norm_follows=norm) for norm in (True, False) * 300]
-    found = back(Network(path="m", layers=tuple(layers)), tmp_path)
+    found = back_of_writing(Network(path="m", layers=tuple(layers)), tmp_path)
     assert [layer.norm_follows for layer in found.layers] == [True, False] * 300
 
 
 def test_a_volume_of_unknown_depth(tmp_path: Path) -> None:
     layer = ConvLayer(name="a", path="m", dims=3, C=3, D=None, H=None, W=None, K=8, T=3, R=3, S=3, Z=None)
-    same(Network(path="m", layers=(layer,)), tmp_path)
+    same_of_writing(Network(path="m", layers=(layer,)), tmp_path)
 
 
 @pytest.mark.slow

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import linecache
+import os
 import subprocess
 import sys
+from collections import OrderedDict, deque, namedtuple
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import named_groups
@@ -13,12 +21,127 @@ import torch
 import torch_nets
 from cases import sampled
 from checkout import ROOT
+from torch import nn
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
-from convlint.readers.torch.module import read
+from convlint.readers.torch import module
+from convlint.readers.torch.module import edited_sources, read, tensors_in
 from convlint.readers.torch.trace import Trace
+
+A, B = torch.zeros(1), torch.zeros(2)
+Pair = namedtuple("Pair", "first second")
+
+
+@dataclass
+class Held:
+    """A dataclass."""
+
+    maps: Any
+    name: str = "x"
+
+
+@dataclass(slots=True)
+class Slotted:
+    """One without a __dict__."""
+
+    maps: Any
+
+
+def held_by_itself() -> list[Any]:
+    value: list[Any] = [A]
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (A, [A]), ([A, (B, None)], [A, B]), ({"a": [A], "b": {"c": B}}, [A, B]), (OrderedDict(a=A), [A]),
+        (Pair(A, B), [A, B]), (Held([A, Held(B)]), [A, B]), (Slotted({"a": A}), [A]), (SimpleNamespace(x=A), [A]),
+        (torch.distributions.Normal(A, A + 1, validate_args=False), None), ({A}, [A]), ((A, A), [A]),
+        (held_by_itself(), [A]), (deque([A]), [A]), ((index for index in ()), []),
+        (None, []), (3, []), ("text", []), (nn.Conv2d(3, 8, 1), []), (Held, []), (torch, []), (lambda: A, []),
+    ],
+)  # fmt: skip
+def test_tensors_are_found(value: Any, found: list[Any] | None) -> None:
+    tensors = tensors_in(value)
+    assert tensors is not None
+    ids = {id(tensor) for tensor in tensors}
+    if found is None:
+        assert id(value.loc) in ids
+        assert len(ids) == 2
+    else:
+        assert ids == {id(tensor) for tensor in found}
+
+
+def test_looking_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OBJECTS", 10)
+    assert tensors_in([A, *map(str, range(8))]) == [A]
+    assert tensors_in([A, *map(str, range(9))]) is None
+
+
+def test_models_of_transformers_return_mappings_of_their_own() -> None:
+    from transformers.modeling_outputs import BaseModelOutput
+
+    tensors = tensors_in(BaseModelOutput(last_hidden_state=A, hidden_states=(B,)))
+    assert tensors is not None
+    assert {id(tensor) for tensor in tensors} == {id(A), id(B)}
+
+
+PACKAGE = "edited_package"
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / PACKAGE
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "width.py").write_text("WIDTH = 60\n")
+    (folder / "net.py").write_text("from .width import WIDTH\n\n\ndef net():\n    return WIDTH\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield folder
+    _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+    linecache.clearcache()
+    importlib.invalidate_caches()
+
+
+def imported(sources: dict[Path, bytes]) -> Any:
+    _forget()
+    with edited_sources({os.path.realpath(path): raw.decode("latin-1") for path, raw in sources.items()}):
+        return importlib.import_module(f"{PACKAGE}.net")
+
+
+def test_modules_are_imported_as_edited_and_know_their_files(package: Path) -> None:
+    assert imported({}).net() == 60  # and there is bytecode now
+    edited = {package / "width.py": b"WIDTH = 64\n"}
+    assert imported(edited).net() == 64
+    assert sys.modules[f"{PACKAGE}.width"].__file__ == str(package / "width.py")
+    assert (package / "width.py").read_text() == "WIDTH = 60\n"
+    assert imported({}).net() == 60  # bytecode of the edited source is not left behind
+
+
+def test_lines_are_those_of_the_edited_source(package: Path) -> None:
+    text = "# coding: latin-1\r\n\f\r\ndef net():\r\n    return 'größe'\r\n"
+    _forget()
+    with edited_sources({os.path.realpath(package / "net.py"): text.encode("latin-1").decode("latin-1")}):
+        net = importlib.import_module(f"{PACKAGE}.net").net
+        assert net() == "größe"
+        assert inspect.getsource(net) == "def net():\n    return 'größe'\n"
+        assert linecache.getline(str(package / "width.py"), 1) == "WIDTH = 60\n"
+
+
+def test_files_are_known_behind_links(package: Path, tmp_path: Path) -> None:
+    (package / "width.py").rename(tmp_path / "real.py")
+    (package / "width.py").symlink_to(tmp_path / "real.py")
+    assert imported({tmp_path / "real.py": b"WIDTH = 128\n"}).net() == 128
+
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,9 @@ from cases import sampled
 from torch import nn
 
 from convlint.readers import ReadOptions
-from convlint.readers.torch.arguments import Reads, line
+from convlint.readers.bounded_json import Node
+from convlint.readers.torch.arguments import Reads, evaluate, line
 from convlint.readers.torch.program import read
-from convlint.readers.torch.symbolic_size import evaluate
-from convlint.readers.untrusted.json_tree import Node
 
 pytestmark = [
     pytest.mark.slow,

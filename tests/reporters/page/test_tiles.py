@@ -19,11 +19,20 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Pass
 from convlint.model.location import Location
 from convlint.report import Finding, RuleInfo
-from convlint.reporters.page.shapes import Box
-from convlint.reporters.page.tile_grid import MOST_TILES, shown_tiles
-from convlint.reporters.page.tiles import Drawing, Picture, drawing, pass_shown, shows_tiles, shows_waves
-from convlint.reporters.page.wave_slots import MOST_MARKS, wave_of
-from convlint.reporters.page.words import say_marked_up
+from convlint.reporters.page.layers import say_marked_up
+from convlint.reporters.page.tiles import (
+    MOST_MARKS,
+    MOST_TILES,
+    Box,
+    Drawing,
+    Picture,
+    drawing,
+    pass_shown,
+    shown_tiles,
+    shows_tiles,
+    shows_waves,
+    wave_of,
+)
 from convlint.rulebook.book import load_rulebook
 
 GPUS = ("a100", "h100", "v100", "k80")

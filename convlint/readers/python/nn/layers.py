@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
-from convlint.model.geometry import output_size, transposed_output_size
+from convlint.model.layer import output_size, transposed_output_size
 from convlint.readers.python.evaluator.library import Call
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
 from convlint.readers.python.nn import keras, tensors

@@ -7,7 +7,7 @@ from functools import partial
 from operator import mul
 from typing import Any, NamedTuple
 
-from convlint.model.geometry import output_size
+from convlint.model.layer import output_size
 from convlint.readers.python.evaluator.library import Call
 from convlint.readers.python.evaluator.values import Const, Items, List, Tensor, Unknown, Value, stated_by
 from convlint.readers.python.nn.kinds import words

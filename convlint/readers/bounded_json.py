@@ -1,0 +1,234 @@
+"""JSON of unknown origin, read within bounds of size, depth and time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from convlint.errors import InputFault, shown
+from convlint.model.layer import ConvLayer
+
+MOST_LAYERS = 10_000  # convolutions of one input
+MOST_SIZE = 2**31 - 1  # elements along one axis, strides, channels, groups
+MOST_AXES = 16  # of one tensor
+MOST_TEXT = 500  # characters of a name
+MOST_READS = 100_000  # tensors that all operations of one input read together
+MOST_MESSAGES = 100  # errors reported for one input
+
+
+_SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
+          "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups")  # fmt: skip
+
+
+def refuse_layers(count: int) -> None:
+    """Raises InputFault for more convolutions than are checked."""
+    if count > MOST_LAYERS:
+        raise InputFault(f"has more than {MOST_LAYERS:,} convolutions, the limit for one input")
+
+
+def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
+    """Raises InputFault for a layer with a size that no tensor can have, whatever its format lets pass."""
+    for layer in layers:
+        for name in _SIZES:
+            size = getattr(layer, name)
+            if size is not None and size > MOST_SIZE + 1:
+                raise InputFault(f"layer {layer.name!r}: {name} is {size:,}, more than 2^31")
+
+
+def capped(messages: Sequence[str]) -> list[str]:
+    """The first messages of many, and how many there are besides."""
+    more = len(messages) - MOST_MESSAGES
+    left = "1 more error is not shown" if more == 1 else f"{more:,} more errors are not shown"
+    return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], left]
+
+
+_LONGEST_PATH = 160  # characters in a message
+_LONGEST_NUMBER = 24
+
+
+class Node:
+    """A value and its place: the key under which its parent holds it; the root's key names the document."""
+
+    __slots__ = ("_key", "_parent", "value")
+
+    def __init__(self, value: Any, key: str | int, parent: Node | None = None) -> None:
+        self.value, self._key, self._parent = value, key, parent
+
+    @property
+    def place(self) -> str:
+        """Where this stands, such as `config.json: layers[3].config.strides`."""
+        steps: list[str] = []
+        node = self
+        while node._parent is not None:
+            steps.append(_step(node._key))
+            node = node._parent
+        path = "".join(reversed(steps)).removeprefix(".")
+        if len(path) > _LONGEST_PATH:
+            path = f"{path[: _LONGEST_PATH // 2]}…{path[-_LONGEST_PATH // 2 :]}"
+        root = str(node._key)
+        return f"{root}: {path}" if path else root
+
+    def fault(self, problem: str) -> InputFault:
+        """The error that this value `problem`, such as "must be a list"."""
+        return InputFault(f"{self.place} {problem}")
+
+    def must_be(self, wanted: str) -> InputFault:
+        """The error that something else stands here."""
+        return self.fault(f"must be {wanted}, not {described(self.value)}")
+
+    @property
+    def is_object(self) -> bool:
+        """Whether this is a JSON object."""
+        return isinstance(self.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether this is a JSON list."""
+        return isinstance(self.value, list)
+
+    def at(self, key: str) -> Node:
+        """The member of an object. Raises InputFault where there is none."""
+        members = self._members()
+        if key not in members:
+            raise self.fault(f"has no {shown(key)}")
+        return Node(members[key], key, self)
+
+    def get(self, *keys: str) -> Node | None:
+        """The member of an object below those keys, or None where one is absent or null."""
+        node = self
+        for key in keys:
+            value = node._members().get(key)
+            if value is None:
+                return None
+            node = Node(value, key, node)
+        return node
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """The members of an object, in the order of the file."""
+        return ((key, Node(value, key, self)) for key, value in self._members().items())
+
+    def elements(self, most: int | None = None) -> list[Node]:
+        """The elements of a list, at most so many."""
+        if not isinstance(self.value, list):
+            raise self.must_be("a list")
+        if most is not None and len(self.value) > most:
+            raise self.fault(f"has {len(self.value):,} elements; the limit is {most:,}")
+        return [Node(value, index, self) for index, value in enumerate(self.value)]
+
+    def text(self, most: int = MOST_TEXT) -> str:
+        """A string of at most so many characters; what no encoding can write is replaced."""
+        value = self.value
+        if not isinstance(value, str):
+            raise self.must_be("text")
+        if len(value) > most:
+            raise self.fault(f"is longer than {most:,} characters")
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+    def boolean(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self.must_be("true or false")
+        return self.value
+
+    def integer(self, low: int = 1, high: int = MOST_SIZE) -> int:
+        """A whole number within bounds."""
+        if type(self.value) is not int or not low <= self.value <= high:
+            raise self.must_be(f"{low} to {_bound(high)}")
+        return self.value
+
+    def integers(self, count: int, low: int = 1) -> list[int]:
+        """One number for each of `count` axes; a single number stands for all of them."""
+        if not isinstance(self.value, list):
+            return [self.integer(low)] * count
+        if len(self.value) != count:
+            raise self.fault(f"must be one number or {count}, not {len(self.value)}")
+        return [element.integer(low) for element in self.elements()]
+
+    def shape(self) -> tuple[int | None, ...]:
+        """The sizes of a tensor, null for what is unknown."""
+        sizes = self.elements(MOST_AXES)
+        return tuple(None if size.value is None else size.integer() for size in sizes)
+
+    def _members(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.must_be("an object")
+        return self.value
+
+
+def described(value: Any) -> str:
+    """A value in the words of an error message."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        if isinstance(value, int) and value.bit_length() > 4 * _LONGEST_NUMBER:
+            return "a number of very many digits"
+        return str(value)
+    if isinstance(value, str):
+        return repr(shown(value))
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _bound(high: int) -> str:
+    return "2^31 - 1" if high == MOST_SIZE else f"{high:,}"
+
+
+def _step(key: str | int) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{shown(key)!r}]"
+
+
+MOST_BYTES = 32 << 20
+MOST_WIDE_BYTES = 8 << 20  # one character beyond Latin-1 makes every byte of its text take four
+MOST_CONTAINERS = 400_000  # lists and objects: some 200 bytes of memory for three of text
+MOST_VALUES = 800_000
+
+_GONE = object()
+_WIDE_ESCAPE = re.compile(r"\\u(?!00)")
+
+
+class NoJson(InputFault):
+    """Text that is no JSON; `error` says where."""
+
+    def __init__(self, message: str, error: json.JSONDecodeError) -> None:
+        self.error = error
+        super().__init__(message)
+
+
+def parse(content: bytes, what: str) -> Node:
+    """The value that UTF-8 JSON `content` holds; `what` names it in errors. Raises InputFault."""
+    if len(content) > MOST_BYTES:
+        raise InputFault(f"{what} is larger than {MOST_BYTES >> 20} MiB")
+    if content.count(b"[") + content.count(b"{") > MOST_CONTAINERS or content.count(b",") > MOST_VALUES:
+        raise InputFault(f"{what} has more entries than any network that convlint can judge")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputFault(f"{what} is not valid JSON: byte {error.start:,} is not UTF-8") from None
+    if len(content) > MOST_WIDE_BYTES and not (text.isascii() and _WIDE_ESCAPE.search(text) is None):
+        raise InputFault(f"{what} is larger than {MOST_WIDE_BYTES >> 20} MiB, the limit for text beyond ASCII")
+    del content  # its memory is needed for what it holds
+    try:
+        return Node(json.loads(text, object_pairs_hook=_object, parse_constant=_no_number), what)
+    except RecursionError:
+        raise InputFault(f"{what} nests too deep") from None
+    except json.JSONDecodeError as error:
+        raise NoJson(f"{what} is not valid JSON: {str(error)[:200]}", error) from None
+    except ValueError as error:  # integers of thousands of digits too
+        raise InputFault(f"{what} is not valid JSON: {str(error)[:200]}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without duplicate keys: readers differ on which of two counts, so one could hide the other."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        remaining = dict(members)
+        twice = next(key for key, _ in pairs if remaining.pop(key, _GONE) is _GONE)
+        raise ValueError(f"duplicate key {shown(twice)!r}")
+    return members
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")

@@ -1,0 +1,510 @@
+"""The operations of small ONNX graphs, and which channels are therefore one number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from named_groups import members, named, written
+from onnx import TensorProto, helper, numpy_helper
+from onnx_graphs import LIGHT, model, save, value, weight
+
+from convlint.model.channels import THE_INPUT, channels_of
+from convlint.model.network import Network
+from convlint.readers import ReadOptions
+from convlint.readers.onnx.reader import read
+
+pytestmark = [pytest.mark.slow, pytest.mark.contract]
+
+
+class Graph:
+    """A graph written down node by node; every method returns the name of a tensor. `x` is its input, 2x3x8x6."""
+
+    def __init__(self, shape: Any = (2, 3, 8, 6)) -> None:
+        self.inputs = [value("x", list(shape))]
+        self.nodes: list[Any] = []
+        self.tensors: list[Any] = []
+
+    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+        name = f"{op}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def constant(self, *sizes: int) -> str:
+        self.tensors.append(weight(f"k{len(self.tensors)}", list(sizes)))
+        return str(self.tensors[-1].name)
+
+    def numbers(self, *values: int | float) -> str:
+        dtype = np.int64 if all(isinstance(each, int) for each in values) else np.float32
+        self.tensors.append(numpy_helper.from_array(np.array(values, dtype), f"k{len(self.tensors)}"))
+        return str(self.tensors[-1].name)
+
+    def conv(self, source: str, C: int, K: int, taps: int = 1, group: int = 1, **attributes: Any) -> str:
+        return self.node(
+            "Conv", source, self.constant(K, C // group, taps, taps), group=group, pads=[taps // 2] * 4, **attributes
+        )
+
+    def norm(self, source: str, C: int) -> str:
+        return self.node("BatchNormalization", source, *[self.constant(C) for _ in range(4)])
+
+    def read(self, folder: Path, *outputs: str, **more: Any) -> Network:
+        proto = model(self.nodes, self.inputs, list(outputs), self.tensors, **more)
+        network, errors = read(save(folder, proto), ReadOptions())
+        assert errors == ()
+        assert network is not None
+        return network
+
+
+# (operator, attributes, its constants, the operation, C, H, W) behind a map of 12x8x6
+NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, int | None]] = [
+    ("Relu", {}, [], "identity", 12, 8, 6),
+    ("Cast", {"to": TensorProto.FLOAT}, [], "identity", 12, 8, 6),
+    ("Dropout", {}, [], "identity", 12, 8, 6),
+    ("Softmax", {"axis": 1}, [], "identity", 12, 8, 6),
+    ("LayerNormalization", {"axis": 1}, [(12, 8, 6)], "identity", 12, 8, 6),
+    ("LpNormalization", {"axis": 1}, [], "identity", 12, 8, 6),
+    ("Clip", {}, [(), ()], "identity", 12, 8, 6),
+    ("PRelu", {}, [(12, 1, 1)], "identity", 12, 8, 6),
+    ("Add", {}, [(1, 12, 1, 1)], "identity", 12, 8, 6),
+    ("Mul", {}, [()], "identity", 12, 8, 6),
+    ("Sub", {}, [(1, 2, 12, 8, 6)], "reshape", 2, 8, 6),
+    ("Add", {}, [(16, 1, 8, 6)], "reshape", None, None, None),
+    ("BatchNormalization", {}, [(12,)] * 4, "batchnorm", 12, 8, 6),
+    ("InstanceNormalization", {}, [(12,)] * 2, "batchnorm", 12, 8, 6),
+    ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}, [], "resize", 12, 4, 3),
+    ("AveragePool", {"kernel_shape": [3, 3]}, [], "resize", 12, 6, 4),
+    ("GlobalAveragePool", {}, [], "resize", 12, 1, 1),
+    ("ReduceMean", {}, [[2, 3]], "resize", 12, 1, 1),
+    ("ReduceMean", {}, [[1]], "reshape", 1, 8, 6),
+    ("ReduceMean", {}, [[1, 2, 3]], "reshape", 1, 1, 1),
+    ("ReduceMean", {"keepdims": 0}, [[2, 3]], "reshape", 12, 1, 1),
+    ("ReduceMax", {"keepdims": 0}, [[1]], "reshape", 8, 1, 6),
+    ("Resize", {"mode": "nearest"}, ["", [1.0, 1.0, 2.0, 2.0]], "resize", 12, 16, 12),
+    ("Resize", {"mode": "nearest"}, ["", [1.0, 2.0, 1.0, 1.0]], "reshape", 24, 8, 6),
+    ("Pad", {}, [[0, 0, 1, 1, 0, 0, 1, 1]], "resize", 12, 10, 8),
+    ("Pad", {}, [[0, 0, 0, 0, 0, 0, 0, 0]], "identity", 12, 8, 6),
+    ("Pad", {}, [[0, 2, 0, 0, 0, 2, 0, 0]], "reshape", 16, 8, 6),
+    ("Expand", {}, [[2, 12, 8, 6]], "identity", 12, 8, 6),
+    ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [], "pixel_shuffle", 3, 16, 12),
+    ("DepthToSpace", {"blocksize": 2}, [], "pixel_shuffle", 3, 16, 12),
+    ("SpaceToDepth", {"blocksize": 2}, [], "pixel_unshuffle", 48, 4, 3),
+    ("Transpose", {"perm": [0, 2, 3, 1]}, [], "identity", 12, 8, 6),
+    ("Transpose", {"perm": [0, 3, 2, 1]}, [], "reshape", 6, 8, 12),
+    ("Transpose", {"perm": [0, 2, 1, 3]}, [], "reshape", 8, 12, 6),
+    ("Transpose", {"perm": [1, 0, 2, 3]}, [], "reshape", 2, 8, 6),
+    ("Transpose", {}, [], "reshape", 8, 12, 2),
+    ("Flatten", {}, [], "reshape", 576, 1, 1),
+    ("Reshape", {}, [[2, 4, 3, 8, 6]], "reshape", 4, 8, 6),
+    ("Slice", {}, [[0], [6], [1]], "reshape", 6, 8, 6),
+    ("Gather", {"axis": 1}, [[0, 2, 4]], "reshape", 3, 8, 6),
+    ("MatMul", {}, [(6, 10)], "reshape", 12, 8, 10),
+    ("Concat", {"axis": 1}, [(2, 4, 8, 6)], "reshape", 16, 8, 6),
+    ("GridSample", {}, [(2, 8, 6, 2)], "reshape", 12, 8, 6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "attributes", "constants", "kind", "C", "H", "W"), NODES)
+def test_operators(
+    tmp_path: Path, op: str, attributes: dict[str, Any], constants: list[Any], kind: str,
+    C: int | None, H: int | None, W: int | None,
+) -> None:  # fmt: skip
+    graph = Graph()
+    given = graph.conv("x", 3, 12)
+    names = [
+        each if isinstance(each, str) else graph.numbers(*each) if isinstance(each, list) else graph.constant(*each)
+        for each in constants
+    ]
+    if op == "Add" and kind == "reshape":  # one channel that a constant spreads over others
+        given = graph.conv(given, 12, 1)
+        names, C, H, W = [graph.constant(1, 12, 1, 1)], 12, 8, 6
+    name = graph.node(op, given, *names, **attributes)
+    network = graph.read(tmp_path, name)
+    operation = network.operations[-1]
+    assert (operation.kind, operation.name) == (kind, name)
+    assert (operation.C, operation.H, operation.W) == (C, H, W)
+    assert operation.inputs == (len(network.operations) - 2,)
+    assert operation.output
+    assert operation.where == (f"{op} {name}" if kind == "reshape" else "")
+    assert operation.factor == (2 if "pixel" in kind else 1)
+
+
+def test_names_inputs_and_sizes(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.inputs.append(value("noise", [2, 5]))
+    graph.read(tmp_path, graph.conv("x", 3, 12, 3, strides=[2, 2]))
+    network = graph.read(tmp_path, "Conv0")
+    image, noise, conv = network.operations
+    assert (image.kind, image.name, image.C, image.H, image.W) == ("input", "x", 3, 8, 6)
+    assert (noise.kind, noise.name, noise.C, noise.H, noise.W) == ("input", "noise", 5, 1, 1)
+    assert (conv.kind, conv.name, conv.inputs, conv.layer) == ("conv", "Conv0", (0,), 0)
+    assert (conv.C, conv.H, conv.W, conv.output) == (12, 4, 3, True)
+
+
+@pytest.mark.parametrize(("shape", "sizes"), [((2, 3, 9), (1, 1, 9, 1)), ((2, 3, 4, 8, 6), (4, 8, 6, 3))])
+def test_maps_of_one_and_three_dimensions(tmp_path: Path, shape: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    graph = Graph(shape)
+    graph.node("Conv", "x", graph.constant(12, 3, *[1] * (len(shape) - 2)))
+    network = graph.read(tmp_path, graph.node("Relu", "Conv0"))
+    assert [(each.D, each.H, each.W, each.dims) for each in network.operations] == [sizes] * 3
+
+
+def test_a_group_normalisation_divides(tmp_path: Path) -> None:
+    graph = Graph()
+    normed = graph.node(
+        "GroupNormalization", graph.conv("x", 3, 12), graph.constant(4), graph.constant(4), num_groups=4
+    )  # fmt: skip
+    known = [value(normed, [2, 12, 8, 6])]  # onnx infers nothing here
+    network = graph.read(tmp_path, graph.conv(normed, 12, 5), value_info=known)
+    assert (named(network, normed).kind, named(network, normed).groups) == ("identity", 4)
+    assert written(network, "Conv0").multiple_of == 4
+
+
+def test_a_residual_block(tmp_path: Path) -> None:
+    graph = Graph()
+    stem = graph.node("Relu", graph.norm(graph.conv("x", 3, 12), 12))
+    inner = graph.node("Relu", graph.norm(graph.conv(stem, 12, 20), 20))
+    out = graph.norm(graph.conv(inner, 20, 12), 12)
+    total = graph.node("Add", out, stem)
+    last = graph.conv(graph.node("Relu", total), 12, 7)
+    network = graph.read(tmp_path, last)
+    assert named(network, total).kind == "add"
+    assert members(network, "Conv0") == ({"Conv0", "Conv6"}, {"Conv3": "1", last: "1"})
+    assert members(network, "Conv3") == ({"Conv3"}, {"Conv6": "1"})
+    assert written(network, "Conv0").fixed == written(network, "Conv3").fixed == ()
+    assert written(network, last).fixed != ()
+    assert [group.only_input for group in channels_of(network).groups].count(True) == 1
+
+
+def test_concatenations(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 20)
+    joined = graph.node("Concat", a, b, a, axis=-3)
+    last = graph.conv(joined, 44, 7)
+    network = graph.read(tmp_path, last)
+    assert (named(network, joined).kind, named(network, joined).C) == ("concat", 44)
+    assert members(network, a) == ({a}, {last: "2"})
+    assert members(network, b) == ({b}, {last: "1"})
+
+
+def test_a_concatenation_along_another_axis_is_opaque(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 12)
+    joined = graph.node("Concat", a, b, axis=2)
+    network = graph.read(tmp_path, graph.conv(joined, 12, 7))
+    assert named(network, joined).kind == "reshape"
+    assert written(network, a).fixed == (f"Concat {joined} depends on it",)
+
+
+def test_a_depthwise_block(tmp_path: Path) -> None:
+    graph = Graph()
+    wide = graph.node("Clip", graph.norm(graph.conv("x", 3, 12), 12))
+    deep = graph.conv(wide, 12, 12, 3, group=12)
+    last = graph.conv(graph.norm(deep, 12), 12, 7)
+    network = graph.read(tmp_path, last)
+    assert members(network, "Conv0") == ({"Conv0"}, {deep: "1", last: "1"})
+    assert written(network, "Conv0").depthwise == (1,)
+
+
+def test_a_squeeze_and_excite_block(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    pooled = graph.node("ReduceMean", a, graph.numbers(2, 3))
+    small = graph.conv(pooled, 12, 4)
+    gate = graph.conv(graph.node("Relu", small), 4, 12)
+    scaled = graph.node("Mul", a, graph.node("Sigmoid", gate))
+    last = graph.conv(scaled, 12, 7)
+    network = graph.read(tmp_path, last)
+    assert members(network, a) == ({a, gate}, {small: "1", last: "1"})
+    assert members(network, small) == ({small}, {gate: "1"})
+    assert written(network, a).fixed == written(network, small).fixed == ()
+
+
+def test_a_squeeze_that_takes_the_axes_of_one_element_away_and_brings_them_back(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    vector = graph.node("Squeeze", graph.node("GlobalAveragePool", a), graph.numbers(2, 3))
+    small = graph.conv(graph.node("Reshape", vector, graph.numbers(-1, 12, 1, 1)), 12, 4)
+    network = graph.read(tmp_path, small)
+    assert members(network, a) == ({a}, {small: "1"})
+    assert written(network, a).fixed == ()
+
+
+def test_channels_as_an_axis_of_space_are_opaque(tmp_path: Path) -> None:
+    graph = Graph()  # efficient channel attention
+    a = graph.conv("x", 3, 12)
+    vector = graph.node("Squeeze", graph.node("GlobalAveragePool", a), graph.numbers(2, 3))
+    along = graph.node("Conv", graph.node("Unsqueeze", vector, graph.numbers(1)), graph.constant(1, 1, 3))
+    network = graph.read(tmp_path, along)
+    why = f"Conv {along}, which takes another axis for channels, depends on it"
+    assert written(network, a).fixed == (why,)
+
+
+def test_a_u_net(tmp_path: Path) -> None:
+    graph = Graph()
+    skip = graph.node("Relu", graph.conv("x", 3, 12, 3))
+    low = graph.conv(graph.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), 12, 20, 3)
+    wide = graph.node("ConvTranspose", low, graph.constant(20, 16, 2, 2), strides=[2, 2])
+    up = graph.node("Resize", low, "", graph.numbers(1.0, 1.0, 2.0, 2.0), mode="nearest")
+    joined = graph.node("Concat", skip, wide, up, axis=1)
+    last = graph.conv(joined, 48, 2)
+    network = graph.read(tmp_path, last)
+    assert members(network, "Conv0") == ({"Conv0"}, {low: "1", last: "1"})
+    assert members(network, low) == ({low}, {wide: "1", last: "1"})
+    assert members(network, wide) == ({wide}, {last: "1"})
+    assert all(written(network, name).fixed == () for name in ("Conv0", low, wide))
+
+
+def test_a_grouped_convolution(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    b = graph.conv(a, 12, 18, group=6)
+    network = graph.read(tmp_path, graph.conv(b, 18, 7))
+    assert written(network, a).multiple_of == 6
+    assert written(network, b).multiple_of == 6
+
+
+def test_a_feature_map_that_is_handed_out_stays_as_it_is(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    low = graph.node("Relu", a)
+    network = graph.read(tmp_path, graph.conv(low, 12, 7), low)
+    assert [each.output for each in network.operations] == [False, False, True, True]
+    assert written(network, a).fixed == ("the network hands it out",)
+
+
+def test_what_is_opaque_fixes_what_it_reads_and_makes(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    shuffled = graph.node("Reshape", a, graph.numbers(2, 2, 6, 8, 6))
+    back = graph.node("Reshape", graph.node("Transpose", shuffled, perm=[0, 2, 1, 3, 4]), graph.numbers(2, 12, 8, 6))
+    network = graph.read(tmp_path, graph.conv(back, 12, 7))
+    assert written(network, a).fixed == (f"Reshape {shuffled} depends on it",)
+    channels = channels_of(network)
+    (group,) = [channels.groups[number] for number, _ in channels.read[1]]
+    assert group.fixed == (f"Reshape {back} makes it",)
+
+
+def test_a_flattened_map_stays_as_it_is(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    flat = graph.node("Flatten", graph.node("GlobalAveragePool", a))
+    network = graph.read(tmp_path, graph.node("Gemm", flat, graph.constant(12, 10)))
+    assert written(network, a).fixed == (f"Flatten {flat} depends on it",)
+
+
+def test_each_output_has_its_own_operation(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    graph.nodes.append(helper.make_node("Split", [a, graph.numbers(5, 7)], ["p", "q"], axis=1, name="split"))
+    network = graph.read(tmp_path, graph.conv("q", 7, 2))
+    assert [(each.kind, each.C) for each in network.operations[2:4]] == [("reshape", 5), ("reshape", 7)]
+    assert network.operations[4].inputs == (3,)
+    assert written(network, a).fixed == ("Split split depends on it",)
+
+
+def test_shuffles_of_several_runs_of_channels(tmp_path: Path) -> None:
+    kinds = {}
+    for mode in ("CRD", "DCR"):
+        graph = Graph()
+        joined = graph.node("Relu", graph.node("Concat", graph.conv("x", 3, 12), graph.conv("x", 3, 8), axis=1))
+        again = graph.conv(joined, 20, 40, group=2)
+        whole = graph.conv(joined, 20, 40)
+        names = [graph.node("DepthToSpace", name, blocksize=2, mode=mode) for name in (joined, again, whole)]
+        network = graph.read(tmp_path, *names, graph.node("SpaceToDepth", joined, blocksize=2))
+        kinds[mode] = [named(network, name).kind for name in names]
+        assert network.operations[-1].kind == "reshape"
+    assert kinds == {
+        "CRD": ["pixel_shuffle"] * 3,
+        "DCR": ["reshape", "reshape", "pixel_shuffle"],
+    }
+
+
+def test_quantized_maps_pass_through(tmp_path: Path) -> None:
+    graph = Graph()
+
+    def requantized(source: str) -> str:
+        scale = graph.constant()
+        return graph.node("DequantizeLinear", graph.node("QuantizeLinear", source, scale), scale)
+
+    a = graph.conv(requantized("x"), 3, 12)
+    b = graph.conv(requantized(a), 12, 12)
+    total = graph.node("Add", requantized(b), requantized(a))
+    last = graph.conv(total, 12, 7)
+    network = graph.read(tmp_path, last)
+    assert members(network, a) == ({a, b}, {b: "1", last: "1"})
+    assert written(network, a).fixed == ()
+    assert [group.only_input for group in channels_of(network).groups].count(True) == 1
+
+
+def test_dynamically_quantized_convolutions(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    graph.nodes.append(helper.make_node("DynamicQuantizeLinear", [a], ["q", "scale", "zero"], name="quantize"))
+    graph.tensors.append(weight("w", [7, 12, 1, 1], np.uint8))
+    whole = graph.node("Cast", graph.node("ConvInteger", "q", "w", "zero"), to=TensorProto.FLOAT)
+    b = graph.node("Mul", whole, graph.node("Mul", "scale", graph.constant()))
+    last = graph.conv(b, 7, 5)
+    network = graph.read(tmp_path, last)
+    assert named(network, b).kind == "identity"
+    assert members(network, a) == ({a}, {"ConvInteger2": "1"})
+    assert members(network, "ConvInteger2") == ({"ConvInteger2"}, {last: "1"})
+    assert written(network, a).fixed == written(network, "ConvInteger2").fixed == ()
+
+
+def test_channels_that_are_last(tmp_path: Path) -> None:
+    graph = Graph((2, 8, 6, 3))
+    scaled = graph.node("Mul", graph.node("Cast", "x", to=1), graph.constant(3))
+    first = graph.conv(graph.node("Transpose", scaled, perm=[0, 3, 1, 2]), 3, 12)
+    other = graph.conv(first, 12, 20)
+    last = [graph.node("Transpose", name, perm=[0, 2, 3, 1]) for name in (first, other)]
+    joined = graph.node("Concat", graph.node("Add", last[0], graph.constant(12)), last[1], axis=3)
+    end = graph.conv(graph.node("Transpose", joined, perm=[0, 3, 1, 2]), 32, 7)
+    network = graph.read(tmp_path, end)
+    image = network.operations[0]
+    assert (image.C, image.H, image.W) == (3, 8, 6)
+    assert (named(network, joined).kind, named(network, joined).C, named(network, joined).H) == ("concat", 32, 8)
+    assert members(network, first) == ({first}, {other: "1", end: "1"})
+    assert members(network, other) == ({other}, {end: "1"})
+    (start,) = [group for group in channels_of(network).groups if group.inputs]
+    assert start.fixed == (THE_INPUT,)
+    assert [reader.layer for reader in start.readers] == [0]
+
+
+def test_what_acts_on_other_axes_than_it_should_is_opaque(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.node("Transpose", graph.conv("x", 3, 12), perm=[0, 2, 3, 1])
+    pooled = graph.node("MaxPool", a, kernel_shape=[1, 1])
+    b = graph.conv("x", 3, 6)
+    moved = graph.node("Transpose", b, perm=[0, 2, 3, 1])
+    conv = graph.conv(moved, 8, 7)
+    mixed = graph.node("Add", moved, graph.node("Resize", b, "", graph.numbers(1.0, 4 / 3, 0.75, 1.0)))
+    network = graph.read(tmp_path, pooled, conv, mixed)
+    assert [named(network, name).kind for name in (pooled, mixed)] == ["reshape"] * 2
+    assert f"Conv {conv}, which takes another axis for channels, depends on it" in written(network, b).fixed
+
+
+def test_tensors_of_different_rank_are_opaque(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.inputs.append(value("v", [6]))
+    a = graph.conv("x", 3, 6)
+    total = graph.node("Add", a, "v")
+    network = graph.read(tmp_path, graph.conv(total, 6, 7))
+    assert named(network, total).kind == "reshape"
+
+
+def test_one_channel_is_spread(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    gate = graph.node("Sigmoid", graph.conv("x", 3, 1))
+    network = graph.read(tmp_path, graph.conv(graph.node("Mul", gate, a), 12, 7))
+    assert written(network, a).fixed == ()
+    assert "spreads it" in written(network, "Conv1").fixed[0]
+
+
+def test_reading_a_shape_changes_nothing(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    low = graph.conv(a, 12, 20, strides=[2, 2])
+    wanted = graph.node("Slice", graph.node("Shape", a), graph.numbers(2), graph.numbers(4))
+    kept = graph.node("Slice", graph.node("Shape", low), graph.numbers(0), graph.numbers(2))
+    up = graph.node("Resize", low, "", "", graph.node("Concat", kept, wanted, axis=0), mode="nearest")
+    last = graph.conv(graph.node("Concat", up, a, axis=1), 32, 7)
+    network = graph.read(tmp_path, last)
+    assert [each.kind for each in network.operations] == ["input", "conv", "conv", "resize", "concat", "conv"]
+    assert written(network, a).fixed == written(network, low).fixed == ()
+
+
+def test_convolutions_with_the_same_weights_have_one_width(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 12, strides=[2, 2])
+    shared = graph.constant(20, 12, 1, 1)
+    c, d = (graph.node("Conv", name, shared) for name in (a, b))
+    network = graph.read(tmp_path, graph.conv(c, 20, 7), graph.conv(d, 20, 7))
+    assert members(network, a) == ({a, b}, {c: "1", d: "1"})
+    assert members(network, c)[0] == {c, d}
+    assert written(network, a).fixed == written(network, c).fixed == ()
+
+
+def test_convolutions_that_turn_the_same_weights_stay_as_they_are(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 12, strides=[2, 2])
+    shared = graph.constant(20, 12, 1, 1)
+    c, d = (graph.node("Conv", name, graph.node("Cast", shared, to=1)) for name in (a, b))
+    network = graph.read(tmp_path, c, d)
+    for name, reader in ((a, c), (b, d)):
+        assert written(network, name).fixed == (f"{reader}, which shares its weights, depends on it",)
+        assert f"{reader}, which shares its weights, depends on it" in written(network, reader).fixed
+
+
+def test_convolutions_with_computed_weights_stay_as_they_are(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    kernel = graph.conv("x", 3, 12)
+    matched = graph.node("Conv", a, graph.node("Reshape", kernel, graph.numbers(16, 12, 3, 2)))
+    network = graph.read(tmp_path, graph.conv(matched, 16, 7))
+    why = f"Conv {matched}, whose weights are computed, depends on it"
+    assert written(network, a).fixed == written(network, matched).fixed == (why,)
+    assert written(network, kernel).fixed != ()
+
+
+def test_bodies_of_branches_and_loops(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    graph.tensors += [weight("w1", [12, 12, 1, 1]), weight("w2", [12, 12, 1, 1]), weight("w3", [12, 12, 1, 1])]
+    sides = [
+        helper.make_graph(
+            [helper.make_node("Conv", [a, side], [f"{side}_out"], name=side)], side, [], [value(f"{side}_out", None)]
+        )
+        for side in ("w1", "w2")
+    ]
+    graph.tensors.append(numpy_helper.from_array(np.array(True), "yes"))
+    chosen = graph.node("If", "yes", then_branch=sides[0], else_branch=sides[1])
+    turn = helper.make_graph(
+        [
+            helper.make_node("Conv", ["state", "w3"], ["next"], name="inside"),
+            helper.make_node("Identity", ["go_on"], ["go_on_out"]),
+        ],
+        "body",
+        [value("i", [], 7), value("go_on", [], 9), value("state", [2, 12, 8, 6])],
+        [value("go_on_out", [], 9), value("next", [2, 12, 8, 6])],
+    )
+    end = graph.node("Loop", graph.numbers(3), "yes", chosen, body=turn)
+    network = graph.read(tmp_path, end)
+    assert sorted(each.layer for each in network.operations if each.layer is not None) == [0, 1, 2, 3]
+    assert members(network, a) == ({a}, {"w1": "1", "w2": "1"})
+    for side in ("w1", "w2"):
+        assert written(network, side).fixed == (f"If {chosen} depends on it",)
+    state = named(network, "state")
+    assert (state.kind, state.C, network.operations[state.inputs[0]].name) == ("reshape", 12, chosen)
+    assert f"Loop {end} depends on it" in written(network, "inside").fixed
+    (inside,) = [each for each in network.operations if each.name == "inside"]
+    assert network.operations[inside.inputs[0]] is state
+
+
+def test_unknown_operators_and_shapes_that_disagree_are_opaque(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    b = graph.node("Reshape", graph.conv("x", 3, 12), graph.numbers(5, 5))
+    graph.nodes.append(helper.make_node("Relu", [a], ["own"], name="own", domain="mine"))
+    total = graph.node("Add", a, b)
+    proto = model(graph.nodes, graph.inputs, ["own", total], graph.tensors, domains=["mine"])
+    network, _ = read(save(tmp_path, proto), ReadOptions())
+    assert network is not None
+    assert [named(network, name).kind for name in ("own", b, total)] == ["reshape"] * 3
+    assert named(network, "own").where == "mine.Relu own"
+    assert named(network, total).C is None
+
+
+def test_known_networks() -> None:
+    network, _ = read(str(LIGHT / "light_resnet50.onnx"), ReadOptions(batch=8))
+    assert network is not None
+    groups = [group for group in channels_of(network).groups if group.writers]
+    assert [group.width for group in groups if len(group.writers) > 1] == [256, 512, 1024, 2048]
+    assert [len(group.writers) for group in groups if len(group.writers) > 1] == [4, 5, 7, 4]
+    assert [group.width for group in groups if group.fixed] == [2048]
+    dense, _ = read(str(LIGHT / "light_densenet121.onnx"), ReadOptions(batch=8))
+    assert dense is not None
+    assert not any(each.kind == "reshape" for each in dense.operations)
+    assert sum(bool(group.fixed) for group in channels_of(dense).groups if group.writers) == 1
