@@ -7,11 +7,11 @@ from os import PathLike, fspath
 from os.path import join
 
 from convlint.errors import UsageError, suggestion
-from convlint.linting.paths import lint_paths
-from convlint.linting.plan import Options
 from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
 from convlint.readers import ReadOptions
 from convlint.report import Report
+from convlint.run.plan import Options
+from convlint.run.run import lint_paths
 from convlint.verdict.baseline import read_baseline
 
 Words = str | Iterable[str]

@@ -13,7 +13,7 @@ import pytest
 from command_line import convlint
 from specs import GOOD
 
-from convlint.linting import mending
+from convlint.mend import mending
 
 NET = """\
 # a network   of three layers

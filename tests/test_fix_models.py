@@ -291,7 +291,7 @@ def test_mode_and_links_are_kept() -> None:
 
 @pytest.mark.contract
 def test_a_file_that_changed_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.linting import mending
+    from convlint.mend import mending
 
     run, other = mending.Mending.run, NET + "# somebody was faster\n"
 

@@ -15,8 +15,8 @@ from command_line import Ran, convlint
 from sarif_fixes import applied
 
 from convlint.fixes.plan import applicability
-from convlint.linting.paths import lint_paths
-from convlint.linting.plan import Options
+from convlint.run.plan import Options
+from convlint.run.run import lint_paths
 
 pytestmark = pytest.mark.slow
 _TOKEN = re.compile(r"#[^\n]*|[\w.]+|[^\w.]")

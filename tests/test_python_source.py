@@ -17,7 +17,7 @@ from checkout import ROOT
 from command_line import Ran, convlint
 from specs import BAD, GOOD
 
-from convlint.linting import source_inputs
+from convlint.run import run
 
 LAYOUTS = ROOT / "tests" / "layouts"
 QUIET_NET = """\
@@ -54,7 +54,7 @@ BROKEN = "import torch\ndef f(:\n"
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    source_inputs._root.cache_clear()
+    run._root.cache_clear()
 
 
 def files(**texts: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Ran, convlint
 
-from convlint.linting import source_inputs
+from convlint.run import run
 
 NET = """\
 from torch import nn
@@ -31,7 +31,7 @@ INIT = "def weights_init(m):\n    if isinstance(m, nn.Conv2d):\n        m.bias.d
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    source_inputs._root.cache_clear()
+    run._root.cache_clear()
 
 
 def written(**texts: str) -> None:

@@ -19,11 +19,11 @@ import pytest
 from checkout import ROOT
 
 from convlint.__main__ import _run
-from convlint.linting.one_input import Job
-from convlint.linting.run import check_inputs
+from convlint.checking.one_input import Job
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
+from convlint.run.run import check_inputs
 
 FOLDER = ROOT / "sample_configs"
 

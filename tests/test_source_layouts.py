@@ -10,7 +10,7 @@ import pytest
 from checkout import ROOT
 from command_line import convlint
 
-from convlint.linting import source_inputs
+from convlint.run import run
 
 LAYOUTS = ROOT / "tests" / "layouts"
 # Of each layout: its findings as (place, rule), and what is said of how much was read.
@@ -46,7 +46,7 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    source_inputs._root.cache_clear()
+    run._root.cache_clear()
 
 
 def test_every_layout_is_checked() -> None:

@@ -134,7 +134,7 @@ def audit(
     """
     from convlint.cli.commands import audit as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
-    from convlint.linting.plan import Options
+    from convlint.run.plan import Options
 
     if cluster is not None and jobs > 1:
         raise UsageError("--cluster and --jobs contradict each other: the cluster has workers of its own")

@@ -145,7 +145,7 @@ def check(
     Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete.
     """
     from convlint.cli.commands import check as command
-    from convlint.linting.plan import Options
+    from convlint.run.plan import Options
 
     options = Options(
         gpus=gpu_names(gpu),

@@ -37,8 +37,7 @@ from convlint.errors import UsageError
 from convlint.model.layer import MODES
 
 if TYPE_CHECKING:
-    from convlint.linting.one_input import Job
-    from convlint.linting.running import Running
+    from convlint.checking.one_input import Job, Running
     from convlint.readers import ReadOptions
 
 FORMATS = ("text", "json", "csv", "html")  # of estimate
@@ -55,8 +54,7 @@ def _job(
     gpu: list[str] | None, mode: str | None, reading: ReadOptions, asked: Running | None = None, *, isolated: bool
 ) -> Job:
     """What to read and for what. Raises UsageError for a value that is none of those allowed."""
-    from convlint.linting.one_input import Job
-    from convlint.linting.running import Running
+    from convlint.checking.one_input import Job, Running
 
     return Job(
         gpus=gpu_names(gpu), mode=one_of("--mode", mode, MODES), reading=reading, asked=asked or Running(),
@@ -95,7 +93,7 @@ def estimate(
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.cli.commands import estimate as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
-    from convlint.linting.plan import Options
+    from convlint.run.plan import Options
 
     reading = read_options(batch, inputs, module_timeout, trace, channels_last)
     options = Options(
@@ -206,8 +204,8 @@ def sweep(
     from convlint.cli.streams.outputs import parse_outputs
     from convlint.errors import UsageError
     from convlint.estimate.sweep import METRICS
-    from convlint.linting.models import models_here
     from convlint.readers.inputs import decide
+    from convlint.run.plan import models_here
 
     flags = LayerFlags(
         N=N, C=C, H=H, W=W, K=K, R=R, S=S, D=D, T=T,

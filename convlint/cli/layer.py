@@ -82,7 +82,7 @@ def layer(
 ) -> None:
     """Check one layer given by flags."""
     from convlint.cli.commands import check as command
-    from convlint.linting.plan import Options
+    from convlint.run.plan import Options
 
     options = Options(
         gpus=gpu_names(gpu),
@@ -138,6 +138,6 @@ class LayerFlags(Struct, frozen=True, kw_only=True):
         flags: dict[str, str] = {name: text for name, text in texts.items() if text is not None}
         if "D" in flags or "T" in flags:
             flags["dims"] = "3"
-        from convlint.linting.running import pairs_of
+        from convlint.checking.one_input import pairs_of
 
         return flags | {f"runtime.{key}": text for key, text in pairs_of(self.runtime).items()}

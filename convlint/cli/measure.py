@@ -92,10 +92,10 @@ def measure(
 
     Runs PyTorch's convolutions, one pass at a time. Exit code 3 where something could not be timed.
     """
+    from convlint.checking.one_input import Job
     from convlint.cli.commands import measure as command
     from convlint.cli.commands.measure import Asked
     from convlint.cli.streams.outputs import Presentation, parse_outputs
-    from convlint.linting.one_input import Job
 
     if (path is None) == (model is None):
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")

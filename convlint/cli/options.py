@@ -13,8 +13,8 @@ from convlint.model.layer import ALLOWANCES, TRACES, Allowance
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
+    from convlint.checking.one_input import Running
     from convlint.cli.streams.outputs import ColorWhen, Presentation
-    from convlint.linting.running import Running
     from convlint.readers import ReadOptions
     from convlint.verdict.select import FailOn
 
@@ -291,7 +291,7 @@ def model_names(every: bool, names: list[str] | None) -> tuple[str, ...] | None:
 
 def running(runtime: list[str] | None, dtype: str | None, layout: str | None) -> Running:
     """How every input runs. Raises UsageError."""
-    from convlint.linting.running import from_options
+    from convlint.checking.one_input import from_options
 
     return from_options(runtime or (), dtype, layout)
 

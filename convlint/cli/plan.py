@@ -109,9 +109,9 @@ def plan(
     A step saves at least 0.1 % of the network's time; one on channels also 1 % of its layers', and no channels become a
     worse multiple of 8.
     """
+    from convlint.checking.one_input import Job
     from convlint.cli.commands import plan as command
     from convlint.cli.streams.outputs import Presentation, parse_outputs
-    from convlint.linting.one_input import Job
 
     if (path is None) == (model is None):
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")

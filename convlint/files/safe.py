@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
 _CI_COMMAND = re.compile(r"(?<!#)##++(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
@@ -91,3 +93,14 @@ def number(value: float | None, digits: int = 3) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return round(value, digits)
+
+
+def settings_object(values: Mapping[str, str | int | float | bool]) -> dict[str, Any]:
+    """What a fix sets, by field."""
+    settings: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, str):
+            settings[clean(key)] = clean(value)
+        else:
+            settings[clean(key)] = number(value, 6) if isinstance(value, float) else value
+    return settings

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from convlint.files.safe import clean, clean_path, number
+from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.location import Location
 from convlint.model.source import PlacedLayer, SourceReport
@@ -19,7 +18,6 @@ from convlint.report import (
     LayerTimes,
     NetworkReport,
     Report,
-    Scalar,
     Skipped,
     Suppressed,
 )
@@ -278,17 +276,6 @@ def _alternative(one: Alternative) -> dict[str, Any]:
         "time_change_us": number(one.time_change_us),
         "work_change": number(one.work_change, 4),
     }
-
-
-def settings_object(values: Mapping[str, Scalar]) -> dict[str, Any]:
-    """What a fix sets, by field."""
-    settings: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, str):
-            settings[clean(key)] = clean(value)
-        else:
-            settings[clean(key)] = number(value, 6) if isinstance(value, float) else value
-    return settings
 
 
 def _skipped(skip: Skipped) -> dict[str, Any]:

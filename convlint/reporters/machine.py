@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from convlint.files.languages.saying import say, sentence
+from convlint.files.languages.saying import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Dtype, Mode
 from convlint.report import LayerReport, NetworkReport, Report
-from convlint.reporters.words import duration, plural
 
 if TYPE_CHECKING:
     from convlint.gpus.gpu import CalibrationUse

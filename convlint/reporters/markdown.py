@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.report import Finding, Report
 from convlint.reporters import Reporter, Style
@@ -20,7 +21,6 @@ from convlint.reporters.words import (
     partly_read,
     place,
     place_of,
-    plural,
     verdicts,
 )
 

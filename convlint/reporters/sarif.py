@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from convlint.files.languages.saying import plural
 from convlint.files.safe import clean, clean_path, number
 from convlint.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, gravest_first, origin, page_of, plural, said
+from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, gravest_first, origin, page_of, said
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_RESULTS = 25_000  # GitHub refuses a run with more

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from convlint.files.languages.saying import say, sentence
+from convlint.files.languages.saying import duration, plural, say, sentence
 from convlint.files.safe import ascii_only, clean
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.report import SEVERITIES, Report, Severity, Skipped
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, padded, shorten, wrap
 from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
-from convlint.reporters.words import (
-    costs_nothing,
-    duration,
-    partly_read,
-    place,
-    place_of,
-    plural,
-    severity_word,
-    verdicts,
-)
+from convlint.reporters.words import costs_nothing, partly_read, place, place_of, severity_word, verdicts
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((

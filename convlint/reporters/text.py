@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.files.languages.saying import say
+from convlint.files.languages.saying import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.report import Finding, InputError, LayerReport, Report, Severity
@@ -15,7 +15,6 @@ from convlint.reporters.words import (
     alternatives,
     behind,
     costs_nothing,
-    duration,
     layer_of,
     lost,
     named_in,

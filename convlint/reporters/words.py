@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from convlint.files.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import duration, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
@@ -96,13 +96,6 @@ def severity_word(severity: Severity) -> str:
     return say(_SEVERITIES[severity])
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 layer`, `2 layers`."""
-    if not is_english():
-        return say(f"{{count}} {noun}", count=count)
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def partly_read(report: Report) -> frozenset[str]:
     """The inputs of which layers were read, whatever else is wrong with them."""
     reached = (network.path for network in report.networks if network.parameters)
@@ -126,18 +119,6 @@ def costs_nothing(finding: Finding) -> bool:
 
 def _is_something(time_us: float | None) -> bool:
     return time_us is not None and abs(time_us) >= NOTHING_US
-
-
-def duration(time_us: float) -> str:
-    """Three significant digits and a unit: `210 us`, `1.23 ms`, `4.5 s`."""
-    value, unit = time_us, "us"
-    for larger in ("ms", "s"):
-        if abs(value) < 999.5:
-            break
-        value, unit = value / 1000, larger
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    text = f"{value:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
 
 
 def layer_of(finding: Finding) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
+from convlint.audit.ranking import SHARED, columns
+from convlint.audit.rows import ROWS, Table
+from convlint.audit.subjects import ALIASES, KEYS
 from convlint.cli.streams.tables import files_of
-from convlint.linting.audit.entry import ALIASES, KEYS
-from convlint.linting.audit.rows import ROWS, Table
-from convlint.linting.audit.telling import SHARED, columns
 from handbook.markup import code, table, text
 
 _MODEL = "its name, by which tables are joined"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from convlint.files.languages.saying import duration
 from convlint.gpus.gpu import Gpu
-from convlint.reporters.words import duration
 from convlint.rulebook.rule import Rule
 from handbook.charts import Bar, bars
 from handbook.examples import lines, shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from convlint.facts.quantity import Table
 from convlint.facts.layer import OF_SOURCE, QUANTITIES
+from convlint.facts.quantity import Table
 from convlint.gpus.gpu import gpu_names
 from convlint.reporters.words import HOME
 from convlint.rulebook.book import load_rulebook

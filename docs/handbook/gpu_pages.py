@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from convlint.cli.commands.gpus import COLUMNS, cells_of, details
-from convlint.gpus.gpu import ARCHITECTURES
-from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu
+from convlint.gpus.gpu import ARCHITECTURES, Gpu, aliases, gpu_names, load_gpu
 from handbook.markup import code, table, text
 
 _INTRODUCTION = """# GPUs

@@ -10,9 +10,9 @@ from command_line import convlint
 from readme_examples import AUDITING, audit_of, workspace
 from sql_examples import answered, questions, refreshed
 
-from convlint.linting.audit.entry import ALIASES, KEYS
-from convlint.linting.audit.rows import TABLES
-from convlint.linting.audit.telling import columns
+from convlint.audit.ranking import columns
+from convlint.audit.rows import TABLES
+from convlint.audit.subjects import ALIASES, KEYS
 from handbook import audit_tables
 
 QUESTIONS = questions(AUDITING.read_text(encoding="utf-8"))

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
+from convlint.checking.one_input import Job
 from convlint.engine import check, findings
 from convlint.engine.findings import Identities, NetworkResult, assemble, finding_of, is_of_batch, joined, location_of
 from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
 from convlint.gpus.gpu import load_gpu
-from convlint.linting.one_input import Job
-from convlint.linting.run import check_inputs
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
@@ -28,6 +27,7 @@ from convlint.readers.inputs import file_input
 from convlint.report import Finding, Fix, LayerReport, LayerTimes, NetworkReport, Report, Scalar, Severity, fingerprint
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
+from convlint.run.run import check_inputs
 
 
 def test_both_checks_know_one_target() -> None:
@@ -38,7 +38,7 @@ def test_both_checks_know_one_target() -> None:
 
 @pytest.mark.parametrize("module", ["convlint.engine.check", "convlint.engine.timing", "convlint.engine.coupling"])
 def test_source_is_checked_without_what_prices_networks(module: str) -> None:
-    code = f"import sys, convlint.linting.source_parts; print({module!r} in sys.modules)"
+    code = f"import sys, convlint.mend.source_fixing; print({module!r} in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "False"
 

@@ -13,17 +13,17 @@ from convolutions import A100, RUNTIME, conv
 from msgspec.structs import replace
 from small_networks import checked, layer, rulebook
 
+from convlint.checking.one_input import Job
 from convlint.engine import fixes
 from convlint.engine.fixes import Batches, BatchPlan, is_refuted
 from convlint.engine.hits import Flaw, Hit, Price
 from convlint.estimate import LayerEstimate, estimate_layer
-from convlint.linting.one_input import Job
-from convlint.linting.run import check_inputs
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.readers.inputs import file_input
 from convlint.report import Fix, Report, Severity
 from convlint.rulebook.book import load_rulebook
+from convlint.run.run import check_inputs
 
 WIDEN = {
     "check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }',

@@ -24,8 +24,8 @@ import sys
 from collections import Counter
 opened = Counter()
 sys.addaudithook(lambda event, args: opened.update([args[0]]) if event == "open" and isinstance(args[0], str) else None)
-from convlint.linting.paths import lint_paths
-from convlint.linting.plan import Options
+from convlint.run.run import lint_paths
+from convlint.run.plan import Options
 from convlint.readers import discovery
 discovery.MOST_HELD = int(sys.argv[1])
 verdict = lint_paths(sys.argv[3:], Options(isolated=True, specs_only=sys.argv[2] == "specs only"))

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 
+from convlint.files.languages.saying import duration
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
 from convlint.report import Alternative, Fix, InputError, Report, Skipped, Source, Total
@@ -23,7 +24,6 @@ from convlint.reporters.words import (
     alternatives,
     change,
     costs_nothing,
-    duration,
     lost,
     named_in,
     origin,

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rule_texts import RULE, edited, written
 
+from convlint.checking.examples import run_examples
 from convlint.errors import RuleError
 from convlint.files.languages.saying import Catalogue, Entry, english_of, other_of
-from convlint.linting.rule_examples import run_examples
 from convlint.rulebook.book import linked, load_rulebook
 from convlint.rulebook.expr import UNKNOWN
 from convlint.rulebook.file import Twofold, read_rule, template_text, texts_of, translated

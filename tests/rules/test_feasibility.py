@@ -12,17 +12,17 @@ from checkout import ROOT
 from msgspec.structs import replace
 from rule_outcomes import SILENT, findings, outcome
 
+from convlint.checking.one_input import Job
 from convlint.engine.check import Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
-from convlint.linting.one_input import Job
-from convlint.linting.run import check_inputs
 from convlint.model.layer import Mode
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import file_input
 from convlint.readers.spec.reader import read_spec
 from convlint.report import Finding, Report
 from convlint.rulebook.book import load_rulebook
+from convlint.run.run import check_inputs
 
 RULES = load_rulebook()
 LAYER = "{ C: 64, H: 56, W: 56, K: 64, kernel_size: 3, padding: 1, layout: NHWC, dtype: %s%s }"

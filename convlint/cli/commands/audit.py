@@ -11,6 +11,11 @@ from functools import partial
 
 from msgspec import Struct
 
+from convlint.audit.audit import Auditor, Run, Summary, audit_here, audit_in_processes, summary_of
+from convlint.audit.ranking import Cells, Tally, told
+from convlint.audit.rows import Table
+from convlint.audit.store import Ledger, Store, Weights
+from convlint.audit.subjects import Found, Subject, subjects_of
 from convlint.cli.commands import audit_json, audit_text
 from convlint.cli.streams import tables
 from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, written_over
@@ -18,20 +23,11 @@ from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
 from convlint.errors import UsageError
-from convlint.linting.audit.audit import Auditor, Run, Summary, summary_of
-from convlint.linting.audit.ledger import Ledger
-from convlint.linting.audit.local import audit_here, audit_in_processes
-from convlint.linting.audit.rows import Table
-from convlint.linting.audit.store import Store
-from convlint.linting.audit.subject import Subject
-from convlint.linting.audit.subjects import Found, subjects_of
-from convlint.linting.audit.telling import Cells, Tally, told
-from convlint.linting.audit.weights import Weights
-from convlint.linting.paths import NOTHING
-from convlint.linting.plan import Options, Planner
+from convlint.files.languages.saying import plural
 from convlint.report import InputError
 from convlint.reporters import Style
-from convlint.reporters.words import plural
+from convlint.run.plan import Options, Planner
+from convlint.run.run import NOTHING
 
 TABLES = tables.FORMATS
 FORMATS = ("text", "json", *TABLES)
@@ -99,7 +95,7 @@ def _running(asked: Asked, jobs: int) -> Iterator[Run]:
     if asked.cluster is None:
         yield audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
         return
-    from convlint.linting.audit.cluster import on_cluster
+    from convlint.audit.cluster import on_cluster
 
     with on_cluster(asked.cluster, asked.ship_bytes) as run:
         yield run

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from convlint import __version__
+from convlint.audit.audit import Summary
 from convlint.files.safe import number
-from convlint.linting.audit.audit import Summary
 from convlint.reporters import Style
 
 _DIGITS = 6

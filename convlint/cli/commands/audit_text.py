@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from convlint.audit.audit import Summary
+from convlint.audit.ranking import Change, Lost
 from convlint.cli.commands.audit_words import CUT, covered, errors, headline, hours, notes, percent, without_middle
 from convlint.files.safe import ascii_only, clean
-from convlint.linting.audit.audit import Summary
-from convlint.linting.audit.ranking import Change, Lost
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, columns, painter, shorten, wrap
 

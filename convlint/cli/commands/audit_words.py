@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from convlint.audit.audit import Summary
+from convlint.audit.ranking import Some, Tally
+from convlint.files.languages.saying import plural
 from convlint.files.safe import clean
-from convlint.linting.audit.audit import Summary
-from convlint.linting.audit.ranking import Some
-from convlint.linting.audit.telling import Tally
 from convlint.reporters.ink import columns, shorten
-from convlint.reporters.words import place, plural
+from convlint.reporters.words import place
 
 CUT = "…"
 _MOST_NAME = 40  # columns of one in a note

@@ -11,19 +11,16 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
 from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
-from convlint.files.languages.saying import speaking
+from convlint.files.languages.saying import plural, speaking
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
-from convlint.linting.one_input import as_asked, judged, resolve_targets
-from convlint.linting.paths import Verdict, conclude, lint_paths
-from convlint.linting.plan import Options, Planner
-from convlint.linting.running import settings_of
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
@@ -32,7 +29,9 @@ from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.report import Report
 from convlint.reporters import reporter
-from convlint.reporters.words import place, plural
+from convlint.reporters.words import place
+from convlint.run.plan import Options, Planner
+from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
 from convlint.verdict.select import incomplete
 

@@ -13,13 +13,11 @@ from convlint.cli.streams.files import in_force, inputs, refuse_clashes
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.facts.network import shortened
-from convlint.linting.idle import refuse_idle
-from convlint.linting.models import models_here
-from convlint.linting.plan import Options, Planner
-from convlint.linting.run import check_planned
 from convlint.readers.inputs import decide
 from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
+from convlint.run.plan import Options, Planner, models_here, refuse_idle
+from convlint.run.run import check_planned
 from convlint.verdict.select import incomplete
 
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Mode
@@ -23,7 +24,7 @@ from convlint.reporters.machine import (
     network_notes,
     scaled,
 )
-from convlint.reporters.words import partly_read, place, plural, step
+from convlint.reporters.words import partly_read, place, step
 
 _WORTH_SAYING = 1.05
 

@@ -12,6 +12,17 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.checking.one_input import (
+    DEFAULT_TARGET,
+    Job,
+    Nearby,
+    as_asked,
+    calibrated,
+    last_resort,
+    read_input,
+    resolve_targets,
+    say,
+)
 from convlint.cli.commands.measure_words import Measurement, percent
 from convlint.cli.streams.files import Use, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
@@ -21,12 +32,9 @@ from convlint.engine.check import Target
 from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
 from convlint.files.bounded_file import open_regular
+from convlint.files.languages.saying import plural
 from convlint.files.safe import clean_path
 from convlint.gpus.gpu import Gpu
-from convlint.linting.calibrating import Nearby, calibrated
-from convlint.linting.idle import refuse_idle
-from convlint.linting.models import models_here
-from convlint.linting.one_input import DEFAULT_TARGET, Job, as_asked, last_resort, read_input, resolve_targets, say
 from convlint.measuring.calibrate import calibration_file
 from convlint.measuring.rows import MOST_BYTES, Row, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, timed
@@ -39,8 +47,8 @@ from convlint.readers.reading import Reading
 from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
-from convlint.reporters.words import plural
 from convlint.rulebook.book import load_rulebook
+from convlint.run.plan import models_here, refuse_idle
 from convlint.verdict.select import incomplete
 
 

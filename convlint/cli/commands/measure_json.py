@@ -7,9 +7,9 @@ from typing import Any
 
 from convlint import __version__
 from convlint.cli.commands.measure_words import Measurement
-from convlint.files.safe import clean, clean_path, number
+from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.measuring.trial import Compared, Outcome
-from convlint.reporters.json_v3 import calibration_object, error_object, settings_object
+from convlint.reporters.json_v3 import calibration_object, error_object
 
 
 def render(found: Measurement) -> str:

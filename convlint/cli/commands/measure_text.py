@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from convlint.cli.commands.measure_words import Measurement, agreed, headline, notes, percent, promise, tally
+from convlint.files.languages.saying import duration
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.measuring.trial import Held
 from convlint.reporters import Style
 from convlint.reporters.ink import ASCII, UNICODE, Paint, painter, shorten, wrap
-from convlint.reporters.words import duration, place
+from convlint.reporters.words import place
 
 _NARROW, _WIDE = 60, 120
 _TITLES = ("pass", "predicted", "measured", "spread", "ratio")

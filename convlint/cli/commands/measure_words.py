@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from convlint.files.languages.saying import duration, plural
 from convlint.gpus.gpu import CalibrationUse
 from convlint.measuring.trial import Agreement, Compared, Held, Outcome
 from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
 from convlint.report import InputError
-from convlint.reporters.words import duration, plural
 
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 

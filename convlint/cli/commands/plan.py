@@ -10,6 +10,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from convlint.checking.one_input import (
+    Files,
+    Job,
+    Nearby,
+    as_asked,
+    calibrated,
+    judged,
+    last_resort,
+    read_input,
+    resolve_targets,
+    say,
+)
 from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.commands.plan_words import Planned
 from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
@@ -24,12 +36,6 @@ from convlint.facts.network import shortened
 from convlint.fixes.plan import Planner as Corrections
 from convlint.fixes.plan import applicability, wishes
 from convlint.gpus.gpu import CalibrationUse
-from convlint.linting.calibrating import Files, Nearby, calibrated
-from convlint.linting.idle import refuse_idle
-from convlint.linting.models import models_here
-from convlint.linting.one_input import Job, as_asked, judged, last_resort, read_input, resolve_targets, say
-from convlint.linting.plan import Options, Planner
-from convlint.linting.plan import Plan as Project
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
@@ -41,6 +47,8 @@ from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.rulebook.book import Rulebook
+from convlint.run.plan import Options, Planner, models_here, refuse_idle
+from convlint.run.plan import Plan as Project
 from convlint.verdict.select import incomplete
 from convlint.verdict.suppress import Silencing
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
+from convlint.files.languages.saying import duration, plural
 from convlint.files.safe import clean_path
 from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
-from convlint.reporters.words import duration, place, plural
+from convlint.reporters.words import place
 
 _NOTE_ROOM = 1000  # bytes kept for what comes behind the table
 

@@ -15,7 +15,7 @@ from convlint.fixes.edits import Edit, applied
 from convlint.fixes.placing import added, quotes
 from convlint.fixes.plan import Change
 from convlint.fixes.spec_text import spec_edits
-from convlint.linting.fixing import with_content
+from convlint.mend.mending import with_content
 from convlint.model.network import Network
 from convlint.model.runtime import Version, default_mode
 from convlint.planning.steps import Plan

@@ -7,17 +7,17 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from convlint.checking.examples import examined, run_examples
 from convlint.cli.streams.gate import style_of, write
 from convlint.config.find import Configs
 from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
 from convlint.errors import RuleError, UsageError
 from convlint.files.languages import ENGLISH, language_chosen
-from convlint.files.languages.saying import is_english, other_of, rule_text, say, sentence, speaking, spoken
+from convlint.files.languages.saying import is_english, other_of, plural, rule_text, say, sentence, speaking, spoken
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
-from convlint.linting.rule_examples import examined, run_examples
 from convlint.reporters.ink import wrap
-from convlint.reporters.words import CHANGES, page_of, plural
+from convlint.reporters.words import CHANGES, page_of
 from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_files
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.rule import SOURCE_SCOPES, Rule

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.checking.one_input import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
 from convlint.cli.commands.sweep_words import X_LABELS, fixed, kind
@@ -28,9 +29,6 @@ from convlint.estimate.sweep import (
     vary,
 )
 from convlint.files.safe import clean
-from convlint.linting.calibrating import Nearby, calibrated
-from convlint.linting.idle import refuse_idle
-from convlint.linting.one_input import DEFAULT_TARGET, Job, read_input, resolve_targets, say
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.runtime import default_mode
@@ -41,6 +39,7 @@ from convlint.reporters import Style
 from convlint.reporters.ink import shorten
 from convlint.reporters.machine import calibration_notes
 from convlint.reporters.words import place as where
+from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
 
 _MOST_LINES = 24  # GPUs times passes: more cannot be told apart

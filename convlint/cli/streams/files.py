@@ -22,7 +22,7 @@ from convlint.readers.inputs import Input
 from convlint.rulebook.book import rule_files
 
 if TYPE_CHECKING:
-    from convlint.linting.plan import Planner
+    from convlint.run.plan import Planner
 
 
 _STREAM = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})")

@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, get_origin, get_t
 
 import msgspec
 
+from convlint.audit.ranking import Cells, columns
+from convlint.audit.rows import ROWS, TABLES, Table
 from convlint.cli.streams.files import unwritable
 from convlint.errors import UsageError
-from convlint.linting.audit.rows import ROWS, TABLES, Table
-from convlint.linting.audit.telling import Cells, columns
 
 if TYPE_CHECKING:
     import pyarrow

@@ -159,3 +159,22 @@ def is_english() -> bool:
 def sentence(english: str) -> str:
     """The text as it is, for tables of what is said later: it marks what a catalogue has to hold."""
     return english
+
+
+def duration(time_us: float) -> str:
+    """Three significant digits and a unit: `210 us`, `1.23 ms`, `4.5 s`."""
+    value, unit = time_us, "us"
+    for larger in ("ms", "s"):
+        if abs(value) < 999.5:
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    text = f"{value:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 layer`, `2 layers`."""
+    if not is_english():
+        return say(f"{{count}} {noun}", count=count)
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

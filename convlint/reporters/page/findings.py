@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
-from convlint.files.languages.saying import say
+from convlint.files.languages.saying import duration, say
 from convlint.files.safe import clean
 from convlint.model.layer import Pass
 from convlint.report import SEVERITIES, Finding, Report
@@ -18,7 +18,6 @@ from convlint.reporters.words import (
     alternatives,
     behind,
     change,
-    duration,
     edit,
     gravest_first,
     layer_of,

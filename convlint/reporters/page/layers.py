@@ -15,12 +15,12 @@ from msgspec import Struct
 from convlint.errors import UsageError
 from convlint.estimate import PassEstimate
 from convlint.estimate.results import Roof
-from convlint.files.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import duration, is_english, plural, say, sentence
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import PASSES, Mode, Pass
 from convlint.report import LayerReport, Report
-from convlint.reporters.words import duration, place_of, plural, shape
+from convlint.reporters.words import place_of, shape
 
 BOUNDS: Mapping[str, str] = {
     "compute": sentence("compute"),

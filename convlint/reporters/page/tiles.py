@@ -8,10 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import Grid, LayerEstimate, PassEstimate
-from convlint.files.languages.saying import is_english, say, sentence
+from convlint.files.languages.saying import is_english, plural, say, sentence
 from convlint.model.layer import Pass
 from convlint.report import Finding, RuleInfo
-from convlint.reporters.words import plural
 
 Line = tuple[tuple[float, float], ...]  # from corner to corner
 

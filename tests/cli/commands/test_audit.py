@@ -274,7 +274,7 @@ class TestGoingOn:
         assert self.audit()["known"] == 3
 
     def test_what_is_settled_is_not_even_opened(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from convlint.linting.audit import store
+        from convlint.audit import store
 
         self.audit()
         for path in (zoo / "zoo").iterdir():
@@ -317,7 +317,7 @@ class TestGoingOn:
 
     def test_another_version(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.audit()
-        monkeypatch.setattr("convlint.linting.audit.seal.__version__", "99.0.0")
+        monkeypatch.setattr("convlint.audit.task.__version__", "99.0.0")
         assert self.audit()["known"] == 0
 
     def test_what_could_not_be_read_is_tried_again(self, zoo: Path) -> None:
@@ -329,7 +329,7 @@ class TestGoingOn:
         assert (found["known"], found["failed"], found["models"]) == (1, 0, 2)
 
     def test_modules_are_known_while_their_code_is(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from convlint.linting.audit import seal
+        from convlint.audit import task
 
         (zoo / "nets.py").write_text(
             "import torch\nfrom widths import K\n\ndef net():\n    return torch.nn.Conv2d(64, K, 3, padding=1)\n"
@@ -339,19 +339,19 @@ class TestGoingOn:
         assert answer(*arguments)["known"] == 0
         assert answer(*arguments)["known"] == 1
         (zoo / "widths.py").write_text("K = 72\n")
-        seal.digest_of_code.cache_clear()  # another run is another process
+        task.digest_of_code.cache_clear()  # another run is another process
         assert answer(*arguments)["known"] == 0
         assert {row["K"] for row in rows_of("a.jsonl", "layers")} == {72}
 
     def test_code_that_cannot_be_read_hides_no_other(self, zoo: Path) -> None:
-        from convlint.linting.audit import seal
+        from convlint.audit import task
 
         found = set()
         os.mkfifo(zoo / "a.py")
         for text in ("K = 66\n", "K = 72\n"):
             (zoo / "b.py").write_text(text)
-            seal.digest_of_code.cache_clear()
-            found.add(seal.digest_of_code(str(zoo)))
+            task.digest_of_code.cache_clear()
+            found.add(task.digest_of_code(str(zoo)))
         assert len(found) == 2
 
     def test_a_module_that_failed_is_tried_again(self, zoo: Path) -> None:
@@ -435,7 +435,7 @@ class TestGoingOn:
 
     def test_a_state_that_is_larger_than_it_looks(self, zoo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.audit()
-        monkeypatch.setattr("convlint.linting.audit.store._MOST_BYTES", 100)
+        monkeypatch.setattr("convlint.audit.store._MOST_BYTES", 100)
         ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl", "--resume")
         assert (ran.code, "a model has more rows than any can have" in ran.err) == (2, True)
 

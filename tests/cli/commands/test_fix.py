@@ -8,11 +8,11 @@ from unittest.mock import patch
 
 import pytest
 
+from convlint.checking.one_input import Edited, Fixed, Outcome
 from convlint.cli.commands import fix
 from convlint.cli.commands.fix import Mender
 from convlint.engine.findings import NetworkResult
 from convlint.errors import UsageError
-from convlint.linting.fixed import Edited, Fixed, Outcome
 
 OLD, NEW = b"WIDTH = 60\n", b"WIDTH = 64\n"
 

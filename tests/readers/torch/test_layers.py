@@ -21,8 +21,8 @@ from torch import nn
 from convlint.model.channels import channels_of
 from convlint.model.network import Network, Operation
 from convlint.readers import ReadOptions
+from convlint.readers.torch import layers, program
 from convlint.readers.torch import module as live_models
-from convlint.readers.torch import program
 
 pytestmark = [
     pytest.mark.slow,

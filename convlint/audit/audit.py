@@ -1,0 +1,197 @@
+"""An audit from beginning to end: subjects claimed, models audited by the processes of this machine, rows told on."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+
+from msgspec import Struct
+
+from convlint.audit.ranking import Ranking, Tally, ranking_of
+from convlint.audit.rows import error_row
+from convlint.audit.store import Store, Weights
+from convlint.audit.subjects import Found, Subject
+from convlint.audit.task import (
+    TRIES,
+    Audited,
+    Setting,
+    Task,
+    audited,
+    death,
+    digest_of_plan,
+    fingerprint,
+    lost,
+    setting_of,
+)
+from convlint.checking.one_input import say
+from convlint.errors import UsageError
+from convlint.readers.children.child import ChildDied
+from convlint.readers.children.serve import Channel
+from convlint.readers.reading import Reading
+from convlint.report import InputError
+from convlint.run.plan import Planner
+from convlint.run.run import Processes
+
+_SELDOM = 5_000_000, 50, 100  # by itself, the interpreter looks for them all the time: a fifth of a run
+_MODELS = 50  # after which they are looked for, so that memory stays flat
+
+
+def look_seldom() -> None:
+    """From now on this process looks for circles only when it is told to."""
+    gc.set_threshold(*_SELDOM)
+
+
+def look_after(number: int) -> None:
+    """Looks for circles after every so many models; `number` is how many there were."""
+    if number % _MODELS == 0:
+        gc.collect()
+
+
+Answers = Iterator[tuple[Task, Audited]]
+_MOST = 1024  # processes, whatever is asked for: no machine has room for more
+_WAITING = 2  # tasks of each process that are asked for before there is room: few, so that memory stays flat
+
+
+def audit_here(tasks: Iterator[Task]) -> Answers:
+    """The outcome of each task, in their order."""
+    with Reading(on_output=say) as reading:
+        for number, task in enumerate(tasks, 1):
+            yield task, audited(task, reading)
+            look_after(number)
+
+
+def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
+    """The same from `jobs` processes, as they come; tasks are asked for as they are needed."""
+    jobs = min(jobs, _MOST)
+    processes = Processes("convlint.audit.audit:work")
+    pool = ThreadPoolExecutor(jobs)
+    running: dict[Future[Audited], Task] = {}
+    try:
+        while True:
+            for task in islice(tasks, _WAITING * jobs - len(running)):
+                running[pool.submit(_audit, processes, task)] = task
+            if not running:
+                processes.finish()
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(done), done.result()
+    finally:
+        processes.end()  # interrupted, the threads learn from it that nobody waits for them
+        pool.shutdown(cancel_futures=True)
+
+
+def _audit(processes: Processes, task: Task) -> Audited:
+    """The outcome of a task, which is tried again where its process dies."""
+    for _ in range(TRIES):
+        if processes.ended:
+            break
+        try:
+            # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
+            found: Audited = pickle.loads(processes.ask(pickle.dumps(task)))
+            return found
+        except ChildDied as died:
+            if died.unstarted:
+                return lost(task, f"the process that audits it could not be started ({died})")
+    return lost(task, death())
+
+
+def work(channel: Channel) -> None:
+    """A worker's life: audits what it is given until there is no more."""
+    look_seldom()
+    with Reading(on_output=say) as reading:
+        number = 0
+        while (request := channel.receive()) is not None:
+            number += 1
+            channel.send(pickle.dumps(audited(pickle.loads(request), reading)))
+            look_after(number)
+
+
+Run = Callable[[Iterator[Task]], Answers]
+_MOST_UNUSED = 3  # names of weights that match no model
+
+
+class Unused(Struct, frozen=True, kw_only=True):
+    """Rows of weights that match no model, the first of their names, and hours."""
+
+    rows: int
+    hours: float
+    names: tuple[str, ...]
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """The answer of an audit; `known` models were taken over from a run before."""
+
+    tally: Tally
+    ranking: Ranking
+    unused: Unused | None
+    known: int
+    failing: bool
+
+    @property
+    def exit_code(self) -> int:
+        """4 for a defect of convlint, 3 where anything could not be read, 1 where a finding counts, else 0."""
+        if self.tally.internal:
+            return 4
+        return 3 if self.tally.unread else 1 if self.failing else 0
+
+
+class Auditor:
+    """Claims subjects for one run of a store."""
+
+    def __init__(self, planner: Planner, store: Store) -> None:
+        self._planner, self._store = planner, store
+        self._settings: dict[int, tuple[Setting, str]] = {}  # by plan, with its digest
+        self.known = 0
+
+    def audit(self, subjects: Iterator[Found], run: Run, on_done: Callable[[str], None]) -> None:
+        """Audits what is new or changed, in whatever order `run` answers; `on_done` hears the name of each model."""
+        for task, answer in run(self._tasks(subjects, on_done)):
+            self._store.put(task.subject.name, answer)
+            on_done(task.subject.name)
+        self._store.finish()
+
+    def _tasks(self, subjects: Iterator[Found], on_done: Callable[[str], None]) -> Iterator[Task]:
+        for number, found in enumerate(subjects):
+            if isinstance(found, InputError):
+                self._store.fault(number, error_row(None, found))
+                continue
+            task = self._claimed(number, found)
+            if task is not None:
+                yield task
+            else:
+                on_done(found.name)
+
+    def _claimed(self, number: int, subject: Subject) -> Task | None:
+        """The task of a subject that has to be audited."""
+        try:
+            plan = self._planner.plan(subject.source)
+            if id(plan) not in self._settings:
+                self._settings[id(plan)] = setting_of(plan), digest_of_plan(plan)
+        except UsageError as error:  # of a config that lies beside this model
+            fault = InputError(path=subject.source.name, message=str(error))
+            self._store.fault(number, error_row(subject.name, fault))
+            return None
+        setting, digest = self._settings[id(plan)]
+        claim = self._store.claim(number, subject, fingerprint(subject, digest), self._planner.today)
+        if claim == "taken":
+            message = (
+                f"a model before it is called {subject.name} too, and is another file or asked for otherwise: "
+                "give each a name of its own"
+            )
+            self._store.fault(number, error_row(subject.name, InputError(path=subject.source.name, message=message)))
+        elif claim == "known":
+            self.known += 1
+        return Task(number=number, subject=subject, setting=setting) if claim == "new" else None
+
+
+def summary_of(store: Store, weights: Weights, tally: Tally, *, known: int, most: int) -> Summary:
+    """The answer, once everything is told; `most` entries of each ranking."""
+    unused = None
+    if weights.path is not None:
+        rows, hours, names = weights.unused(_MOST_UNUSED)
+        unused = Unused(rows=rows, hours=hours, names=tuple(names))
+    ranking = ranking_of(store.base, most, weighed=weights.path is not None)
+    return Summary(tally=tally, ranking=ranking, unused=unused, known=known, failing=store.is_failing())

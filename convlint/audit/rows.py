@@ -1,0 +1,251 @@
+"""The rows of an audit's tables: their columns, and how they come from the report on one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import PASSES, ConvLayer
+from convlint.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
+
+
+def structure_of(layers: Iterable[ConvLayer]) -> str:
+    """What stays equal when a network runs with other images, on another GPU or in another dtype: 16 digits."""
+    sizes = [
+        (each.op, each.C, each.K, each.T, each.R, each.S, each.U, each.V, each.DilH, each.DilW, each.groups)
+        for each in layers
+    ]
+    return blake2b(repr(sizes).encode(), digest_size=8).hexdigest()
+
+
+Table = Literal["findings", "layers", "models", "errors"]
+_LARGEST = 2**63 - 1
+TABLES: tuple[Table, ...] = ("findings", "layers", "models", "errors")  # the first is the output itself
+
+
+class FindingRow(Struct, array_like=True, kw_only=True):
+    """A finding; `layers` are those that it joins. `fix_set` is JSON."""
+
+    model: str
+    path: str
+    line: int | None
+    column: int | None
+    layer: str | None
+    layers: list[str]
+    gpu: str | None
+    code: str
+    name: str
+    severity: str
+    message: str
+    advised: bool
+    lost_us: float | None
+    lost_alone_us: float | None
+    lost_capacity_us: float | None
+    lost_percent: float | None
+    pays_with: list[str]
+    fix: str | None
+    fix_safety: str | None
+    fix_set: str | None
+    time_change_us: float | None
+    section: str
+    fingerprint: str
+
+
+class LayerRow(Struct, array_like=True, kw_only=True):
+    """A layer on one GPU; the sizes are those of the whole layer, the times those of all its calls in one step.
+
+    `dtype_source` is "stated", "module", or "storage", where weights are kept in it and run as the engine is told.
+    """
+
+    model: str
+    path: str
+    line: int | None
+    layer: str
+    op: str
+    gpu: str
+    N: int | None
+    C: int | None
+    D: int | None
+    H: int | None
+    W: int | None
+    K: int | None
+    Z: int | None
+    P: int | None
+    Q: int | None
+    T: int | None
+    R: int | None
+    S: int | None
+    U: int | None
+    V: int | None
+    DilH: int | None
+    DilW: int | None
+    groups: int | None
+    dtype: str | None
+    dtype_source: str | None
+    layout: str | None
+    grade: str | None
+    time_us: float | None
+    time_after_us: float | None
+    ideal_us: float | None
+    fprop_us: float | None
+    dgrad_us: float | None
+    wgrad_us: float | None
+    fprop_bound_by: str | None
+    basis: str | None
+
+
+class ModelRow(Struct, array_like=True, kw_only=True):
+    """A model on one GPU. `structure` is equal where all convolutions have equal channels, filters and strides."""
+
+    model: str
+    path: str
+    architecture: str | None
+    structure: str
+    gpu: str
+    mode: str
+    batch: int | None
+    layers: int
+    errors: int
+    warnings: int
+    infos: int
+    skipped: int
+    suppressed: int
+    grade: str | None
+    time_us: float | None
+    time_after_us: float | None
+    lost_us: float | None
+    lost_percent: float | None
+    parameters: int | None
+    flops: int | None
+    memory_bytes: int | None
+    largest_batch: int | None
+    host_us: float | None
+    gpu_us: float | None
+    complete: bool
+
+
+class ErrorRow(Struct, array_like=True, kw_only=True):
+    """What could not be read or resolved; `model` is None where an entry names none."""
+
+    model: str | None
+    path: str
+    line: int | None
+    column: int | None
+    message: str
+    internal: bool
+
+
+Row = FindingRow | LayerRow | ModelRow | ErrorRow
+ROWS: dict[Table, type[Row]] = {"findings": FindingRow, "layers": LayerRow, "models": ModelRow, "errors": ErrorRow}
+
+
+class Rows(Struct, array_like=True, kw_only=True):
+    """All rows of one model."""
+
+    findings: list[FindingRow] = []
+    layers: list[LayerRow] = []
+    models: list[ModelRow] = []
+    errors: list[ErrorRow] = []
+
+    def of(self, table: Table) -> list[Row]:
+        """Those of one table."""
+        rows: list[Row] = getattr(self, table)
+        return rows
+
+
+def rows_of(model: str, architecture: str, report: Report) -> Rows:
+    """The rows of the report on one model."""
+    name, gpus = clean(model), _gpus(report.targets)
+    return Rows(
+        findings=[_finding(name, each) for each in report.findings if each.gpu is None or each.gpu in gpus],
+        layers=[_layer(name, entry, gpu) for entry in report.layers for gpu in entry.estimates if gpu in gpus],
+        models=[_model(name, architecture, report, each) for each in report.networks if each.gpu in gpus],
+        errors=[error_row(name, error) for error in report.errors],
+    )
+
+
+def _gpus(labels: Iterable[str]) -> set[str]:
+    """What the user calls the GPUs: of several names for one, only the first, so that nothing counts twice."""
+    return set({load_gpu(label).id: label for label in reversed([*labels])}.values())
+
+
+def error_row(model: str | None, error: InputError) -> ErrorRow:
+    """What is wrong with a model, or with an entry that names none."""
+    return ErrorRow(
+        model=None if model is None else clean(model), path=clean_path(error.path), line=error.line,
+        column=error.column, message=clean(error.message), internal=error.internal,
+    )  # fmt: skip
+
+
+def _finding(model: str, finding: Finding) -> FindingRow:
+    at, fix = finding.location, finding.fix
+    several = [] if fix is None else [settings_object(own) for own in fix.by_layer or (fix.set,)]
+    return FindingRow(
+        model=model, path=clean_path(at.path), line=at.line, column=at.column,
+        layer=None if finding.layer is None else clean(finding.layer), layers=[clean(own) for own in finding.layers],
+        gpu=None if finding.gpu is None else clean(finding.gpu),
+        code=clean(finding.rule.code), name=clean(finding.rule.name), severity=finding.severity,
+        message=clean(finding.message), advised=finding.advised, lost_us=number(finding.lost_us),
+        lost_alone_us=number(finding.lost_alone_us), lost_capacity_us=number(finding.lost_capacity_us),
+        lost_percent=number(finding.lost_percent), pays_with=[clean(code) for code in finding.pays_with],
+        fix=None if fix is None else clean(fix.describe), fix_safety=None if fix is None else fix.safety,
+        fix_set=_json(several[0] if several.count(several[0]) == len(several) else several) if several else None,
+        time_change_us=None if fix is None else number(fix.time_change_us),
+        section=clean(finding.rule.source.section), fingerprint=clean(finding.fingerprint),
+    )  # fmt: skip
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
+    layer, estimate, times = entry.layer, entry.estimates[gpu], entry.times.get(gpu)
+    passes = {} if estimate is None else estimate.passes
+    spent = {which: number(passes[which].time_us * layer.calls) if which in passes else None for which in PASSES}
+    deep = layer.dims == 3
+    return LayerRow(
+        model=model, path=clean_path(layer.path), line=layer.locate().line, layer=clean(layer.name), op=layer.op,
+        gpu=clean(gpu), N=layer.N, C=layer.C, D=layer.D if deep else None, H=layer.H, W=layer.W, K=layer.K,
+        Z=layer.Z if deep else None, P=layer.P, Q=layer.Q, T=layer.T if deep else None, R=layer.R, S=layer.S,
+        U=layer.U, V=layer.V, DilH=layer.DilH, DilW=layer.DilW, groups=layer.groups,
+        dtype=None if layer.dtype is None else layer.dtype.value,
+        dtype_source=None if layer.dtype is None else layer.dtype_source, layout=layer.layout,
+        grade=None if times is None else times.grade, time_us=None if times is None else number(times.time_us),
+        time_after_us=None if times is None else number(times.after_us),
+        ideal_us=None if times is None else number(times.ideal_us),
+        fprop_us=spent["fprop"], dgrad_us=spent["dgrad"], wgrad_us=spent["wgrad"],
+        fprop_bound_by=passes["fprop"].bound_by if "fprop" in passes else None,
+        basis=None if estimate is None else estimate.basis,
+    )  # fmt: skip
+
+
+def _model(model: str, architecture: str, report: Report, network: NetworkReport) -> ModelRow:
+    total = next((each for each in report.totals if each.gpu == network.gpu), Total(gpu=network.gpu, mode=network.mode))
+    own = [finding for finding in report.findings if finding.gpu in (network.gpu, None)]
+    silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
+    time, lost = total.time_us, total.lost_us
+    return ModelRow(
+        model=model, path=clean_path(network.path), architecture=clean(architecture) or None,
+        structure=structure_of(entry.layer for entry in report.layers), gpu=clean(network.gpu), mode=network.mode,
+        batch=network.batch, layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
+        warnings=sum(each.severity == "warning" for each in own), infos=sum(each.severity == "info" for each in own),
+        skipped=len(report.skipped), suppressed=len(silenced), grade=total.grade, time_us=number(time),
+        time_after_us=number(total.time_after_us), lost_us=number(lost),
+        lost_percent=number(100 * lost / time) if time and lost is not None else None,
+        parameters=_stored(network.parameters), flops=_stored(network.flops),
+        memory_bytes=None if network.memory_needs else _stored(sum(network.memory.values())),
+        largest_batch=_stored(network.largest_batch), host_us=number(network.host_us), gpu_us=number(network.gpu_us),
+        complete=report.complete,
+    )  # fmt: skip
+
+
+def _stored(value: int | None) -> int | None:
+    """The number, or None where it takes more than the 64 bits of a table's cell."""
+    return None if value is None or value > _LARGEST else value

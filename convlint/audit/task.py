@@ -1,0 +1,241 @@
+"""Auditing one model, in whatever process: a task goes in, rows come out; what decides whether it is done again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import distributions
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint import __version__
+from convlint.audit.rows import Rows, error_row, rows_of
+from convlint.audit.subjects import Subject
+from convlint.checking.one_input import Job, Running, last_resort
+from convlint.engine.findings import assemble
+from convlint.errors import InputFault, UsageError
+from convlint.files.bounded_file import open_regular
+from convlint.mend.mending import outcome_of
+from convlint.readers.discovery import SKIPPED_FOLDERS
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
+from convlint.report import InputError, Severity
+from convlint.rulebook.book import Rulebook, load_rulebook, rule_files
+from convlint.run.plan import Plan
+from convlint.verdict.select import Policy, chosen, counts
+
+_PIECE = 1 << 20
+_INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
+_SETTLED_NS = 2_000_000_000  # a file changed within this time of a look at it may change again under the same times
+
+
+def stamp_of(source: Input) -> str:
+    """Size and times of the files of an input, which are looked up without reading them; empty where there are none."""
+    stamps = []
+    for path in _files_of(source):
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return ""
+        stamps.append((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return repr(stamps) if stamps else ""
+
+
+def is_settled(stamp: str, now_ns: int) -> bool:
+    """Whether a change of the files after `now_ns`, when they had this stamp, cannot but have changed it.
+
+    A file that had only just been written may be written again within the same tick of the file system's clock.
+    """
+    from ast import literal_eval
+
+    return bool(stamp) and all(max(times[3:]) + _SETTLED_NS < now_ns for times in literal_eval(stamp))
+
+
+def digest_of(source: Input) -> str:
+    """The content of an input's files; empty where one of them cannot be read."""
+    found = blake2b(digest_size=16)
+    try:
+        for path in _files_of(source):
+            found.update(os.path.basename(path).encode("utf-8", "surrogatepass") + b"\0")
+            with open_regular(path) as file:
+                while piece := file.read(_PIECE):
+                    found.update(piece)
+    except (InputFault, OSError):
+        return ""
+    return found.hexdigest()
+
+
+def _files_of(source: Input) -> list[str]:
+    if source.kind != "file":
+        return []
+    path = source.copy or source.name
+    files = [path]
+    if path.lower().endswith(_INDEX):
+        folder = os.path.dirname(path)
+        try:
+            files += sorted(os.path.join(folder, name) for name in os.listdir(folder or ".") if name.endswith(_SHARD))
+        except OSError:
+            return files
+    return files
+
+
+def fingerprint(subject: Subject, plan_digest: str) -> str:
+    """How a subject is asked for, under which config and version; of a module, also the code that it may come from."""
+    source = subject.source
+    said = (
+        source.kind, source.name, subject.name, subject.architecture, subject.gpus, subject.mode, subject.batch,
+        sorted(subject.inputs.items()), _running(subject.running), plan_digest,
+    )  # fmt: skip
+    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    if source.kind == "module":
+        model = source.model
+        folder = "." if model is None else model.folder
+        found.update(digest_of_code(os.path.realpath(folder)).encode())
+        if model is not None:
+            entry = (
+                model.reference, sorted(model.inputs.items()), model.channels_last, model.autocast, model.mode,
+                model.trains,
+                model.targets, sorted((name, str(value)) for name, value in model.settings.items()),
+            )  # fmt: skip
+            found.update(repr(entry).encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def digest_of_plan(plan: Plan) -> str:
+    """The rules, the config's files, the calibrations and all that was asked for on the command line."""
+    job, policy = plan.job, plan.policy
+    reading = job.reading
+    said = (
+        __version__, job.gpus, job.mode, job.default_gpus, job.default_mode, reading.batch,
+        sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, reading.channels_last,
+        _running(job.asked), _running(job.usual), sorted(job.allow),
+        sorted(plan.codes), sorted(plan.severities.items()), policy.fail_on, policy.min_loss,
+        [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
+    )  # fmt: skip
+    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    found.update(
+        os.path.realpath(plan.config.path or "").encode("utf-8", "surrogateescape")
+    )  # its patterns start there
+    rules = [path for folder in plan.rulebook.folders for path in rule_files(folder)]
+    for piece in _contents([*plan.config.files, *rules, *(file.path for file in job.calibrations)]):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _running(running: Running) -> str:
+    settings = sorted((name, str(value)) for name, value in running.settings.items())
+    return repr((settings, str(running.dtype), running.layout))
+
+
+def _contents(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        yield os.path.basename(path).encode("utf-8", "surrogateescape") + b"\0"
+        with open_regular(path) as file:
+            yield file.read()
+
+
+@cache
+def digest_of_code(folder: str) -> str:
+    """All Python below a folder, and what is installed: any of it may be what a module of the project imports."""
+    found = blake2b(digest_size=16)
+    installed = {f"{each.metadata['Name']} {each.version}" for each in distributions()}
+    found.update("\n".join(sorted(installed)).encode())
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        for name in sorted(files):
+            if name.endswith(".py"):
+                with suppress(InputFault):  # what cannot be read cannot be imported
+                    for piece in _contents([os.path.join(here, name)]):
+                        found.update(piece)
+    return found.hexdigest()
+
+
+TRIES = 3  # of a model whose process dies
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What is the same for all models under one config. It travels to other processes; rules hold code and do not."""
+
+    folders: tuple[str, ...]  # of rules
+    job: Job
+    policy: Policy
+    codes: frozenset[str]
+    severities: Mapping[str, Severity]
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A model to audit; `number` is its place in the audit."""
+
+    number: int
+    subject: Subject
+    setting: Setting
+
+
+class Audited(Struct, array_like=True, kw_only=True):
+    """What an audit found in one model: its rows, whether a finding fails the run, and the content that was read."""
+
+    rows: Rows
+    failing: bool = False
+    digest: str | None = None  # None: it was lost, or could not be read
+    stamp: str = ""
+    seen_ns: int = 0  # when the stamp was looked up
+    until: date | None = None  # the last day on which the same is found; None: any
+
+
+def setting_of(plan: Plan) -> Setting:
+    """What of a plan is needed where models are audited."""
+    return Setting(
+        folders=plan.rulebook.folders, job=plan.job, policy=plan.policy, codes=plan.codes, severities=plan.severities
+    )
+
+
+def audited(task: Task, reading: Reading) -> Audited:
+    """Reads and checks the model of a task; whatever is wrong with it is among its rows."""
+    subject, setting = task.subject, task.setting
+    source = subject.source
+    seen_ns = time.time_ns()
+    stamp, digest = stamp_of(source), digest_of(source)  # before it is read: what changes meanwhile is audited anew
+    errors: list[InputError] = []
+    result = None
+    with last_resort(errors, source.name):
+        try:
+            rulebook = _rulebook(setting.folders)
+            outcome = outcome_of(source, rulebook, subject.job(setting.job), reading)
+            errors, result = [*errors, *outcome.errors], outcome.result
+        except UsageError as error:
+            errors.append(InputError(path=source.name, message=str(error)))
+    results = []
+    if result is not None:
+        findings = chosen(result.findings, set(setting.codes), setting.severities)
+        results = [replace(result, findings=findings)]
+    report = assemble(results, errors, Rulebook(()), files=1)
+    if result is not None:
+        report = replace(report, suppressed=result.suppressed)
+    failing = any(counts(finding, setting.policy) for finding in report.findings)
+    rows = rows_of(subject.name, subject.architecture, report)
+    transient = any(error.internal or source.kind == "module" for error in errors)  # a run, not the content, failed
+    kept = None if transient else digest
+    until = None if result is None else result.until
+    return Audited(rows=rows, failing=failing, digest=kept, stamp=stamp, seen_ns=seen_ns, until=until)
+
+
+def lost(task: Task, why: str) -> Audited:
+    """The outcome of a model that no process survived."""
+    error = InputError(path=task.subject.source.name, message=why)
+    return Audited(rows=Rows(errors=[error_row(task.subject.name, error)]))
+
+
+def death() -> str:
+    """What is said of a model whose processes died, wherever they ran; what ended them is not known everywhere."""
+    return f"the process that audits it died {TRIES} times"
+
+
+@cache
+def _rulebook(folders: tuple[str, ...]) -> Rulebook:
+    return load_rulebook(folders)

@@ -1,0 +1,1 @@
+"""One input checked: read, resolved, judged."""

@@ -1,0 +1,528 @@
+"""One input: read, its targets and mode resolved, its network checked; whatever is wrong is a value."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from convlint import __version__
+from convlint.config.find import Config, Configs, shown_path
+from convlint.engine.findings import NetworkResult, Target
+from convlint.errors import ConvlintError, InputFault, UsageError, defect
+from convlint.estimate.constants import UNCHANGED_SINCE
+from convlint.files.bounded_file import python_bytes, python_text
+from convlint.files.located_yaml import Value, read_text
+from convlint.fixes.plan import applicability, is_asked_batch
+from convlint.gpus.gpu import Calibration, CalibrationFile, CalibrationUse, Gpu, load_gpu
+from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
+from convlint.model.location import Location, Span
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime, Version, default_mode, framework_of
+from convlint.model.source import SourceReading
+from convlint.readers import ReadOptions
+from convlint.readers.inputs import Input, Model
+from convlint.readers.reading import Reading
+from convlint.report import Finding, InputError, Severity
+from convlint.rulebook.book import Rulebook
+from convlint.verdict.select import Policy, chosen, counts
+from convlint.verdict.suppress import Silencer, Silencing
+
+if TYPE_CHECKING:
+    from convlint.config.toml_source import Spot
+    from convlint.engine.check import OnPromise
+    from convlint.engine.joint import Promise
+
+
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+Files = tuple[CalibrationFile, ...]
+
+
+def calibrations_of(config: Config) -> Files:
+    """The calibrations that a config names. Raises UsageError with the place for one that cannot be used."""
+    if not config.calibration:
+        return ()
+    from convlint.config.calibration import read_calibration
+
+    files: dict[str, CalibrationFile] = {}
+    for word in config.calibration:
+        found = read_calibration(word.text, shown_path(word.text))
+        known = files.setdefault(found.calibration.gpu, found)
+        if known is not found:
+            word.at.fail(f"{found.path} and {known.path} are both for {found.calibration.gpu}; name one of them")
+    return tuple(files.values())
+
+
+class Nearby:
+    """The calibrations of the config that is closest to an input, where no options say which config holds."""
+
+    def __init__(self, *, isolated: bool = False) -> None:
+        """`isolated` reads no config."""
+        self._configs = Configs(isolated=isolated)
+        self._found: dict[int, Files] = {}
+
+    def of(self, source: Input | None) -> Files:
+        """Those for this input; of what is no file, as of None, by the current folder. Raises UsageError."""
+        is_file = source is not None and source.kind == "file"
+        config = self._configs.of(source.name) if is_file and source else self._configs.of_folder(os.getcwd())
+        if id(config) not in self._found:
+            self._found[id(config)] = calibrations_of(config)
+        return self._found[id(config)]
+
+
+def calibrated(
+    targets: Iterable[Target], runtime: Runtime, files: Files
+) -> tuple[list[Target], tuple[CalibrationUse, ...]]:
+    """The targets with what was measured on them, and of each file whether it is in force."""
+    given = list(targets)
+    uses, held = [], {}
+    ids = {target.gpu.id for target in given}
+    for file in files:
+        gpu = file.calibration.gpu
+        reason = _reason(file, runtime) if gpu in ids else f"it is for {gpu}, which is no target"
+        if not reason:
+            held[gpu] = file.calibration
+        cudnn = None if file.origin.cudnn is None else str(file.origin.cudnn)
+        uses.append(
+            CalibrationUse(
+                path=file.path, gpu=gpu, device=file.origin.device, rows=file.calibration.rows, cudnn=cudnn,
+                reason=reason, of_no_target=gpu not in ids,
+            )
+        )  # fmt: skip
+    found = [
+        replace(target, gpu=_with(target.gpu, held[target.gpu.id])) if target.gpu.id in held else target
+        for target in given
+    ]
+    return found, tuple(uses)
+
+
+@lru_cache(maxsize=64)
+def _with(gpu: Gpu, calibration: Calibration) -> Gpu:
+    """One and the same for all inputs, so that they share estimates."""
+    return replace(gpu, calibration=calibration)
+
+
+def _reason(file: CalibrationFile, runtime: Runtime) -> str:
+    """Why a calibration of a target does not hold; empty where it does."""
+    origin, found = file.origin, file.calibration
+    if found.error_after > found.error_before:
+        return "it makes predictions worse: its error_after is above its error_before"
+    if not UNCHANGED_SINCE <= tuple(_numbers(origin.convlint)[:2]) <= tuple(_numbers(Version(__version__))[:2]):
+        return f"its errors are those of convlint {origin.convlint}, and estimates have changed: measure again"
+    if origin.cudnn is not None and runtime.cudnn is not None and _differ(origin.cudnn, runtime.cudnn):
+        return f"it was measured with cuDNN {origin.cudnn}, and the runtime has {runtime.cudnn}"
+    measured, running = origin.framework, framework_of(runtime) or "pytorch"
+    if measured is not None and (measured == "tensorrt") != (running == "tensorrt"):
+        return f"it was measured in {measured}, and {running} has other kernels"
+    return ""
+
+
+def _differ(one: Version, other: Version) -> bool:
+    """Whether two versions differ as far as both are given: 9.1 is 9.1.0, and 9 is either."""
+    return any(a != b for a, b in zip(_numbers(one), _numbers(other), strict=False))
+
+
+def _numbers(version: Version) -> Sequence[int]:
+    found = _NUMBERS.match(version.text.strip())
+    return [int(number) for number in found[0].split(".")] if found else []
+
+
+class Fixing(Struct, frozen=True, kw_only=True):
+    """Which findings are to be mended: those that count or are advised, and whose fix can be applied.
+
+    Where nothing counts, warnings do. What is advised is mended all together, since it pays together. `mends` false:
+    only how many there are is to be said. `proposes`: findings are to carry the edits of their own fix.
+    """
+
+    policy: Policy
+    codes: frozenset[str]
+    severities: Mapping[str, Severity]
+    unsafe: bool = False
+    mends: bool = False
+    proposes: bool = False
+
+    def counting(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those that count, the gravest first."""
+        policy = replace(self.policy, fail_on="warning") if self.policy.fail_on == "never" else self.policy
+        judged = chosen(findings, set(self.codes), self.severities)
+        found = [
+            each
+            for each in judged
+            if each.fix is not None and (counts(each, policy) or is_advice(each) or _is_for_all(each))
+        ]
+        return sorted(found, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
+
+    def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Those that count and may be mended."""
+        allowed = ("safe", "unsafe") if self.unsafe else ("safe",)
+        return [finding for finding in self.counting(findings) if applicability(finding) in allowed]
+
+
+def is_advice(finding: Finding) -> bool:
+    """Whether its fix is one of those that make the network fastest."""
+    return finding.advised and (finding.lost_us or 0.0) > 0
+
+
+def _is_for_all(finding: Finding) -> bool:
+    """Whether it is mended whatever its severity: a bias that a norm cancels, as in Python source; a batch."""
+    return finding.fix is not None and (finding.fix.set.keys() == {"bias"} or is_asked_batch(finding.fix))
+
+
+class Edited(Struct, frozen=True, kw_only=True):
+    """A file, or standard input ("-"), as it was read and as it is to become; `encoding` is that of its text."""
+
+    path: str
+    before: bytes
+    after: bytes
+    encoding: str = "utf-8-sig"
+
+
+class Fixed(Struct, frozen=True, kw_only=True):
+    """What mending an input came to: what its files become, how many findings went, and what is to be said of others.
+
+    `unmended` is the result where the files stay as they are.
+    """
+
+    files: tuple[Edited, ...] = ()
+    count: int = 0
+    notes: tuple[str, ...] = ()
+    unmended: NetworkResult | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of one input; the result is that of the mended files, where there are any."""
+
+    result: NetworkResult | None
+    errors: list[InputError]
+    fixed: Fixed | None = None
+    reading: SourceReading | None = None  # of a part of an input, which is judged where all parts are
+
+
+_NOWHERE: Span = (0, 0, 0, 0)
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """What somebody says of how inputs run; what is not said is left out of `settings`, or None."""
+
+    settings: Mapping[str, Any] = {}
+    dtype: Dtype | None = None
+    layout: Layout | None = None
+
+
+def value_of(raw: object) -> Value:
+    """What a setting is given as on the command line or in TOML, as YAML would hold it."""
+    if isinstance(raw, bool):
+        return Value("true" if raw else "false", _NOWHERE, plain=True)
+    if isinstance(raw, int | float):
+        return Value(str(raw), _NOWHERE, plain=True)
+    return Value(raw, _NOWHERE)
+
+
+def settings_of(given: Mapping[str, Value]) -> dict[str, Any]:
+    """Settings of the runtime as a spec has them. Raises InputFault for each that is none."""
+    from convlint.readers.spec.reader import runtime_of
+
+    runtime, errors = runtime_of(Value(dict(given), _NOWHERE) if given else None)
+    if errors:
+        raise InputFault("; ".join(error.message for error in errors))
+    return {name: getattr(runtime, name) for name in runtime.spans}
+
+
+def settings_in_config(entries: Mapping[str, tuple[object, Spot]]) -> dict[str, Any]:
+    """Settings of the runtime as a config has them. Raises UsageError with the place of one that is none."""
+    settings: dict[str, Any] = {}
+    for name, (raw, at) in entries.items():
+        try:
+            settings |= settings_of({name: value_of(raw)})
+        except InputFault as fault:
+            at.fail(fault.message)
+    return settings
+
+
+def pairs_of(options: Iterable[str]) -> dict[str, str]:
+    """`--runtime KEY=VALUE`, each key once. Raises UsageError."""
+    given: dict[str, str] = {}
+    for option in options:
+        key, found, text = option.partition("=")
+        if not found:
+            raise UsageError(f"--runtime: {option!r} is not KEY=VALUE")
+        if key in given:
+            raise UsageError(f"--runtime: {key} is given twice")
+        given[key] = text
+    return given
+
+
+def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None) -> Running:
+    """`--runtime KEY=VALUE`, `--dtype` and `--layout`. Raises UsageError that names the option."""
+    from convlint.readers.spec.fields import dtype_of, layout_of
+
+    try:
+        settings = settings_of({key: Value(text, _NOWHERE, plain=True) for key, text in pairs_of(runtime).items()})
+    except InputFault as fault:
+        raise UsageError(f"--runtime: {fault.message}") from None
+    try:
+        return Running(
+            settings=settings,
+            dtype=None if dtype is None else dtype_of(Value(dtype, _NOWHERE)),
+            layout=None if layout is None else layout_of(Value(layout, _NOWHERE)),  # type: ignore[arg-type]
+        )
+    except InputFault as fault:
+        raise UsageError(f"--{fault.message}") from None
+
+
+def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
+    """The network as it will run: `asked` whatever it says itself, `usual` where it says nothing."""
+    layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
+    said = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
+    settings = {name: value for name, value in usual.settings.items() if name not in said} | dict(asked.settings)
+    spans = {name: span for name, span in network.runtime.spans.items() if name not in asked.settings}
+    return replace(network, layers=layers, runtime=replace(network.runtime, **settings, spans=spans))
+
+
+def _said(runtime: Runtime) -> set[str]:
+    """The settings that an input gives itself."""
+    unsaid = Runtime()
+    differing = {name for name in Runtime.__struct_fields__ if getattr(runtime, name) != getattr(unsaid, name)}
+    return differing | set(runtime.spans)
+
+
+def _layer(layer: ConvLayer, asked: Running, usual: Running) -> ConvLayer:
+    changes: dict[str, Any] = {}
+    dtype = asked.dtype
+    if dtype is None and (layer.dtype is None or layer.dtype_source != "stated"):
+        dtype = usual.dtype
+    if dtype is not None and layer.dtype != Dtype.int8:  # what is quantized stays so
+        changes |= {"dtype": dtype, "dtype_source": "stated"}
+    layout = asked.layout or (usual.layout if layer.layout == "auto" else None)
+    if layout is not None:
+        changes["layout"] = layout
+    return replace(layer, **changes) if changes else layer
+
+
+DEFAULT_TARGET = "a100"
+MOST_CHECKS = 20_000  # layers times targets that an input may ask for itself
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """What to check and for what; empty `gpus` and no `mode` leave both to the input, and that to the defaults.
+
+    Where none has a mode, it is training, but for what has inference alone.
+    """
+
+    gpus: tuple[str, ...] = ()
+    mode: Mode | None = None
+    default_gpus: tuple[str, ...] = (DEFAULT_TARGET,)
+    default_mode: Mode | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    asked: Running = Running()  # of how inputs run, whatever they say themselves
+    usual: Running = Running()  # the same where they say nothing
+    calibrations: Files = ()  # of GPUs that the user measured
+    silencing: Silencing | None = None  # None: every rule counts
+    allow: frozenset[Allowance] = frozenset()  # what else may be advised
+    isolated: bool = False  # no config is read
+    fixing: Fixing | None = None  # None: nobody asks what could be mended
+    image: tuple[int, ...] | None = None  # what models in Python source get
+    entries: tuple[str, ...] = ()  # Python scripts that train, by the config
+
+    def overridden(self) -> dict[str, str]:
+        """Fields that an input may state as it likes, since the command line has the last word on them; why."""
+        found = {f"runtime.{name}": f"--runtime {name} is given" for name in self.asked.settings}
+        for name, value in (("dtype", self.asked.dtype), ("layout", self.asked.layout), ("batch", self.reading.batch)):
+            if value is not None:
+                found["N" if name == "batch" else name] = f"--{name} is given"
+        return found
+
+    def trains(self, source: Input) -> bool:
+        """Whether a module is followed in train mode: as asked for, else where the mode is stated and is training."""
+        model = source.model
+        for said in (self.reading.trains, None if model is None else model.trains):
+            if said is not None:
+                return said
+        return (self.mode or (model and model.mode) or self.default_mode) == "training"
+
+
+Task = tuple[Input, Rulebook, Job]
+
+
+class Checked(Struct, kw_only=True):
+    """An input as it was read, as it runs and was checked, what was found in it, and what is wrong."""
+
+    read: Network | None = None
+    network: Network | None = None
+    result: NetworkResult | None = None
+    promises: dict[str, Promise] = field(default_factory=dict)  # by target: what all advice comes to
+    errors: list[InputError] = field(default_factory=list)
+
+
+@contextmanager
+def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
+    """A defect of convlint itself becomes an error of the input at hand, and the other inputs go on."""
+    try:
+        yield
+    except ConvlintError:
+        raise
+    except Exception as error:
+        errors.append(InputError(path=path, message=defect(error), internal=True))
+
+
+def resolve_targets(names: Sequence[str]) -> list[Target]:
+    """GPUs under the names given. Raises UsageError with the nearest names for an unknown one."""
+    return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
+
+
+def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Checked:
+    """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
+    checked = Checked()
+    with last_resort(checked.errors, source.name):
+        network, read_errors = read_input(source, job, reading)
+        checked.errors += read_errors
+        if network is not None:
+            checked.read, checked.network = network, as_asked(network, job)
+            promises = checked.promises
+            checked.result = check_read(checked.network, rulebook, job, checked.errors, promises.__setitem__)
+    return checked
+
+
+def read_input(source: Input, job: Job, reading: Reading) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network of an input, as the config has it where that names it, and all that is wrong with it."""
+    network, errors = reading.read(source, replace(job.reading, trains=job.trains(source)))
+    if network is not None and source.model is not None:
+        network = as_configured(network, source.model)
+    return network, tuple(_placed(error, source) for error in errors)
+
+
+def _placed(error: InputError, source: Input) -> InputError:
+    """What is wrong with the entry of a model, where it stands; of one on the command line, there is no such place."""
+    if not error.asked_wrong or source.model is None:
+        return replace(error, asked_wrong="")
+    line, column, _, _ = source.model.spans.get(error.asked_wrong) or source.model.spans["model"]
+    message = f"{source.name}: {error.message}"
+    return replace(error, path=source.model.path, line=line, column=column, message=message)
+
+
+def check_read(
+    network: Network, rulebook: Rulebook, job: Job, errors: list[InputError], on_promise: OnPromise | None = None
+) -> NetworkResult | None:  # fmt: skip
+    """The check of a network as it runs, on its targets; what is wrong goes to `errors`. None where that ends it.
+
+    `on_promise` gets each target and what all advice comes to on it.
+    """
+    targets = []
+    if job.gpus:
+        targets = resolve_targets(job.gpus)
+    else:
+        for name in network.targets or job.default_gpus:
+            try:
+                targets += resolve_targets([name])
+            except UsageError as error:
+                place = _target_place(network)
+                errors.append(
+                    InputError(path=network.path, message=f"target: {error}", line=place.line, column=place.column)
+                )
+    if not network.layers and not errors:
+        errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
+    if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:
+        gpus = "1 GPU" if len(targets) == 1 else f"{len(targets)} GPUs"
+        message = f"asks for {len(network.layers):,} layers on {gpus}; --gpu names those that matter"
+        errors.append(InputError(path=network.path, message=message))
+        return None
+    if not targets:
+        return None
+    network = replace(network, code_lines=_code_lines(network, job.reading.sources))
+    result = judged(network, rulebook, targets, job.silencing, job.calibrations, allow=job.allow, on_promise=on_promise)
+    return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
+
+
+def as_configured(network: Network, model: Model) -> Network:
+    """The network with what the config says of this model."""
+    runtime = replace(network.runtime, **model.settings, spans=model.spans)
+    entry = {"layer": model.spans["model"]}
+    layers = tuple(
+        replace(layer, model=network.path, path=model.path, spans=entry)
+        if layer.path == network.path
+        else replace(layer, model=network.path)
+        for layer in network.layers
+    )
+    return replace(
+        network,
+        layers=layers,
+        runtime=runtime,
+        mode=model.mode,
+        targets=model.targets,
+        spans=model.spans,
+        settings_path=model.path,
+    )
+
+
+def as_asked(network: Network, job: Job) -> Network:
+    """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
+    network = replace(network, mode=job.mode or network.mode or job.default_mode)
+    return as_it_runs(network, job.asked, job.usual)
+
+
+def judged(
+    network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None,
+    calibrations: Files = (), **asked: Any,
+) -> NetworkResult:  # fmt: skip
+    """The check of one network on its targets as they are calibrated; what else is `asked` goes to `check_network`.
+
+    Without what is silenced, and with what is wrong with its suppressions.
+    """
+    from convlint.engine.check import check_network  # source needs nothing of it
+
+    mode = network.mode or default_mode(network.runtime)
+    targets, uses = calibrated(targets, network.runtime, calibrations)
+    if silencing is None:
+        return replace(check_network(network, rulebook, targets, mode, **asked), calibrations=uses)
+    silencer = Silencer(network, rulebook, silencing)
+    result = check_network(
+        network,
+        rulebook,
+        targets,
+        mode,
+        codes=silencing.codes,
+        silences=None if silencer.is_idle else silencer.silences,
+        known=None if silencer.knows_nothing else silencer.is_known,
+        **asked,
+    )
+    findings = (*result.findings, *silencer.of_comments(result.skipped))
+    return replace(
+        result, findings=findings, suppressed=silencer.suppressed, until=silencer.until, calibrations=uses
+    )  # fmt: skip
+
+
+def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The modules that build the network's layers; one that cannot be read goes without."""
+    lines = {}
+    for path in {layer.path for layer in network.layers} - {network.path}:
+        with suppress(InputFault):
+            if path.endswith(".py"):
+                lines[path] = tuple(python_text(python_bytes(path, sources)).split("\n"))
+    return lines
+
+
+def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
+    path, lines = network.settings_path, {}
+    if path is not None:
+        with suppress(InputFault):
+            lines[path] = tuple(read_text(path).split("\n"))
+    return lines
+
+
+def _target_place(network: Network) -> Location:
+    span = network.spans.get("target")
+    return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
+
+
+def say(text: str) -> None:
+    """Passes on what the code of a module prints; never to standard output, where a report may go."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()

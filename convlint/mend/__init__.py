@@ -1,0 +1,1 @@
+"""From findings to edited sources, verified by reading and checking them again."""

@@ -1,0 +1,375 @@
+"""One attempt to grant several wishes: the text or code that the input is edited to, and what that reads as."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.checking.one_input import Checked, Edited, Job, as_asked, check_read, read_input
+from convlint.engine.findings import NetworkResult
+from convlint.errors import InputFault
+from convlint.files.bounded_file import python_bytes, python_encoding
+from convlint.files.languages.saying import duration
+from convlint.fixes.edits import Edit, applied
+from convlint.fixes.plan import Change, Plan, Planner, Wish, applicability, wishes
+from convlint.fixes.python.source import by_columns
+from convlint.fixes.spec_text import Edits, Refusal, spec_edits
+from convlint.fixes.verify import disturbed, longer, new_error, unexpected
+from convlint.model.location import CodeEdit
+from convlint.model.network import Network
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
+from convlint.report import Finding, Fix, InputError, Scalar
+from convlint.rulebook.book import Rulebook
+
+if TYPE_CHECKING:
+    from convlint.fixes.python_text import PythonEditor
+
+
+MOST_PLANS = 5  # to leave out what cannot be edited
+_NOT_STATED = "the file does not state what it would change"
+_T = TypeVar("_T")
+
+
+class Draft(Protocol):
+    """An input as it has been edited so far, of which nothing is written yet. `job` is how it is read and checked.
+
+    `cost` is how many times longer than a spec it takes to read.
+    """
+
+    @property
+    def job(self) -> Job:
+        """What it is read and checked for."""
+        ...
+
+    @property
+    def cost(self) -> int:
+        """Of one reading."""
+        ...
+
+    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+        """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
+        ...
+
+
+class Attempt(NamedTuple):
+    """What several wishes come to.
+
+    `read` is the network as the edited `draft` has it, `network` as it runs. `wrong` says of layers, by index, and of
+    the whole (None) how it is not what was meant; then nothing of it may be used.
+    """
+
+    plan: Plan
+    refused: list[tuple[Wish, str]]
+    draft: Draft | None = None
+    read: Network | None = None
+    network: Network | None = None
+    wrong: Mapping[int | None, str] = {}
+
+
+class SpecDraft:
+    """A spec, whose text is that of `source`; `read` is the network in it."""
+
+    cost = 1
+
+    def __init__(self, source: Input, job: Job, reading: Reading, read: Network | None) -> None:
+        self.source, self.job, self._reading, self._read = source, job, reading, read
+
+    @property
+    def text(self) -> str:
+        """As it has been edited so far."""
+        return self.source.text or ""
+
+    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+        """See `Draft`."""
+        read = self._read
+        if self.job.reading.batch is not None:  # edits are of what the file states
+            read, _ = self._reading.read(self.source, replace(self.job.reading, batch=None))
+        if read is None:
+            return None
+        network = read
+        plan, refused, edits = edited(asked, planner, lambda changes: spec_edits(self.text, network, changes))
+        if not plan.granted:
+            return Attempt(plan, refused)
+        return self.after(edits, plan, planner.network)._replace(refused=refused)
+
+    def after(self, edits: Iterable[Edit], plan: Plan, before: Network) -> Attempt:
+        """With what the edited text reads as, and what is wrong with that; `before` is the network as it ran.
+
+        Raises ValueError where edits overlap.
+        """
+        source = replace(self.source, text=applied(self.text, edits))
+        read, errors = read_input(source, self.job, self._reading)
+        made = Attempt(plan, [], SpecDraft(source, self.job, self._reading, read))
+        if read is None or errors:
+            return made._replace(wrong=_placed(errors, read))
+        network = as_asked(read, self.job)
+        return made._replace(read=read, network=network, wrong=unexpected(before, network, plan))
+
+
+def edited(
+    asked: Sequence[Wish], planner: Planner, edits_of: Callable[[Sequence[Change]], Edits]
+) -> tuple[Plan, list[tuple[Wish, str]], tuple[Edit, ...]]:
+    """(the plan for those of the wishes that can be granted and written into a spec, the others, the edits)."""
+
+    def write(plan: Plan) -> tuple[tuple[Edit, ...], Mapping[int, str]]:
+        edits = edits_of(list(plan.changes))
+        return edits.edits, _unedited(plan, edits.refused)
+
+    plan, refused, edits = written(asked, planner, write)
+    return plan, refused, edits or ()
+
+
+def written(
+    asked: Sequence[Wish], planner: Planner, write: Callable[[Plan], tuple[_T, Mapping[int, str]]]
+) -> tuple[Plan, list[tuple[Wish, str]], _T | None]:
+    """(the plan for those of the wishes that can be granted and written, the others, what is written).
+
+    `write` says what a plan comes to, and of granted wishes, by position, why they cannot be written.
+    """
+    refused: list[tuple[Wish, str]] = []
+    for _ in range(MOST_PLANS):
+        plan = planner.plan(asked)
+        refused += plan.refused
+        if not plan.granted:
+            return plan, refused, None
+        found, failing = write(plan)
+        if not failing:
+            return plan, refused, found
+        refused += [(plan.granted[number], reason) for number, reason in failing.items()]
+        asked = [wish for number, wish in enumerate(plan.granted) if number not in failing]
+    return Plan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
+
+
+def _unedited(plan: Plan, refusals: Iterable[Refusal]) -> dict[int, str]:
+    """The granted wishes of which something cannot be written, by position."""
+    distinct = {id(numbers): numbers for numbers in plan.changes.values()}  # many changes share the same wishes
+    written = set(chain(*distinct.values()))
+    failing = {number: _NOT_STATED for number in range(len(plan.granted)) if number not in written}
+    reasons = {id(numbers := plan.changes[refusal.change]): (numbers, refusal.reason) for refusal in refusals}
+    for numbers, reason in reasons.values():
+        failing.update(dict.fromkeys(numbers, reason))
+    return failing
+
+
+def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:
+    """What could not be read any more, by the layers on whose lines it stands."""
+    found: dict[int | None, str] = {}
+    lines: dict[int, int] = {}
+    for index, layer in enumerate(read.layers if read is not None else ()):
+        first, _, last, _ = layer.spans["layer"]
+        lines.update(dict.fromkeys(range(first, last + 1), index))
+    for error in errors:
+        found.setdefault(lines.get(error.line or 0), f"the file could not be read any more: {error.message}")
+    return found or {None: "the file would hold no network any more"}
+
+
+_NO_CODE = "no code of the project states it"
+CodeEdits = Mapping[str, tuple[Edit, ...]]
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """One model of a run. Where it is not `judged`, it is enough that it runs."""
+
+    source: Input
+    rulebook: Rulebook
+    job: Job
+    checked: Checked
+    judged: bool = True
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Where its layers, and what has sizes of its own beside them, are constructed."""
+        network = self.checked.network
+        if network is None:
+            return frozenset()
+        sized = (operation.path for operation in network.operations if operation.sized)
+        return frozenset(path for path in (*(layer.path for layer in network.layers), *sized) if path.endswith(".py"))
+
+
+Others = Callable[[], Sequence[Member]]
+
+
+class CodeDraft:
+    """The code of `model`. `files` are those edited so far, by the path that layers have.
+
+    `others` gives the models that it may be shared with, once they are to be asked.
+    """
+
+    cost = 2
+
+    def __init__(self, model: Member, others: Others, files: Mapping[str, Edited], reading: Reading) -> None:
+        self.model, self.others, self.files, self._reading = model, others, files, reading
+        self.job = with_sources(model.job, files)
+
+    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+        """See `Draft`."""
+        content = contents(self.job)
+        plan, refused, edits = written(asked, planner, code_writer(planner, content))
+        if not edits:
+            return Attempt(plan, refused)
+        from convlint.fixes.python.rewriting import applied_to_bytes
+
+        files = dict(self.files)
+        for path, several in edits.items():
+            now = content(path) or b""  # it was read for the edits
+            before = files[path].before if path in files else now
+            after = applied_to_bytes(now, several)
+            files[path] = Edited(path=path, before=before, after=after, encoding=python_encoding(now))
+        made = CodeDraft(self.model, self.others, files, self._reading)._run(plan, planner.network, frozenset(edits))
+        return made._replace(refused=refused)
+
+    def _run(self, plan: Plan, before: Network, edited: frozenset[str]) -> Attempt:
+        """With what the model is now, and what is wrong with it or with others that run the same code."""
+        read, errors = read_input(self.model.source, self.job, self._reading)
+        if read is None or errors:
+            return Attempt(plan, [], self, wrong={None: _broken(self.model, errors)})
+        network = as_asked(read, self.job)
+        wrong = unexpected(before, network, plan)
+        others: list[Member] = []
+        for other in self.others() if not wrong else ():
+            if other.paths.isdisjoint(edited):
+                others.append(other)
+                continue
+            found = self._of_other(other, plan)
+            if isinstance(found, str):
+                wrong = {None: found}
+                break
+            others.append(found)
+        draft = CodeDraft(self.model, lambda: others, self.files, self._reading)
+        return Attempt(plan, [], draft, read=read, network=network, wrong=wrong)
+
+    def _of_other(self, other: Member, plan: Plan) -> Member | str:
+        """Another model as it is now; or why it must not become that."""
+        job, before, errors = with_sources(other.job, self.files), other.checked, list[InputError]()
+        read, wrong = read_input(other.source, job, self._reading)
+        if read is None or before.network is None or (wrong and not before.errors):
+            return _broken(other, wrong)
+        network = as_asked(read, job)
+        reason = disturbed(before.network, network, plan)
+        result = check_read(network, other.rulebook, job, errors) if other.judged and not reason else None
+        if before.result is not None and result is not None and not errors:
+            code, slow = new_error(before.result, result), longer(before.result, result)
+            if code:
+                reason = f"it would lead to {code}"
+            elif slow is not None:
+                reason = f"it would take {duration(slow[1])} longer on {slow[0]}"
+        if reason or errors:
+            return f"of {other.source.name}, which runs the same code, {reason or errors[0].message}"
+        return replace(other, checked=Checked(read=read, network=network, result=result, errors=list(before.errors)))
+
+
+def with_sources(job: Job, files: Mapping[str, Edited]) -> Job:
+    """The job, for the code as it has been edited, of a model that has been read before."""
+    sources = {os.path.realpath(path): edited.after.decode("latin-1") for path, edited in files.items()}
+    return replace(job, reading=replace(job.reading, sources=sources, again=True))
+
+
+def contents(job: Job) -> Callable[[str], bytes | None]:
+    """The content of modules as the job has it, each read once; None where it cannot be read."""
+
+    @cache
+    def content(path: str) -> bytes | None:
+        with suppress(InputFault):
+            return python_bytes(path, job.reading.sources)
+        return None
+
+    return content
+
+
+def code_writer(
+    planner: Planner, content: Callable[[str], bytes | None]
+) -> Callable[[Plan], tuple[CodeEdits, Mapping[int, str]]]:
+    """Says of plans what they change in which file, and of granted wishes, by position, why they cannot be written."""
+    from convlint.fixes.python_text import PythonEditor
+
+    editor = PythonEditor(planner.network, content)
+    return lambda plan: _written(editor, plan, planner)
+
+
+def _written(editor: PythonEditor, plan: Plan, planner: Planner) -> tuple[CodeEdits, Mapping[int, str]]:
+    made = editor.edits(plan.sets)
+    failing = {}
+    for number, wish in enumerate(plan.granted):
+        own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
+        reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
+        reason = next(filter(None, reasons), "")
+        if not own or any(field in plan.runtime for field in wish.sets):
+            reason = "no line that constructs layers states it"
+        if reason:
+            reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
+        if reason:
+            failing[number] = reason
+    left = next(iter(made.refused.values()), "" if made.edits else _NO_CODE)
+    if left and not failing:
+        failing = dict.fromkeys(range(len(plan.granted)), left)
+    if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
+        failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
+    return made.edits, failing
+
+
+def by_hand(field: str, value: Scalar) -> str:
+    """Which line of a script, not of the code that constructs layers, does what a fix sets; empty where it is none."""
+    lines = {
+        ("layout", "NHWC"): "model.to(memory_format=torch.channels_last), and the same of its input",
+        ("layout", "NCHW"): "model.to(memory_format=torch.contiguous_format), and the same of its input",
+        ("dtype", "fp16"): 'with torch.autocast("cuda", dtype=torch.float16): around the forward, and a GradScaler',
+        ("dtype", "bf16"): 'with torch.autocast("cuda", dtype=torch.bfloat16): around the forward pass',
+        ("dtype", "fp32"): "no torch.autocast around these layers",
+        ("runtime.tf32", True): "torch.backends.cudnn.allow_tf32 = True",
+        ("runtime.cudnn_benchmark", True): "torch.backends.cudnn.benchmark = True",
+        ("runtime.cudnn_benchmark", False): "torch.backends.cudnn.benchmark = False",
+    }
+    line = lines.get((field, value), "")
+    return f"the script that runs the model has to say {line}" if line else ""
+
+
+def _broken(model: Member, errors: Sequence[InputError]) -> str:
+    mode = "" if model.judged else f" in {'train' if model.job.trains(model.source) else 'eval'} mode"
+    why = f": {errors[0].message}" if errors else ""
+    return f"{model.source.name} would not run any more{mode}{why}"
+
+
+MOST_EDITED = 100  # findings of one model: each is planned for, and its modules parsed again, on its own
+
+
+def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
+    """The result, its findings with all edits that their fixes need; or with the line that prevents them."""
+    result, network = checked.result, checked.network
+    if result is None or network is None or not network.operations:  # widths would be anyone's guess
+        return result
+    asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
+    if not asked:
+        return result
+    from convlint.fixes.plan import Planner
+    from convlint.fixes.python_text import PythonEditor
+
+    content = contents(job)
+    planner, editor = Planner(network, job.overridden(), result.silenced), PythonEditor(network, content)
+    edited: dict[int, Finding] = {}
+    for finding in asked:
+        plan = planner.plan(wishes([finding]))
+        if finding.fix is None or plan.refused or plan.runtime or not plan.sets:
+            continue
+        made = editor.edits(plan.sets)
+        edits = tuple(
+            CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new)
+            for path, several in sorted(made.edits.items())
+            for edit in several
+        )
+        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else _with_edits(finding.fix, edits, content)
+        edited[id(finding)] = replace(finding, fix=fix)
+    return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
+
+
+def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
+    """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
+    found = tuple(by_columns(edit, content(edit.path) or b"") for edit in edits)
+    return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")

@@ -1,0 +1,502 @@
+"""An input mended in rounds: edit, read and check again; what does not keep its promise is left out, and said."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain
+from typing import Generic, TypeVar, cast
+
+from msgspec.structs import replace
+
+from convlint.checking.one_input import (
+    Checked,
+    Edited,
+    Fixed,
+    Fixing,
+    Job,
+    Outcome,
+    Task,
+    as_asked,
+    check_input,
+    check_read,
+    last_resort,
+    read_input,
+)
+from convlint.engine.findings import NetworkResult
+from convlint.engine.joint import Promise
+from convlint.errors import InputFault
+from convlint.files.bounded_file import open_regular
+from convlint.files.languages.saying import duration
+from convlint.files.located_yaml import MAX_BYTES, text_of
+from convlint.fixes.plan import UNUSED, Plan, Planner, Wish, WishKey, unused, wishes
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.mend.attempt import Attempt, CodeDraft, Draft, Member, with_code_edits, with_sources
+from convlint.mend.proposing import with_applicability
+from convlint.readers import MODULE, SPEC
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading, format_of_input
+from convlint.report import InputError
+from convlint.rulebook.book import Rulebook
+
+MOST_ROUNDS = 10
+# How often the edited text of one file is checked, and how often it is read, in all rounds: of a small file often
+# enough to find the one fix that does not go together with the others, of a large one so that nobody waits for hours.
+MOST_CHECKS, MOST_READINGS = 20, 100
+MOST_LAYERS_CHECKED, MOST_LAYERS_READ = 40_000, 200_000
+_MOST_NAMED = 3  # layers that a note names
+_MOST_NOTES = 10
+D = TypeVar("D", bound=Draft)
+
+
+class Mending(Generic[D]):
+    """The rounds on one input: `draft` and `checked` are what holds after those that went well."""
+
+    def __init__(self, draft: D, rulebook: Rulebook, fixing: Fixing, checked: Checked) -> None:
+        self._rulebook, self._fixing = rulebook, fixing
+        self.draft, self.checked, self.count = draft, checked, 0
+        self.refused: dict[WishKey, tuple[Wish, str]] = {}
+        self._vain: set[WishKey] = set()  # what was tried on the text at hand
+        self._waiting: set[WishKey] = set()  # of several on one layer that together lost time: each is tried alone
+        self._alone: set[WishKey] = set()  # what did wait
+        self._staying: set[int] = set()  # layers that do not follow others into another layout
+        self._batch_is_set = False
+        self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
+        self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
+        layers = 1 if checked.read is None else max(1, len(checked.read.layers))
+        self._checks = min(MOST_CHECKS, max(3, MOST_LAYERS_CHECKED // layers))
+        self._readings = min(MOST_READINGS // draft.cost, max(5, MOST_LAYERS_READ // layers))
+
+    def run(self) -> None:
+        """Mends round after round, until nothing more can be mended."""
+        for _ in range(MOST_ROUNDS):
+            waiting = len(self._waiting)
+            if not self._round() and len(self._waiting) == waiting:
+                break
+
+    def notes(self, path: str) -> Iterator[str]:
+        """What is to be said of what is wanted and not mended."""
+        result = self.checked.result
+        found = () if result is None else self._fixing.wanted(result.findings)
+        left = {wish.key for wish in wishes(found)}
+        groups: dict[tuple[str, str], dict[str | None, None]] = {}
+        for wish, reason in self.refused.values():
+            if wish.key in left:
+                groups.setdefault((wish.finding.rule.code, reason), {})[wish.layer] = None
+        for (code, reason), layers in list(groups.items())[:_MOST_NOTES]:
+            names = [layer for layer in layers if layer is not None]
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            of = f" of {', '.join(names[:_MOST_NAMED])}{more}" if names else ""
+            yield f"{path}: {code}{of} is not fixed: {reason}"
+        if len(groups) > _MOST_NOTES:
+            yield f"{path}: {len(groups) - _MOST_NOTES} more are not fixed"
+
+    def _round(self) -> bool:
+        """One round; whether anything was mended."""
+        network, result = self.checked.network, self.checked.result
+        if network is None or result is None or self.checked.errors:
+            return False
+        found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
+        planner = Planner(network, self.draft.job.overridden(), result.silenced, self._staying)
+        others = [wish for wish in found if "N" not in wish.sets]
+        # which batch is best depends on everything else
+        return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
+
+    def _tried(self, planner: Planner, asked: Sequence[Wish]) -> bool:
+        """Whether anything of what is asked for was mended."""
+        while asked and self._checks > 0:
+            made = self._sound(planner, asked)
+            if made is None:
+                return False
+            staying = len(self._staying)
+            failing = self._failing(made)
+            if len(self._staying) > staying:  # once more without them
+                continue
+            if not failing:
+                return True
+            by_code: dict[str, list[Wish]] = {}
+            for wish in made.plan.granted:
+                by_code.setdefault(wish.finding.rule.code, []).append(wish)
+            if len(by_code) > 1 and set(failing.values()) == {UNUSED}:  # nobody knows which of them it is
+                return any(self._tried(planner, several) for several in by_code.values())
+            for number, reason in failing.items():
+                wish = made.plan.granted[number]
+                self.refused[wish.key] = wish, reason
+                if wish.key not in self._waiting:
+                    self._vain.add(wish.key)
+            asked = [wish for number, wish in enumerate(made.plan.granted) if number not in failing]
+        self._refuse(asked, "too much was tried in vain")
+        return False
+
+    def _is_open(self, wish: Wish) -> bool:
+        """Whether a wish was not tried in vain, and does not bring back what was there before."""
+        if wish.key in self._vain:
+            return False
+        if any((wish.layer, field, value) in self._former for field, value in wish.sets.items()):
+            self._refuse([wish], "it would undo what another fix set")
+            return False
+        if "N" in wish.sets and self._batch_is_set:
+            self._refuse([wish], "another fix has set the batch already")
+            return False
+        return True
+
+    def _one_of_those_waiting(self, several: Iterable[Wish]) -> list[Wish]:
+        """Of the wishes that wait, the first of each layer, for which the waiting is over."""
+        taken: set[str | None] = set()
+        found = []
+        for wish in several:
+            if wish.key in self._waiting:
+                if wish.layer in taken:
+                    continue
+                taken.add(wish.layer)
+                self._waiting.discard(wish.key)
+                self._alone.add(wish.key)
+            found.append(wish)
+        return found
+
+    def _refuse(self, several: Iterable[Wish], reason: str) -> None:
+        """Until the text is another."""
+        for wish in several:
+            self.refused[wish.key] = wish, reason
+            self._vain.add(wish.key)
+
+    def _sound(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+        """An attempt at as many wishes as read again as they were meant; None where that is none of them."""
+        made = self._attempt(planner, asked)
+        while made is not None and made.wrong:
+            granted, blamed = made.plan.granted, _blamed(made)
+            if len(blamed) == len(granted) == 1 or self._readings <= 0:
+                self._refuse(granted, next(iter(made.wrong.values())))
+                return None
+            if len(blamed) == len(granted):
+                return self._halves(planner, granted)
+            for number, reason in blamed.items():
+                self._refuse([granted[number]], reason)
+            made = self._attempt(planner, [wish for number, wish in enumerate(granted) if number not in blamed])
+        return made
+
+    def _halves(self, planner: Planner, granted: Sequence[Wish]) -> Attempt | None:
+        """Both halves of what does not go together, as far as they do."""
+        half = len(granted) // 2
+        first, second = self._sound(planner, granted[:half]), self._sound(planner, granted[half:])
+        if first is None or second is None:
+            return first or second
+        both = self._attempt(planner, (*first.plan.granted, *second.plan.granted))
+        if both is None or both.wrong:
+            self._refuse(second.plan.granted, "it does not go together with other fixes")
+            return first
+        return both
+
+    def _attempt(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+        """One attempt; None where nothing is left of it to edit."""
+        made = self.draft.attempt(asked, planner) if asked else None
+        if made is None:
+            return None
+        self._readings -= 1
+        for wish, reason in made.refused:
+            self.refused[wish.key] = wish, reason
+        return made if made.plan.granted else None
+
+    def _failing(self, made: Attempt) -> dict[int, str]:
+        """The granted wishes that do not keep their promise, by position; where all do, the attempt is what holds."""
+        before, network, plan = self.checked, made.network, made.plan
+        self._checks -= 1
+        errors: list[InputError] = []
+        draft = made.draft or self.draft
+        promises: dict[str, Promise] = {}
+        result = (
+            None if network is None else check_read(network, self._rulebook, draft.job, errors, promises.__setitem__)
+        )
+        if result is None or errors or before.result is None or before.network is None:
+            return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
+        left = self._fixing.wanted(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, left)
+        if not self._staying.issuperset(unwanted):
+            self._staying |= unwanted
+            return {}
+        failing = dict.fromkeys(staying(plan, left), "the finding would stay")
+        failing |= unsettled(plan, left)
+        failing |= wanted_back(plan, before.network, left)
+        failing |= breaking(plan, before.result, result)
+        slow = slower(plan, before.result, result)
+        crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
+        for number, (label, added_us) in slow.items():
+            key, touched = plan.granted[number].key, plan.touched[number]
+            if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
+                self._waiting.add(key)
+            failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
+        failing = _whole_settings(plan, failing)
+        if not failing and not all(wish.finding.advised for wish in plan.granted):
+            failing = unused(plan, before.result, result, self._on_comments)
+        if not failing:
+            self._accept(made, Checked(read=made.read, network=network, result=result, promises=promises))
+        return failing
+
+    def _accept(self, made: Attempt, checked: Checked) -> None:
+        network, plan = self.checked.network, made.plan
+        assert network is not None  # it was edited
+        for index, sets in plan.sets.items():
+            layer = network.layers[index]
+            self._former.update((layer.name, field, getattr(layer, field)) for field in sets)
+        for field in plan.runtime:
+            self._former.add((None, field, getattr(network.runtime, field.removeprefix("runtime."))))
+        for wish in plan.granted:
+            self.refused.pop(wish.key, None)
+            self._batch_is_set |= "N" in wish.sets
+        self.count += len({id(wish.finding) for wish in plan.granted})
+        self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
+        for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
+            tried.clear()
+
+
+def _whole_settings(plan: Plan, failing: dict[int, str]) -> dict[int, str]:
+    """The same with all layers of a setting of the network: it is for all of them, or for none."""
+    reasons = {
+        id(wish.finding): reason
+        for number, reason in failing.items()
+        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    of_settings = {
+        number: reasons[id(wish.finding)]
+        for number, wish in enumerate(plan.granted)
+        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    return {**of_settings, **failing}
+
+
+def _blamed(made: Attempt) -> dict[int, str]:
+    """The granted wishes, by position, that changed a layer which is not what was meant; all where that is unknown."""
+    found: dict[int, str] = {}
+    for number, touched in enumerate(made.plan.touched):
+        wrong = touched & made.wrong.keys()
+        if wrong:
+            found[number] = made.wrong[min(wrong)]
+    return found or dict.fromkeys(range(len(made.plan.granted)), next(iter(made.wrong.values())))
+
+
+def mended_models(tasks: Sequence[Task], reading: Reading) -> list[Outcome]:
+    """The outcome of each model, with what the files that construct its layers are to become.
+
+    Files that any model has in common with another become theirs together, or stay. Nothing is written here. Raises
+    RuleError and UsageError only.
+    """
+    models = _Models(tasks, reading)
+    models.mend()
+    return [models.outcome(number) for number in range(len(tasks))]
+
+
+class _Models:
+    def __init__(self, tasks: Sequence[Task], reading: Reading) -> None:
+        self._reading = reading
+        self._members = [
+            Member(source=source, rulebook=rulebook, job=job, checked=check_input(source, rulebook, job, reading))
+            for source, rulebook, job in tasks
+        ]
+        self._first = [member.checked for member in self._members]
+        self._counts = [0 for _ in tasks]
+        self._notes: list[tuple[str, ...]] = [() for _ in tasks]
+        self._last: list[Mending[CodeDraft] | None] = [None for _ in tasks]
+        self._turned: dict[int, Member | None] = {}
+        self._files: dict[str, Edited] = {}
+
+    def mend(self) -> None:
+        """One model after the other, until nothing more changes in any of them."""
+        for _ in range(MOST_ROUNDS):
+            mended = [self._mended(number) for number in range(len(self._members))]
+            if sum(mended) == 0 or len(mended) == 1:
+                break
+
+    def _mended(self, number: int) -> bool:
+        """Whether anything was mended in one of them."""
+        member, checked = self._members[number], self._members[number].checked
+        fixing, result, network = _fixing(member), checked.result, checked.network
+        if result is None or network is None or checked.errors or not fixing.wanted(result.findings):
+            return False
+        if not network.operations:
+            self._notes[number] = (f"{member.source.name} is not edited: it is not known what its layers read",)
+            return False
+        others = [n for n in range(len(self._members)) if n != number]
+        sharing = [n for n in range(len(self._members)) if not self._members[n].paths.isdisjoint(member.paths)]
+
+        @cache  # which takes readings, and not each model can be edited at all
+        def bystanders() -> list[Member]:
+            turned = [self._in_other_mode(n) for n in sharing]
+            return [self._members[n] for n in others] + [each for each in turned if each is not None]
+
+        mending = Mending(CodeDraft(member, bystanders, self._files, self._reading), member.rulebook, fixing, checked)
+        with last_resort(checked.errors, member.source.name):
+            mending.run()
+        if checked.errors:  # mending it failed: all of it is left out
+            return False
+        self._notes[number], self._last[number] = tuple(mending.notes(member.source.name)), mending
+        if not mending.count:
+            return False
+        self._counts[number] += mending.count
+        self._files = dict(mending.draft.files)
+        self._members[number] = replace(member, checked=mending.checked)
+        after = mending.draft.others()
+        for n, other in zip(others, after[: len(others)], strict=True):
+            self._counts[n] += max(0, _wanted(self._members[n]) - _wanted(other))
+            self._members[n] = other
+        running = [n for n in sharing if self._turned[n] is not None]
+        self._turned.update(zip(running, after[len(others) :], strict=True))
+        return True
+
+    def _in_other_mode(self, number: int) -> Member | None:
+        """A model in train mode that is followed in eval mode, or the other way round; None where that does not run."""
+        if number not in self._turned:
+            member = self._members[number]
+            job = with_sources(member.job, self._files)
+            job = replace(job, reading=replace(job.reading, trains=not job.trains(member.source)))
+            read, errors = read_input(member.source, job, self._reading)
+            checked = Checked(read=read, network=None if read is None else as_asked(read, job))
+            turned = Member(source=member.source, rulebook=member.rulebook, job=job, checked=checked, judged=False)
+            self._turned[number] = None if errors or read is None else turned
+        return self._turned[number]
+
+    def outcome(self, number: int) -> Outcome:
+        """What becomes of a model, and of the files that it has in common with others."""
+        member = self._members[number]
+        job, checked = with_sources(member.job, self._files), member.checked
+        with last_resort(checked.errors, member.source.name):
+            checked.result = with_code_edits(checked, job)
+            checked.result = with_applicability(checked, member.rulebook, job, _fixing(member), "code")
+        files = tuple(self._files[path] for path in sorted(self._shared(member)))
+        fixed = Fixed(
+            files=files,
+            count=self._counts[number],
+            notes=self._notes[number],
+            unmended=self._first[number].result if files else None,
+        )
+        return Outcome(checked.result, checked.errors, fixed)
+
+    def _shared(self, member: Member) -> set[str]:
+        """The edited files of a model, of those that share any of them, and so on."""
+        groups = [each.paths & self._files.keys() for each in self._members]
+        found = set(member.paths & self._files.keys())
+        for _ in groups:
+            found.update(*(group for group in groups if not found.isdisjoint(group)))
+        return found
+
+
+def _fixing(member: Member) -> Fixing:
+    assert member.job.fixing is not None  # it is to be mended
+    return member.job.fixing
+
+
+def _wanted(member: Member) -> int:
+    """How many of its findings are to be mended."""
+    result = member.checked.result
+    return 0 if result is None else len(_fixing(member).wanted(result.findings))
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Outcome:
+    """The outcome of one input, with what its file is to become where something in it is to be mended.
+
+    Nothing is written here. Raises RuleError and UsageError only.
+    """
+    if source.kind == "source":
+        from convlint.mend.source_fixing import source_outcome
+
+        return source_outcome(source, rulebook, job)
+    fixing = job.fixing
+    readable = source.kind == "file" or source.raw is not None
+    if fixing is not None and (fixing.mends or fixing.proposes) and readable and format_of_input(source) is SPEC:
+        if fixing.mends:
+            return _mended(source, rulebook, job, fixing, reading)
+        with suppress(InputFault):  # its reader says what is wrong
+            source = replace(source, text=text_of(_content(source.name) if source.raw is None else source.raw))
+    checked = check_input(source, rulebook, job, reading)
+    if fixing is not None:
+        from convlint.mend.proposing import with_applicability
+    if source.kind == "module":
+        with last_resort(checked.errors, source.name):
+            checked.result = with_code_edits(checked, job)
+            if fixing is not None:
+                checked.result = with_applicability(checked, rulebook, job, fixing, "code")
+        return Outcome(checked.result, checked.errors)
+    outcome = Outcome(checked.result, checked.errors)
+    if fixing is None:
+        return outcome
+    is_spec = format_of_input(source) is SPEC
+    with last_resort(checked.errors, source.name):
+        checked.result = with_applicability(checked, rulebook, job, fixing, "spec" if is_spec else "nothing")
+    outcome = outcome._replace(result=checked.result)
+    if is_spec:
+        return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
+    note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
+    return outcome._replace(fixed=Fixed(notes=(note,))) if fixing.mends else outcome
+
+
+def is_mended_together(source: Input, job: Job) -> bool:
+    """Whether an input is a live model whose code is to be mended."""
+    return job.fixing is not None and job.fixing.mends and format_of_input(source) is MODULE
+
+
+def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> Outcome:
+    from convlint.mend.attempt import SpecDraft
+    from convlint.mend.proposing import with_applicability
+
+    path, raw = source.name, source.raw
+    shown = "<stdin>" if source.kind == "stdin" else path
+    try:
+        if raw is None:
+            raw = _content(path)
+        text = text_of(raw)
+    except InputFault as fault:
+        error = InputError(path=shown, message=fault.message, line=fault.line, column=fault.column)
+        unread = () if raw is None else (Edited(path=path, before=raw, after=raw),)
+        return Outcome(None, [error], Fixed(files=unread))
+    source = replace(source, text=text)
+    checked = check_input(source, rulebook, job, reading)
+    mending = Mending(SpecDraft(source, job, reading, checked.read), rulebook, fixing, checked)
+    with last_resort(checked.errors, source.name):
+        mending.run()
+    if checked.errors:  # it could not be read in full, or mending it failed
+        same = Edited(path=path, before=raw, after=raw)
+        return Outcome(checked.result, checked.errors, Fixed(files=(same,)))
+    after = (_BOM if raw.startswith(_BOM) else b"") + mending.draft.text.encode()
+    fixed = Fixed(
+        files=(Edited(path=path, before=raw, after=after),),
+        count=mending.count,
+        notes=tuple(mending.notes(shown)),
+        unmended=checked.result if mending.count else None,
+    )
+    checked, source = mending.checked, mending.draft.source
+    checked.result = with_applicability(checked, rulebook, job, fixing, "spec")
+    return Outcome(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
+
+
+def _with_edits(
+    source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
+) -> NetworkResult | None:
+    """The result, with the edits of its findings where these are asked for."""
+    result = checked.result
+    if fixing.proposes and source.text is not None:
+        from convlint.mend.proposing import Proposing
+
+        with last_resort(checked.errors, source.name):
+            result = Proposing(source, rulebook, job, fixing, reading, checked).result()
+    return result
+
+
+def with_content(source: Input) -> Input:
+    """Standard input with what it holds, since it can be read once; up to one byte more than a spec may have."""
+    if source.kind != "stdin":
+        return source
+    try:
+        return replace(source, raw=sys.stdin.buffer.read(MAX_BYTES + 1))
+    except (OSError, ValueError):  # its reader says what is wrong
+        return source
+
+
+def _content(path: str) -> bytes:
+    """A file's first bytes, one more than a spec may have. Raises InputFault."""
+    with open_regular(path) as file:
+        return file.read(MAX_BYTES + 1)

@@ -1,0 +1,371 @@
+"""Which fixes of an input can be written, and the edits of each by itself, for formats that hand them on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.checking.one_input import Checked, Fixing, Job, check_read, is_advice
+from convlint.engine.findings import NetworkResult, estimated, sum_of
+from convlint.engine.hits import with_fix, with_settings
+from convlint.engine.joint import Promise
+from convlint.engine.timing import as_laid_out
+from convlint.files.safe import is_exact
+from convlint.fixes.edits import Edit, Places
+from convlint.fixes.plan import Applicability, Change, Plan, Planner, Wish, applicability, unused, wishes
+from convlint.fixes.spec_text import Edits, SpecText
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.mend.attempt import Attempt, SpecDraft, edited
+from convlint.model.layer import Mode
+from convlint.model.network import Network
+from convlint.readers.inputs import Input
+from convlint.readers.reading import Reading
+from convlint.report import Finding, InputError, LayerReport, LayerTimes, Scalar
+from convlint.rulebook.book import Rulebook
+
+_LAST = "the batch is written once all else is, as the one that then fits"
+Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
+
+
+def with_applicability(
+    checked: Checked, rulebook: Rulebook, job: Job, fixing: Fixing, of: Written
+) -> NetworkResult | None:  # fmt: skip
+    """The result, whose fixes say whether `--fix --unsafe-fixes` writes them, how many that are, and the time then.
+
+    The input is `of` what is edited as a spec, as code, or not at all.
+    """
+    result, network = checked.result, checked.network
+    if result is None or network is None:
+        return result
+    if checked.errors or of == "nothing" or (of == "code" and not network.operations):
+        return _promised(_applicable(result, set(), {}), network, Plan(), checked.promises)
+    asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
+    if not asked:
+        return _applicable(result, set(), {})
+    plan, reasons = _planned(network, job, result, asked, of)
+    last: list[Wish] = []
+    if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
+        last = _batches_once_written(network, rulebook, job, fixing, plan)
+        still = {wish.sets["N"] for wish in last}
+        early = {id(each): _LAST for each, _ in asked if not still.issuperset(_batches(each))}
+        asked = [each for each in asked if id(each[0]) not in early]
+        plan, reasons = _planned(network, job, result, asked, of)
+        reasons |= early
+        last = [] if _sets_batch(plan) else last
+    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises)):
+        parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
+        asked = [each for each in asked if not is_advice(each[0])]
+        plan, others = _planned(network, job, result, asked, of)
+        reasons |= dict.fromkeys(parts, "it takes longer without the advice that cannot be written") | others
+    wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
+    granted = Counter(id(wish.finding) for wish in plan.granted)
+    whole = {id(each) for each, _ in asked if granted[id(each)] == wanted[id(each)] > 0}
+    some = [kind for finding, kind in asked if granted[id(finding)]]
+    now = len(some) if fixing.unsafe else some.count("safe")
+    found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
+    if len(result.labels) == 1 and not last and granted.keys() == whole == _advice(result.findings):
+        return found  # what is written is what is advised
+    return _promised(found, network, plan, checked.promises, last)
+
+
+def _is_slower(then: NetworkResult) -> bool:
+    """Whether the network takes longer on a target once part of the advice is written."""
+    return any(
+        each.times is not None and (each.times.after_fix_us or 0.0) > each.times.time_us for each in then.networks
+    )
+
+
+def _sets_batch(plan: Plan) -> bool:
+    return any("N" in wish.sets for wish in plan.granted)
+
+
+def _batches(finding: Finding) -> set[Scalar]:
+    return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
+
+
+def _batches_once_written(
+    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing, plan: Plan
+) -> list[Wish]:  # fmt: skip
+    """The batches that are asked for once all else is written: a batch is written last."""
+    others = [wish for wish in plan.granted if "N" not in wish.sets]
+    changed = _changed(network, Planner(network, job.overridden()).plan(others))
+    after = check_read(changed, rulebook, job, [])
+    left = () if after is None else fixing.counting(after.findings)
+    return [wish for wish in wishes(left) if "N" in wish.sets]
+
+
+def _planned(
+    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written
+) -> tuple[Plan, dict[int, str]]:  # fmt: skip
+    """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
+    from convlint.mend.attempt import code_writer, contents, written
+
+    planner = Planner(network, job.overridden(), result.silenced)
+    several = list(wishes(finding for finding, _ in asked))
+    if of == "code":
+        plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
+    else:
+        plan = planner.plan(several)
+        left_out = list(plan.refused)
+    return plan, {id(wish.finding): reason for wish, reason in left_out}
+
+
+def _advice(findings: Iterable[Finding]) -> set[int]:
+    return {id(finding) for finding in findings if is_advice(finding)}
+
+
+def _applicable(
+    result: NetworkResult, written: Container[int], reasons: Mapping[int, str]
+) -> NetworkResult:  # fmt: skip
+    """The result, each of whose fixes says whether it is written, and where it is not, why."""
+    findings = []
+    for finding in result.findings:
+        if finding.fix is not None:
+            no_edit = finding.fix.no_edit or reasons.get(id(finding), "")
+            finding = replace(finding, fix=replace(finding.fix, applicable=id(finding) in written, no_edit=no_edit))
+        findings.append(finding)
+    return replace(result, findings=tuple(findings))
+
+
+def _promised(
+    result: NetworkResult, network: Network, plan: Plan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
+) -> NetworkResult:
+    """The result with the time that the network takes once the plan is written, as the next check will say it.
+
+    `last` are batches that are written after the plan.
+    """
+    changed = _changed(network, plan)
+    if last:
+        changed = _changed(changed, Planner(changed, {}).plan(last))
+    times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
+    layers = tuple(
+        replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
+        for index, entry in enumerate(result.layers)
+    )
+    networks = tuple(
+        replace(each, times=sum_of([entry.times.get(each.gpu) for entry in layers])) for each in result.networks
+    )
+    return replace(result, layers=layers, networks=networks)
+
+
+def _changed(network: Network, plan: Plan) -> Network:
+    """The network with the plan written."""
+    layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
+    return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
+
+
+def _times(network: Network, promise: Promise, mode: Mode) -> list[float | None]:
+    estimates = estimated(network, as_laid_out(network), promise.search.timing.gpu, mode).estimates
+    return [None if estimate is None else estimate.time_us for estimate in estimates]
+
+
+def _after_fix(
+    entry: LayerReport, label: str, times: Mapping[str, list[float | None]], index: int
+) -> LayerTimes | None:  # fmt: skip
+    now = entry.times[label]
+    return None if now is None else replace(now, after_fix_us=times[label][index])
+
+
+# How often the text of one file is checked with edits, and how many layers are looked at to find them: of a small file
+# often enough to tell all findings apart, of a large one so that nobody waits much longer than for its check.
+MOST_CHECKS, MOST_LAYERS_CHECKED = 20, 20_000
+LOOKS_PER_LAYER, MOST_LOOKS_ANYWAY = 10, 20_000
+_ANYWAY = 2  # checks of a file however large
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What mending one finding alone comes to; `number` is its position among the findings."""
+
+    number: int
+    plan: Plan
+    edits: tuple[Edit, ...]
+
+
+class Proposing:
+    """The proposals on one spec, whose text is that of `source`."""
+
+    def __init__(
+        self, source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
+    ) -> None:
+        self._source, self._rulebook, self._job, self._reading, self._checked = source, rulebook, job, reading, checked
+        self._fixing = replace(fixing, unsafe=True)
+        self._text = source.text or ""
+        self._known: dict[frozenset[Change], Edits] = {}  # findings on one group of channels often want the same
+        self._staying: set[int] = set()  # layers that do not follow others into another layout
+        self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
+        layers = 1 if checked.read is None else max(1, len(checked.read.layers))
+        self._looks = max(MOST_LOOKS_ANYWAY, LOOKS_PER_LAYER * layers)
+        self._checks = min(MOST_CHECKS, max(_ANYWAY, MOST_LAYERS_CHECKED // layers))
+
+    def result(self) -> NetworkResult | None:
+        """The result, whose findings carry the edits of their fixes, where these are found to be good."""
+        result, places = self._checked.result, Places(self._text)
+        if result is None or self._checked.errors or not places.are_plain:
+            return result
+        findings = list(result.findings)
+        for proposal in self._good(self._proposals(result, findings)):
+            finding = findings[proposal.number]
+            assert finding.fix is not None  # it is what the proposal is about
+            edits = tuple(places.text_edit(edit, result.path) for edit in proposal.edits)
+            fix = replace(finding.fix, edits=edits, edits_safety=applicability(finding))
+            findings[proposal.number] = replace(finding, fix=fix)
+        return replace(result, findings=tuple(findings))
+
+    def _proposals(self, result: NetworkResult, findings: Sequence[Finding]) -> list[Proposal]:
+        wanted = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
+        wanted.sort(key=lambda number: -(findings[number].lost_us or 0.0))
+        network, read = self._checked.network, self._checked.read
+        if self._job.reading.batch is not None:  # edits are of what the file states
+            read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
+        if not wanted or network is None or read is None:
+            return []
+        self._planner = Planner(network, self._job.overridden(), result.silenced, self._staying)
+        self._spec = SpecText(self._text, read)
+        found = []
+        for number in wanted:
+            proposal = self._proposal(number, list(wishes([findings[number]])))
+            if proposal is not None:
+                found.append(proposal)
+        return found
+
+    def _proposal(self, number: int, asked: Sequence[Wish]) -> Proposal | None:
+        """What granting these wishes of one finding comes to; None where nothing of it can be written."""
+        if self._looks <= 0:
+            return None
+        plan, _, edits = edited(asked, self._planner, self._edits)
+        if not edits or not all(is_exact(edit.new) for edit in edits):
+            return None
+        return Proposal(number=number, plan=plan, edits=edits)
+
+    def _edits(self, changes: Sequence[Change]) -> Edits:
+        key = frozenset(changes)
+        self._looks -= len(changes)
+        if key not in self._known:
+            self._looks -= self._spec.cost(changes)
+            self._known[key] = self._spec.edits(changes)
+        return self._known[key]
+
+    def _good(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
+        """Those that keep their promise, as far as that can be found out."""
+        again: list[Proposal] = []
+        for together in _apart(proposals, by_field=True):
+            yield from self._sound(together, again)
+        for together in _apart(again, by_field=False):
+            yield from self._sound(together, [])
+
+    def _sound(self, together: Sequence[Proposal], again: list[Proposal]) -> Iterator[Proposal]:
+        """Those of several that keep it together; what may keep it without others, or in part, goes to `again`."""
+        if not together or self._checks <= 0:
+            return
+        self._checks -= 1
+        plan, owners = _joined(together)
+        made = self._attempt(together, plan)
+        failing = set(range(len(owners))) if made is None else self._failing(made)
+        if failing is None:  # once more without the layers that would rather stay
+            less = (self._proposal(each.number, each.plan.granted) for each in together)
+            yield from self._sound([each for each in less if each is not None], again)
+            return
+        if len(failing) == len(owners) and len(together) > 1:  # nobody knows which of them it is
+            half = len(together) // 2
+            yield from self._sound(together[:half], again)
+            yield from self._sound(together[half:], again)
+            return
+        left: list[list[Wish]] = [[] for _ in together]
+        for number, wish in enumerate(plan.granted):
+            if number not in failing:
+                left[owners[number]].append(wish)
+        crowd = Counter(index for each in together for index in each.plan.sets)
+        good = []
+        for each, granted in zip(together, left, strict=True):
+            if len(granted) == len(each.plan.granted):
+                good.append(each)
+            elif granted:
+                part = self._proposal(each.number, granted)
+                if part is not None:
+                    same = part.edits == each.edits and part.plan.loose == each.plan.loose
+                    (good if same else again).append(part)
+            elif any(crowd[index] > 1 for index in each.plan.sets):
+                again.append(each)
+        if made is not None and made.wrong:  # nothing is known of the others yet
+            yield from self._sound(good, again)
+        else:
+            yield from good
+
+    def _attempt(self, together: Sequence[Proposal], plan: Plan) -> Attempt | None:
+        """The text with the edits of several proposals, and what it reads as; None where they overlap."""
+        network = self._checked.network
+        assert network is not None  # else there were no proposals
+        draft = SpecDraft(self._source, self._job, self._reading, self._checked.read)
+        try:
+            return draft.after({edit for each in together for edit in each.edits}, plan, network)
+        except ValueError:
+            return None
+
+    def _failing(self, made: Attempt) -> set[int] | None:
+        """The wishes that do not keep their promise, by their position in the plan; None where others are to stay."""
+        before, plan = self._checked, made.plan
+        assert before.network is not None  # else there were no proposals
+        assert before.result is not None
+        everything = set(range(len(plan.granted)))
+        if made.wrong:
+            return {number for number in everything if plan.touched[number] & made.wrong.keys()} or everything
+        errors: list[InputError] = []
+        result = None if made.network is None else check_read(made.network, self._rulebook, self._job, errors)
+        if result is None or errors:
+            return everything
+        left = self._fixing.counting(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, left)
+        if not self._staying.issuperset(unwanted):
+            self._staying |= unwanted
+            return None
+        alone = {number for number in everything if not plan.granted[number].finding.pays_with}
+        return {
+            *staying(plan, left),
+            *unsettled(plan, left),
+            *wanted_back(plan, before.network, left),
+            *breaking(plan, before.result, result),
+            *unused(plan, before.result, result, self._on_comments),
+            *(alone & slower(plan, before.result, result).keys()),
+        }
+
+
+def _joined(together: Sequence[Proposal]) -> tuple[Plan, list[int]]:
+    """(one plan of all, for each wish in it the position of the proposal that it is of)."""
+    plans = [each.plan for each in together]
+    sets: dict[int, dict[str, Scalar]] = {}
+    for each in plans:
+        for index, own in each.sets.items():
+            sets.setdefault(index, {}).update(own)
+    plan = Plan(
+        granted=tuple(wish for each in plans for wish in each.granted),
+        touched=tuple(touched for each in plans for touched in each.touched),
+        sets=sets,
+        runtime={name: value for each in plans for name, value in each.runtime.items()},
+        loose=tuple(layers for each in plans for layers in each.loose),
+    )
+    return plan, [position for position, each in enumerate(plans) for _ in each.granted]
+
+
+def _apart(proposals: Sequence[Proposal], *, by_field: bool) -> list[list[Proposal]]:
+    """Groups of proposals, of which no two change one place in the text, one setting or one layer, unless alike.
+
+    `by_field`: two may change one layer, where they change other fields of it.
+    """
+    groups: list[list[Proposal]] = []
+    placed: dict[tuple[Edit, ...], int] = {}
+    next_of: dict[object, int] = {}  # the first group in which a layer, a setting or a place is free
+    for proposal in proposals:
+        number = placed.get(proposal.edits)
+        if number is None:
+            plan = proposal.plan
+            claims: list[object] = [*plan.runtime, *(("at", edit.start) for edit in proposal.edits)]
+            claims += ((index, field) for index, sets in plan.sets.items() for field in (sets if by_field else ("",)))
+            number = placed[proposal.edits] = max(next_of.get(claim, 0) for claim in claims)
+            next_of.update(dict.fromkeys(claims, number + 1))
+        groups += [[] for _ in range(number + 1 - len(groups))]
+        groups[number].append(proposal)
+    return groups

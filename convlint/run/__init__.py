@@ -1,0 +1,1 @@
+"""From paths and options to a report: plans, inputs, one process or many."""

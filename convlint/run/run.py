@@ -1,0 +1,484 @@
+"""From paths to a report and its verdict: all inputs checked, in this process or in several."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from threading import Lock, local
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.checking.one_input import Job, Outcome, Task, resolve_targets, say
+from convlint.config.find import shown_path
+from convlint.engine.findings import NetworkResult, assemble
+from convlint.errors import UsageError
+from convlint.files.languages import ENGLISH
+from convlint.files.languages.saying import speaking
+from convlint.files.safe import clean_path
+from convlint.mend.mending import is_mended_together, outcome_of, with_content
+from convlint.mend.source_fixing import in_parts, outcome_of_part, outcome_of_parts
+from convlint.readers.children.child import Child, ChildDied
+from convlint.readers.children.serve import Channel
+from convlint.readers.discovery import discover
+from convlint.readers.inputs import Input, file_input, source_input
+from convlint.readers.reading import Reading
+from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
+from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.run.plan import Options, Plan, Planner, refuse_idle
+from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
+from convlint.verdict.comments import judge_mentions
+from convlint.verdict.completeness import incompleteness
+from convlint.verdict.select import chosen, counts, verdict
+
+
+class Processes:
+    """Children that all run the same work; whatever their code prints is passed on."""
+
+    def __init__(self, work: str) -> None:
+        """`work` is module:function, which serves a channel."""
+        self._work = work
+        self._mine = local()
+        self._all: list[Child] = []
+        self.ended = False  # nobody waits for answers any more
+
+    def ask(self, request: bytes) -> bytes:
+        """The answer of this thread's process. Raises ChildDied; the next request goes to another one then."""
+        child: Child | None = getattr(self._mine, "child", None)
+        try:
+            if child is None:
+                child = self._mine.child = Child(self._work, on_output=say)
+                self._all.append(child)
+            return child.ask(request)
+        except ChildDied:
+            self._mine.child = None
+            raise
+
+    def finish(self) -> None:
+        """All is done: what their modules printed last is still to come."""
+        for child in self._all:
+            child.finish()
+
+    def end(self) -> None:
+        """Whatever they are at."""
+        self.ended = True
+        for child in self._all:
+            child.close()
+
+
+def check_in_workers(
+    tasks: Sequence[Task],
+    jobs: int,
+    on_done: Callable[[str], None],
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+) -> list[Outcome]:
+    """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
+    processes = Processes("convlint.run.run:work")
+    lock = Lock()
+
+    def done(task: Task, outcome: Outcome) -> Outcome:
+        with lock:
+            outcome = settled(outcome)
+            on_done(task[0].name)
+        return outcome
+
+    def one(task: Task) -> Outcome:
+        outcome = _checked(processes, task)
+        return outcome if task[0].part else done(task, outcome)
+
+    several = [in_parts(task, jobs) for task in tasks]
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        found = pool.map(one, [part for parts in several for part in parts])
+        outcomes = []
+        for task, parts in zip(tasks, several, strict=True):
+            own = list(islice(found, len(parts)))
+            outcomes.append(own[0] if parts == [task] else done(task, outcome_of_parts(task, own)))
+        processes.finish()
+        return outcomes
+    finally:
+        processes.end()  # interrupted, the threads learn from it that nobody waits for them
+        pool.shutdown(cancel_futures=True)
+
+
+def _checked(processes: Processes, task: Task) -> Outcome:
+    """The outcome of a task from one of the processes, whose death is an error of its input."""
+    source, rulebook, job = task
+    if processes.ended:
+        return Outcome(None, [])
+    try:
+        # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
+        asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
+        result: Outcome | str = pickle.loads(processes.ask(asked))
+    except ChildDied as died:
+        what = "could not be started" if died.unstarted else "died"
+        return Outcome(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
+    if isinstance(result, str):
+        raise UsageError(result)
+    return result
+
+
+@cache
+def _rulebook(folders: tuple[str, ...], language: str) -> Rulebook:
+    """Rules hold code and cannot travel, so each process loads its own."""
+    return load_rulebook(folders, language)
+
+
+def work(channel: Channel) -> None:
+    """A worker's life: checks what it is given until there is no more."""
+    with Reading(on_output=say) as reading:
+        while (request := channel.receive()) is not None:
+            source, folders, language, job, collected = pickle.loads(request)
+            gc.set_threshold(*collected)  # as seldom as in the process that asks
+            result: Outcome | str
+            try:
+                with speaking(language, both=True):
+                    if source.part:
+                        result = outcome_of_part(source, job)
+                    else:
+                        result = outcome_of(source, _rulebook(folders, language), job, reading)
+            except UsageError as error:
+                result = str(error)
+            channel.send(pickle.dumps(result))
+
+
+_FILES_OF_PROCESS = 40  # that are worth one more which nobody asked for
+
+
+def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
+    """The report on all `inputs` under one rulebook, in their order; equal networks share estimates."""
+    if job.gpus:
+        resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
+    return _report([(source, rulebook, job) for source in inputs])
+
+
+def check_planned(planned: Sequence[tuple[Input, Plan]]) -> Report:
+    """The report on inputs, each by the config that holds for it; nobody asks what could be mended."""
+    return _report([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
+
+
+def _report(tasks: Sequence[Task]) -> Report:
+    outcomes = check_tasks(tasks)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    errors = [error for outcome in outcomes for error in outcome.errors]
+    rules = {rule.info.code: rule for _, rulebook, _ in tasks for rule in rulebook.rules}
+    return assemble(results, errors, Rulebook(rules.values()), files=len(tasks))
+
+
+def check_tasks(
+    tasks: Sequence[Task],
+    *,
+    jobs: int = 1,
+    on_done: Callable[[str], None] = lambda _: None,
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+) -> list[Outcome]:
+    """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done.
+
+    With 0 of them, as many read folders of much Python as there are cores, and this one all else.
+    `settled` says what becomes of each outcome, one after the other, as soon as there is one.
+    """
+    models = [task for task in tasks if is_mended_together(task[0], task[2])]
+    if models:
+        from convlint.mend.mending import mended_models
+
+        others = [task for task in tasks if not is_mended_together(task[0], task[2])]
+        found = iter(check_tasks(others, jobs=jobs, on_done=on_done, settled=settled) if others else ())
+        with Reading(on_output=say) as reading:
+            together = iter([settled(outcome) for outcome in mended_models(models, reading)])
+        for source, _, _ in models:
+            on_done(source.name)
+        return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
+    jobs = jobs or _worth(tasks)
+    if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
+        from convlint.mend.source_fixing import in_parts
+
+        most = sum(len(in_parts(task, jobs)) for task in tasks)
+        if most > 1:
+            return check_in_workers(tasks, min(jobs, most), on_done, settled)
+    with Reading(on_output=say) as reading:
+        reading.expect(source for source, _, _ in tasks)
+        return [_told(settled(outcome_of(*task, reading)), task[0].name, on_done) for task in tasks]
+
+
+def _worth(tasks: Sequence[Task]) -> int:
+    """How many processes are worth it for these: more than one where a folder has much Python."""
+    files = max((len(source.members) for source, _, _ in tasks if source.kind == "source"), default=0)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(min(cores, files // _FILES_OF_PROCESS), 1)
+
+
+def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:
+    on_done(path)
+    return outcome
+
+
+def grouped(inputs: Iterable[Input], planner: Planner) -> list[Input]:
+    """The inputs in their order, each group of Python files where its first one stood."""
+    members: dict[tuple[int, str], dict[str, bool]] = {}  # config and repository -> path -> whether it was named
+    found: list[Input | tuple[int, str]] = []
+    for source in inputs:
+        if source.kind != "source":
+            found.append(source)
+            continue
+        key = id(planner.configs.of(source.name)), _root(os.path.dirname(source.name))
+        if key not in members:
+            members[key] = {}
+            found.append(key)
+        several = members[key]
+        several[source.name] = several.get(source.name, False) or bool(source.named)
+    return [each if isinstance(each, Input) else _group(each[1], members[each]) for each in found]
+
+
+def _group(root: str, members: dict[str, bool]) -> Input:
+    paths = tuple(sorted(members))
+    return Input(
+        kind="source",
+        name=paths[0] if len(paths) == 1 else root,
+        members=paths,
+        named=frozenset(path for path, named in members.items() if named),
+        root=root,
+    )
+
+
+@cache
+def _root(folder: str) -> str:
+    from convlint.readers.python.project import root_of
+
+    return root_of(folder or ".")
+
+
+NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an error begins that --allow-empty forgives
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """A report, its exit code, all findings, those that the baseline holds, and its entries that no longer occur."""
+
+    report: Report
+    exit_code: int
+    found: tuple[Finding, ...] = ()
+    old: tuple[Finding, ...] = ()
+    stale: tuple[Entry, ...] = ()
+    language: str = ENGLISH  # where it is another one, the report says its texts in both
+
+
+def lint_paths(
+    paths: Sequence[str],
+    options: Options,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+    on_inputs: Callable[[Sequence[Input], Planner], None] = lambda *_: None,
+    on_start: Callable[[int], None] = lambda _: None,
+    on_done: Callable[[str], None] = lambda _: None,
+    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+    today: date | None = None,
+) -> Verdict:
+    """Checks files, folders, modules and "-"; no path stands for the current folder.
+
+    What each path names is decided here and once: where `options.modules` is false, never a module.
+
+    `adopt` treats all that is found as if the baseline held it. `on_inputs` hears of the inputs and of all that is
+    read beside them before any is read, and may refuse to go on. Where `options` ask for mending, `settled` hears what
+    each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
+    """
+    planner = Planner(options, today or date.today())
+    with speaking(planner.language, both=True):
+        return _linted(
+            paths, planner, baseline, adopt=adopt, on_inputs=on_inputs, on_start=on_start, on_done=on_done,
+            settled=settled,
+        )  # fmt: skip
+
+
+def _linted(
+    paths: Sequence[str],
+    planner: Planner,
+    baseline: Baseline | None,
+    *,
+    adopt: bool,
+    on_inputs: Callable[[Sequence[Input], Planner], None],
+    on_start: Callable[[int], None],
+    on_done: Callable[[str], None],
+    settled: Callable[[Outcome], Outcome],
+) -> Verdict:
+    options = planner.options
+    models = planner.models()
+    inputs, errors = find_inputs(paths or ([] if models else ["."]), planner)
+    inputs += models
+    refuse_idle(options.reading, inputs)
+    planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
+    on_inputs(inputs, planner)
+    on_start(len(planned))
+    known = _Known(baseline or {})
+    held = with_content if options.mends or options.proposes else _as_it_is
+    tasks = [(held(source), plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
+    outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
+    results = [
+        (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
+    ]
+    errors += [error for outcome in outcomes for error in outcome.errors]
+    if not inputs and not errors and not (options.specs_only or options.skip_foreign):
+        errors.append(InputError(path=" ".join(paths) or ".", message="nothing to check"))
+    if options.allow_empty:
+        errors = [error for error in errors if not error.message.startswith(NOTHING)]
+    return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
+
+
+def _as_it_is(source: Input) -> Input:
+    return source
+
+
+class _Known:
+    """What the baseline holds of each input; what modules find may lie in any file."""
+
+    def __init__(self, baseline: Baseline) -> None:
+        self._all, self._by_path = known_of(baseline), known_by_path(baseline)
+
+    def added(self, job: Job, source: Input) -> Job:
+        """The job with what the baseline holds of `source`."""
+        if not self._all or job.silencing is None:
+            return job
+        known = self._by_path.get(clean_path(source.name), NOTHING_KNOWN) if source.kind == "file" else self._all
+        return replace(job, silencing=replace(job.silencing, known=known))
+
+
+def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
+    """Every input once, and what stands for none; in folders, only what the configs include."""
+    options = planner.options
+    found, errors = discover(
+        paths,
+        modules=options.modules and not (options.specs_only or options.skip_foreign),
+        specs_only=options.specs_only or options.skip_foreign,
+        source=not options.specs_only,
+        wanted=lambda path: included(path, planner),
+    )
+    return grouped(dict.fromkeys(map(tidy, found)), planner), list(errors)
+
+
+def included(path: str, planner: Planner) -> bool:
+    """Whether the config of this path lets folders and globs stand for it."""
+    config = planner.configs.of(path)
+    if any(pattern.matches(path) for pattern in config.exclude):
+        return False
+    return not config.include or any(pattern.matches(path) for pattern in config.include)
+
+
+def tidy(source: Input) -> Input:
+    """One spelling per file, so that fingerprints do not depend on how it was named."""
+    if source.kind not in ("file", "source"):
+        return source
+    path = str(Path(source.name))
+    name = file_input(shown_path(path) if Path(path).is_absolute() else path).name
+    return source_input(name, named=bool(source.named)) if source.kind == "source" else replace(source, name=name)
+
+
+def conclude(
+    results: Sequence[tuple[NetworkResult, Plan]],
+    errors: Sequence[InputError],
+    inputs: Sequence[Input],
+    planner: Planner,
+    *,
+    baseline: Baseline | None = None,
+    adopt: bool = False,
+) -> Verdict:
+    """The report on all results, with what is wrong with the configs' suppressions, and the verdict on it.
+
+    What comments, configs and the baseline silence was left out where it was found.
+    """
+    errors = [*errors, *_incomplete(results, errors)]
+    expired = _Expired(known_of(baseline or {}))
+    judged = [(expired.judge(result, plan), plan) for result, plan in results]
+    suppressed = [entry for result, _ in judged for entry in result.suppressed]
+    old = [entry.finding for entry in suppressed if entry.by == "baseline"]
+    found = tuple(finding for result, _ in judged for finding in result.findings)
+    kept = judged
+    if adopt and not errors:
+        suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in found]
+        kept = [
+            (
+                replace(result, findings=(), layers=tuple(map(_unadvised, result.layers)), fixable=0, fixable_unsafe=0),
+                plan,
+            )
+            for result, plan in judged
+        ]
+    plans = list({id(plan): plan for _, plan in judged}.values()) or [planner.plan(None)]
+    rules = {rule.info.code: rule for plan in plans for rule in plan.rulebook.rules}
+    files = sum(len(source.members) or 1 for source in inputs)
+    report = assemble([result for result, _ in kept], errors, Rulebook(rules.values()), files=files)
+    report = replace(
+        report,
+        suppressed=tuple(sorted(suppressed, key=_place)),
+        sources={**report.sources, **expired.config_texts},
+    )
+    failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
+    gone: tuple[Entry, ...] = ()
+    if baseline and not adopt:
+        codes = {code for plan in plans for code in plan.codes}
+        checked = [path for source in inputs for path in source.members or (source.name,)]
+        gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
+    code = verdict(report, failing=failing)
+    return Verdict(
+        report=report,
+        exit_code=code,
+        found=(*found, *old),
+        old=tuple(old),
+        stale=gone,
+        language=planner.language,
+    )
+
+
+def _incomplete(results: Sequence[tuple[NetworkResult, Plan]], errors: Sequence[InputError]) -> Iterator[InputError]:
+    """What of the results is not complete, where no error says so already."""
+    broken = {error.path for error in errors}
+    for result, plan in results:
+        if result.path not in broken:
+            yield from incompleteness(result, strict=plan.policy.strict)
+
+
+def _unadvised(entry: LayerReport) -> LayerReport:
+    """The layer as it is where all advice is known: as good as before, and nothing is promised."""
+    times = {
+        label: None if each is None else replace(each, after_us=each.time_us) for label, each in entry.times.items()
+    }
+    return replace(entry, times=times)
+
+
+def _place(entry: Suppressed) -> tuple[str, int, int, str]:
+    at = entry.finding.location
+    return at.path, at.line or 0, at.column or 0, entry.finding.rule.code
+
+
+class _Expired:
+    """Adds to the first result of each plan what its config no longer silences, and changes severities as it wants."""
+
+    def __init__(self, known: Known) -> None:
+        self.config_texts: dict[str, tuple[str, ...]] = {}
+        self._known = known
+        self._asked: set[int] = set()  # plans whose expired entries were reported
+
+    def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
+        """The result as the user's config has it."""
+        findings, suppressed = result.findings, result.suppressed
+        if plan.expired and id(plan) not in self._asked:
+            self._asked.add(id(plan))
+            for source in {id(entry.at.source): entry.at.source for entry in plan.config.per_layer_ignores}.values():
+                self.config_texts[source.path] = tuple(source.text.split("\n"))
+            left, silenced = self._own(plan)
+            findings, suppressed = (*findings, *left), (*suppressed, *silenced)
+        return replace(result, findings=chosen(findings, set(plan.codes), plan.severities), suppressed=suppressed)
+
+    def _own(self, plan: Plan) -> tuple[list[Finding], list[Suppressed]]:
+        """(what is wrong with a config's entries, and what of that is an old finding)."""
+        left, silenced = [], []
+        for finding in judge_mentions(plan.expired, plan.rulebook):
+            if finding.rule.code in plan.codes and self._known.holds(finding):
+                silenced.append(Suppressed(finding=finding, reason="", by="baseline"))
+            else:
+                left.append(finding)
+        return left, silenced

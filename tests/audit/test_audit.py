@@ -1,0 +1,78 @@
+"""Processes audit what one would have audited; a model that kills its process is tried again, and then an error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from audited import write_spec
+
+from convlint.audit.audit import audit_here, audit_in_processes
+from convlint.audit.subjects import Subject
+from convlint.audit.task import TRIES, Task, setting_of
+from convlint.readers.children.child import Child
+from convlint.readers.inputs import file_input
+from convlint.run.plan import Options, Planner
+
+pytestmark = pytest.mark.slow
+
+
+def tasks_of(names: list[str]) -> list[Task]:
+    setting = setting_of(Planner(Options(isolated=True), date(2026, 1, 1)).plan(None))
+    return [
+        Task(number=number, subject=Subject(name=name, source=file_input(name)), setting=setting)
+        for number, name in enumerate(names)
+    ]
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    return [write_spec(Path(f"{number}.yaml"), C=60 + number) for number in range(8)]
+
+
+def test_all_answers_are_the_same(names: list[str]) -> None:
+    tasks = tasks_of(names)
+    here = {task.number: audited.rows for task, audited in audit_here(iter(tasks))}
+    several = {task.number: audited.rows for task, audited in audit_in_processes(iter(tasks), 3)}
+    assert several == here
+    assert len(here) == 8
+
+
+def test_tasks_are_asked_for_as_there_is_room(names: list[str]) -> None:
+    asked: list[int] = []
+
+    def tasks() -> Iterator[Task]:
+        for task in tasks_of(names):
+            asked.append(task.number)
+            yield task
+
+    answers = audit_in_processes(tasks(), 1)
+    next(answers)
+    assert len(asked) == 2
+    answers.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("deaths", "lost"), [(TRIES - 1, False), (TRIES, True)])
+def test_a_model_that_kills_its_process(
+    names: list[str], monkeypatch: pytest.MonkeyPatch, deaths: int, lost: bool
+) -> None:
+    ask, left = Child.ask, [deaths]
+
+    def dying(self: Child, request: bytes, timeout_s: float | None = None) -> bytes:
+        if b"2.yaml" in request and left[0]:
+            left[0] -= 1
+            os.kill(self._process.pid, signal.SIGKILL)
+        return ask(self, request, timeout_s)
+
+    monkeypatch.setattr(Child, "ask", dying)
+    found = {task.number: audited for task, audited in audit_in_processes(iter(tasks_of(names)), 2)}
+    assert [bool(found[number].rows.errors) for number in range(8)] == [lost and number == 2 for number in range(8)]
+    if lost:
+        (error,) = found[2].rows.errors
+        assert error.message.startswith("the process that audits it died 3 times")
+        assert found[2].digest is None  # it is tried again
