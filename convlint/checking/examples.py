@@ -245,7 +245,7 @@ def run_examples(rule: Rule) -> Iterator[Outcome]:
 
 def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
     """What the rule finds in a failing example, its texts in English and in the language, as pairs."""
-    from convlint.files.languages.saying import catalogue
+    from convlint.files.languages.catalogue import catalogue
     from convlint.rulebook.file import translated
 
     speaker = translated(rule, catalogue(language))

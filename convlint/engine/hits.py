@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.errors import RuleError
 from convlint.estimate.results import Basis
-from convlint.facts.layer import LayerFacts
+from convlint.facts.layer import OWN_NAMES, LayerFacts
 from convlint.facts.target import assumptions
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, with_output
@@ -19,7 +19,6 @@ from convlint.model.runtime import Runtime
 from convlint.report import Identity, Scalar, Severity
 from convlint.rulebook.book import builtin_folder
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
-from convlint.rulebook.judgement import OWN_NAMES
 from convlint.rulebook.rule import Case, Rule
 
 _FIELDS = frozenset(ConvLayer.__struct_fields__)

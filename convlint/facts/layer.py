@@ -53,6 +53,8 @@ QUANTITIES: Table = {
     **{name: row for first, table in VIEWS.items() for name, row in _dotted(first, table).items()},
     **{name: row for which, table in PASS_TABLES.items() for name, row in _of_pass(which, table).items()},
 }
+# names whose values tell layers of equal fields apart
+OWN_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.own)
 # what rules on source code read beside them
 OF_SOURCE: Table = {**_dotted("source", CONSTRUCTION), **_dotted("width", WIDTH), **_dotted("program", PROGRAM)}
 

@@ -19,7 +19,6 @@ from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages.saying import duration
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import Change, Plan, Planner, Wish, applicability, wishes
-from convlint.fixes.python.source import by_columns
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
@@ -371,5 +370,7 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
 
 def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
     """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
+    from convlint.fixes.python.source import by_columns
+
     found = tuple(by_columns(edit, content(edit.path) or b"") for edit in edits)
     return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")

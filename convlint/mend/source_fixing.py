@@ -192,7 +192,7 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
     """The task, or the tasks of reading parts of it: neighbours, which import the same files, together."""
     source, rulebook, job = task
     count = min(jobs, len(source.members) // _LEAST)
-    if source.kind != "source" or count < 2:
+    if count < 2:
         return [task]
     bounds = [len(source.members) * number // count for number in range(count + 1)]
     parts = [source.members[start:end] for start, end in pairwise(bounds)]

@@ -99,7 +99,7 @@ FORMATS: tuple[Format, ...] = (
     Format(module="onnx.reader", suffixes=(".onnx",), runs="parser", takes_inputs=True),
     Format(module="torch.program", suffixes=(".pt2",), takes_inputs=True),
     Format(module="keras.reader", suffixes=(".keras",), takes_inputs=True),
-    Format(module="safetensors.reader", suffixes=(".safetensors", ".safetensors.index.json")),
+    Format(module="safetensors", suffixes=(".safetensors", ".safetensors.index.json")),
     Format(
         module="refusals",
         refused=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,43 +13,16 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
-from convlint.readers import Format, Reader, ReadOptions, find_format, known_suffixes
+from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.sniff import Look, look
 from convlint.report import InputError
 
 if TYPE_CHECKING:
-    from convlint.model.network import Network
+    pass
 
 
-_PICKLE = (
-    "a pickled checkpoint is not read, because unpickling runs the code inside it; "
-    "use safetensors, ONNX or a torch.export program (.pt2), or check the module itself as package.module:name"
-)
-_HDF5 = (
-    "Keras's HDF5 files are not read; save the model as .keras: "
-    "keras.models.load_model(old).save('net.keras'), of weights alone after load_weights"
-)
 # Keras 3 itself loads no SavedModel; both forms are documented by tf2onnx
-SAVED_MODEL = (
-    "a TensorFlow SavedModel is not read; make it ONNX (python -m tf2onnx.convert --saved-model FOLDER --output "
-    "net.onnx), or save the Keras model that it came from as .keras"
-)
-_TFLITE = "TensorFlow Lite files are not read; make it ONNX: python -m tf2onnx.convert --tflite FILE --output net.onnx"
-_ENGINE = "a TensorRT engine is built for one GPU; check the ONNX file that it was built from"
-_REASONS: Mapping[str, str] = {
-    ".h5": _HDF5, ".hdf5": _HDF5, ".pb": SAVED_MODEL, ".tflite": _TFLITE, ".engine": _ENGINE, ".plan": _ENGINE,
-}  # fmt: skip
-
-
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
-    """Always an error, which says what to use instead; the file is not opened."""
-    name = path.lower()
-    message = next((reason for suffix, reason in _REASONS.items() if name.endswith(suffix)), _PICKLE)
-    return None, (InputError(path=path, message=message),)
-
-
-READER = Reader(read=read)
 
 
 _T = TypeVar("_T")
@@ -125,6 +98,8 @@ def discover(
 def nothing_in(argument: str, what: str, *, source: bool) -> str:
     """Why the folder or glob stands for no input, where it holds none of any format."""
     if os.path.exists(os.path.join(argument, "saved_model.pb")):
+        from convlint.readers.refusals import SAVED_MODEL
+
         return SAVED_MODEL
     suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
     return (

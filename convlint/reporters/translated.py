@@ -7,7 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from convlint.files.languages import ENGLISH
-from convlint.files.languages.saying import Catalogue, catalogue, english_of, other_of, tidied
+from convlint.files.languages.catalogue import Catalogue, catalogue
+from convlint.files.languages.saying import english_of, other_of, tidied
 from convlint.report import Finding, Report, RuleInfo
 
 

@@ -310,7 +310,7 @@ def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Ruleb
         rules += [read_rule(path) for path in files]
     rules = linked(rules)
     if language != ENGLISH:
-        from convlint.files.languages.saying import catalogue
+        from convlint.files.languages.catalogue import catalogue
         from convlint.rulebook.file import translated
 
         rules = [translated(rule, catalogue(language)) for rule in rules]

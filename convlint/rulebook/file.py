@@ -10,7 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, RuleError, shown, suggestion
-from convlint.files.languages.saying import Catalogue, english_of, other_of, pair
+from convlint.files.languages.catalogue import Catalogue
+from convlint.files.languages.saying import english_of, other_of, pair
 from convlint.files.located_yaml import parse, read_text
 from convlint.report import RuleInfo, Source
 from convlint.rulebook.judgement import (

@@ -34,8 +34,6 @@ MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in QUAN
 VOCABULARY: Mapping[str, Type] = {name: quantity.type for name, quantity in QUANTITIES.items()}
 # names whose value depends on the target
 GPU_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.gpu)
-# names whose values tell layers of equal fields apart
-OWN_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.own)
 
 # what rules on source code read beside them; each scope what is its own
 SOURCE_MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in _OF_SOURCE.items()}

@@ -24,7 +24,6 @@ from convlint.files.languages import ENGLISH
 from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
-from convlint.mend.source_fixing import in_parts, outcome_of_part, outcome_of_parts
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.discovery import discover
@@ -73,6 +72,15 @@ class Processes:
             child.close()
 
 
+def _in_parts(task: Task, jobs: int) -> list[Task]:
+    """The task, or the parts of it that several processes read."""
+    if task[0].kind != "source":
+        return [task]
+    from convlint.mend.source_fixing import in_parts  # a spec needs nothing that reads Python
+
+    return in_parts(task, jobs)
+
+
 def check_in_workers(
     tasks: Sequence[Task],
     jobs: int,
@@ -93,14 +101,19 @@ def check_in_workers(
         outcome = _checked(processes, task)
         return outcome if task[0].part else done(task, outcome)
 
-    several = [in_parts(task, jobs) for task in tasks]
+    several = [_in_parts(task, jobs) for task in tasks]
     pool = ThreadPoolExecutor(jobs)
     try:
         found = pool.map(one, [part for parts in several for part in parts])
         outcomes = []
         for task, parts in zip(tasks, several, strict=True):
             own = list(islice(found, len(parts)))
-            outcomes.append(own[0] if parts == [task] else done(task, outcome_of_parts(task, own)))
+            if parts == [task]:
+                outcomes.append(own[0])
+                continue
+            from convlint.mend.source_fixing import outcome_of_parts
+
+            outcomes.append(done(task, outcome_of_parts(task, own)))
         processes.finish()
         return outcomes
     finally:
@@ -141,6 +154,8 @@ def work(channel: Channel) -> None:
             try:
                 with speaking(language, both=True):
                     if source.part:
+                        from convlint.mend.source_fixing import outcome_of_part
+
                         result = outcome_of_part(source, job)
                     else:
                         result = outcome_of(source, _rulebook(folders, language), job, reading)
@@ -197,9 +212,7 @@ def check_tasks(
         return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
     jobs = jobs or _worth(tasks)
     if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
-        from convlint.mend.source_fixing import in_parts
-
-        most = sum(len(in_parts(task, jobs)) for task in tasks)
+        most = sum(len(_in_parts(task, jobs)) for task in tasks)
         if most > 1:
             return check_in_workers(tasks, min(jobs, most), on_done, settled)
     with Reading(on_output=say) as reading:

@@ -14,7 +14,7 @@ from convlint.readers import ReadOptions
 CONTAINED = frozenset({"onnx"})  # parsers in C, which may die or swell: `check` runs them in a process of their own
 _READERS = {
     "spec": "spec.reader", "onnx": "onnx.reader", "pt2": "torch.program", "keras": "keras.reader",
-    "safetensors": "safetensors.reader", "index": "safetensors.reader",
+    "safetensors": "safetensors", "index": "safetensors",
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def test_a_host_that_nobody_knows() -> None:
 def test_what_listens_is_no_cluster(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_cluster, "_CONNECT_S", 1.0)
     with pytest.raises(UsageError, match="it does not answer within 1 s"):
-        cluster._rehearse(silent, silent)
+        audit_cluster._rehearse(silent, silent)
 
 
 def test_ray_is_not_installed(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,15 +103,17 @@ def test_the_command_line_says_it_and_leaves_nothing(tmp_path: Path, closed: str
 def test_other_versions_are_named() -> None:
     assert other_version("a", None).startswith("the node a of the cluster has no convlint, and this is ")
     assert other_version("a", "0.0.1").startswith("the node a of the cluster has convlint 0.0.1, and this is ")
-    why = other_version("a", cluster.__version__, "No module named 'yaml'")
+    why = other_version("a", audit_cluster.__version__, "No module named 'yaml'")
     assert why == "convlint does not run on the node a of the cluster: No module named 'yaml'"
 
 
 def test_another_ray_or_python_is_told_from_no_cluster() -> None:
     said = "Version mismatch: The cluster was started with:\n    Ray: 2.9.0\n    Python: 3.10.1\n"
     told = "the cluster at head:1 has another Ray or Python: Version mismatch: The cluster was started with: Ray: 2.9.0"
-    assert cluster._unreached("head:1", said) == f"{told} Python: 3.10.1"
-    assert "pip install 'ray[client]'" in cluster._unreached("ray://head:1", "requires pip package `ray[client]`.")
+    assert audit_cluster._unreached("head:1", said) == f"{told} Python: 3.10.1"
+    assert "pip install 'ray[client]'" in audit_cluster._unreached(
+        "ray://head:1", "requires pip package `ray[client]`."
+    )
 
 
 @pytest.mark.parametrize(("slow", "tries"), [(0, 1), (2, 3), (9, 3)])

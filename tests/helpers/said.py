@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from checkout import ROOT
 
-from convlint.files.languages.saying import entries_of
+from convlint.files.languages.catalogue import entries_of
 from convlint.reporters.page.layers import script_sentences
 from convlint.rulebook.book import load_rulebook
 
@@ -16,7 +16,8 @@ CODE = ROOT / "convlint"
 _COUNTED = ("plural", "_count")
 # Where nouns are counted for formats and streams that are English.
 ENGLISH_PLACES = (
-    "audit/", "checking/", "cli/commands/", "mend/", "run/", "reporters/github.py", "reporters/gitlab.py", "reporters/json_v3.py",
+    "audit/", "checking/", "cli/commands/", "mend/", "run/", "reporters/github.py", "reporters/gitlab.py",
+    "reporters/json_v3.py",
     "reporters/junit.py", "reporters/markdown.py", "reporters/rdjson.py", "reporters/sarif.py",
 )  # fmt: skip
 _IN_TEMPLATE = re.compile(r"""\bt\((?:"([^"]*)"|'([^']*)')""")

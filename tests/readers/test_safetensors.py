@@ -22,7 +22,7 @@ from torch import nn
 
 from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
-from convlint.readers.discovery import read as read_pickle
+from convlint.readers.refusals import read as read_pickle
 from convlint.readers.safetensors import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
@@ -118,7 +118,7 @@ def sharded(folder: Path, names: list[str]) -> Path:
 def test_sharded_checkpoints(tmp_path: Path) -> None:
     names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
     index = sharded(tmp_path, names)
-    assert getattr(find_format(str(index)), "module", None) == "safetensors.reader"
+    assert getattr(find_format(str(index)), "module", None) == "safetensors"
     layers = one(index).layers
     assert [(layer.name, layer.path) for layer in layers] == [
         ("part0.conv", str(tmp_path / names[0])), ("part1.conv", str(tmp_path / names[1])),
@@ -142,11 +142,11 @@ def test_an_index_may_name_files_beside_it_only(tmp_path: Path, name: str) -> No
 def test_headers_made_to_hurt(tmp_path: Path) -> None:
     path = tmp_path / "bad.safetensors"
     path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
-    assert "claims a header of 9,223,372,036,854,775,808 bytes" in read_apart("safetensors.reader", path, 100)
+    assert "claims a header of 9,223,372,036,854,775,808 bytes" in read_apart("safetensors", path, 100)
     with path.open("wb") as stream:  # a large file of zeros that takes no room
         stream.write(struct.pack("<Q", 1 << 33))
         stream.truncate(1 << 34)
-    assert "larger than 32 MiB" in read_apart("safetensors.reader", path, 100)
+    assert "larger than 32 MiB" in read_apart("safetensors", path, 100)
     path.unlink()
     for content, words in {
         b"": "too short", b"1234567": "too short", bytes(8): "too short",
@@ -156,7 +156,7 @@ def test_headers_made_to_hurt(tmp_path: Path) -> None:
         path.write_bytes(content)
         assert words in message(path)
     assert "nests too deep" in message(write(path, b"[" * 100_000))
-    assert "more entries" in read_apart("safetensors.reader", write(path, b"[" + b"[]," * 3_000_000 + b"[]]"))
+    assert "more entries" in read_apart("safetensors", write(path, b"[" + b"[]," * 3_000_000 + b"[]]"))
     tensor = {"dtype": "F32", "shape": [8, 64, 3, 3], "data_offsets": [0, 18432]}
     assert "truncated" in message(write(path, {"a.weight": tensor}, 18431))
     assert "1 bytes behind its last tensor" in message(write(path, {"a.weight": tensor}, 18433))
@@ -253,7 +253,7 @@ def test_more_than_any_network_has(tmp_path: Path) -> None:
     assert "more than 10,000 convolutions" in message(many(path, 10_001, [8, 8, 3, 3]))
     assert one(many(path, 50_000, [1])).layers == ()
     assert "more than 50,000 tensors" in message(many(path, 50_001, [1]))
-    assert "more entries than any network" in read_apart("safetensors.reader", many(path, 400_000, [1]), 100)
+    assert "more entries than any network" in read_apart("safetensors", many(path, 400_000, [1]), 100)
 
 
 def test_limits_hold_for_all_files_of_a_checkpoint(tmp_path: Path) -> None:

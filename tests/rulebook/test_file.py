@@ -13,7 +13,8 @@ from rule_texts import RULE, edited, written
 
 from convlint.checking.examples import run_examples
 from convlint.errors import RuleError
-from convlint.files.languages.saying import Catalogue, Entry, english_of, other_of
+from convlint.files.languages.catalogue import Catalogue, Entry
+from convlint.files.languages.saying import english_of, other_of
 from convlint.rulebook.book import linked, load_rulebook
 from convlint.rulebook.expr import UNKNOWN
 from convlint.rulebook.file import Twofold, read_rule, template_text, texts_of, translated

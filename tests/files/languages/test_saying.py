@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from said import sentences, untranslated_rules
 
 from convlint.files.languages import ENGLISH, LANGUAGES
+from convlint.files.languages.catalogue import Entry, catalogue, entries_of
 from convlint.files.languages.saying import (
-    Entry,
-    catalogue,
     english_of,
-    entries_of,
     is_english,
     other_of,
     pair,

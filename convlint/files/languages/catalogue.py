@@ -1,0 +1,62 @@
+"""The translations of one language: pairs of an English text and its own, by rule, and of all that is said beside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
+
+_CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One pair as its file has it; `section` is the code of a rule, or what the sentences are part of."""
+
+    file: str
+    section: str
+    english: str
+    other: str
+
+    @property
+    def of_rule(self) -> bool:
+        """Whether it is a text of one rule, and not a sentence that anything may say."""
+        return _CODE.fullmatch(self.section) is not None
+
+
+class Catalogue:
+    """What texts are in one language. A text that it lacks stays English: so do rules of the user's own."""
+
+    def __init__(self, language: str, entries: tuple[Entry, ...]) -> None:
+        self.language = language
+        self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
+        self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
+
+    def of_rule(self, code: str, english: str) -> str | None:
+        """A title, rationale or template of a rule; None where there is none."""
+        return self._rules.get((code, english))
+
+    def sentence(self, english: str) -> str:
+        """What is said beside the rules."""
+        return self._sentences.get(english, english)
+
+
+def entries_of(language: str) -> Iterator[Entry]:
+    """Every pair in the language's files, in order."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    folder = files(__package__).joinpath(language)
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".yaml"):
+            for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():
+                for each in pairs:
+                    yield Entry(file=file.name, section=section, english=each["en"], other=each[language])
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """The catalogue of a language that is not English."""
+    return Catalogue(language, tuple(entries_of(language)))
