@@ -265,7 +265,7 @@ def test_a_sentence_of_a_table_is_itself() -> None:
 
 
 def test_english_loads_no_catalogue() -> None:
-    loaded = "'convlint.files.languages.saying' in sys.modules"
+    loaded = "'convlint.files.languages.catalogue' in sys.modules"
     code = f"import sys, convlint.cli.check, convlint.reporters.text; print({loaded})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "False\n"
