@@ -4,14 +4,14 @@
 # in it called typing.py or __future__.py would be run. `__main__` takes the folder out.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from convlint.api import lint
     from convlint.model.layer import ConvLayer
-    from convlint.report import Finding, Report
+    from convlint.model.report import Finding, Report
+    from convlint.run.api import lint
 
 __version__ = "0.4.0"  # the one place: packages and reports take it from here
 __all__ = ["ConvLayer", "Finding", "Report", "__version__", "lint"]
 
-_HOMES = {"ConvLayer": "model.layer", "Finding": "report", "Report": "report", "lint": "api"}
+_HOMES = {"ConvLayer": "model.layer", "Finding": "model.report", "Report": "model.report", "lint": "run.api"}
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ from checkout import ROOT
 CODE, TESTS = ROOT / "convlint", ROOT / "tests"
 ROOMS = sorted(path.name for path in CODE.iterdir() if (path / "__init__.py").exists())
 # Rooms of which every module has a test file of its own.
-WHOLE = ("config", "engine", "estimate", "facts", "fixes", "measuring", "model", "planning", "rulebook", "verdict")
+WHOLE = ("config", "engine", "estimate", "facts", "fixes", "measuring", "model", "rulebook", "verdict")
 # Of all modules of a room together.
 TOGETHER = {"engine/test_laws.py"}
 TEST_FILES = sorted(path for room in ROOMS for path in (TESTS / room).rglob("test_*.py"))

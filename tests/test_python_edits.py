@@ -14,10 +14,10 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Planner, wishes
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python_text import PythonEditor, PythonEdits
+from convlint.model.report import Finding
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
-from convlint.report import Finding
 
 pytestmark = pytest.mark.slow
 

@@ -28,10 +28,10 @@ from convlint.audit.task import (
 )
 from convlint.checking.one_input import say
 from convlint.errors import UsageError
+from convlint.model.report import InputError
 from convlint.readers.children.child import ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
-from convlint.report import InputError
 from convlint.run.plan import Planner
 from convlint.run.run import Processes
 

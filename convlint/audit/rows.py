@@ -12,7 +12,7 @@ from msgspec import Struct
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer
-from convlint.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
+from convlint.model.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
 
 
 def structure_of(layers: Iterable[ConvLayer]) -> str:

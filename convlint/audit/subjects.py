@@ -21,11 +21,11 @@ from convlint.files.located_yaml import Value
 from convlint.files.safe import clean
 from convlint.model.layer import MODES, TRACES, Mode
 from convlint.model.location import Span
+from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers.discovery import is_source, streamed
 from convlint.readers.inputs import Input, Model, decide, parse_reference
 from convlint.readers.spec.fields import dtype_of, layout_of
-from convlint.report import InputError
 from convlint.run.plan import Planner
 from convlint.run.run import included, tidy
 

@@ -22,10 +22,10 @@ from convlint.engine.findings import assemble
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
 from convlint.mend.mending import outcome_of
+from convlint.model.report import InputError, Severity
 from convlint.readers.discovery import SKIPPED_FOLDERS
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import InputError, Severity
 from convlint.rulebook.book import Rulebook, load_rulebook, rule_files
 from convlint.run.plan import Plan
 from convlint.verdict.select import Policy, chosen, counts

@@ -20,10 +20,10 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ALLOWANCES, Allowance, ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import Finding
 from convlint.model.runtime import default_mode
 from convlint.model.source import Certainty, Program, Setting, SourceLayer, SourceReading, Stated
 from convlint.readers.spec.reader import read_fragment
-from convlint.report import Finding
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 from convlint.verdict.comments import Mention, judge_mentions

@@ -25,12 +25,12 @@ from convlint.gpus.gpu import Calibration, CalibrationFile, CalibrationUse, Gpu,
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
 from convlint.model.location import Location, Span
 from convlint.model.network import Network
+from convlint.model.report import Finding, InputError, Severity
 from convlint.model.runtime import Runtime, Version, default_mode, framework_of
 from convlint.model.source import SourceReading
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, Model
 from convlint.readers.reading import Reading
-from convlint.report import Finding, InputError, Severity
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.select import Policy, chosen, counts
 from convlint.verdict.suppress import Silencer, Silencing

@@ -16,11 +16,11 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import is_quiet
 from convlint.fixes.source_edits import with_source_edits
 from convlint.model.location import Location
+from convlint.model.report import Finding, InputError
 from convlint.model.source import PlacedLayer, Program, SourceReading, SourceReport
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
-from convlint.report import Finding, InputError
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.suppress import Silencer
 

@@ -33,7 +33,7 @@ from convlint.errors import UsageError
 from convlint.model.layer import MODES
 
 if TYPE_CHECKING:
-    from convlint.planning.steps import Wishes
+    from convlint.engine.steps import Wishes
 
 FORMATS = ("text", "json", "markdown", "html")
 FIXED = "fixed"  # stands for a dtype or a layout that is to stay
@@ -136,7 +136,7 @@ def _wishes(
     fixed: list[str], keep: str | None, max_params: str | None, max_flops: str | None, target_time: str | None
 ) -> Wishes:
     """Raises UsageError."""
-    from convlint.planning.steps import LOTS, Wishes
+    from convlint.engine.steps import LOTS, Wishes
 
     one_of("--keep", keep, _KEPT)
     return Wishes(

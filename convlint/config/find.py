@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from convlint.config.keys import FileIgnore, LayerIgnore, ModelEntry, PathPattern, SourceConfig
     from convlint.config.toml_source import Spot, TomlSource, Word
     from convlint.model.layer import Allowance, Mode
-    from convlint.report import Severity
+    from convlint.model.report import Severity
     from convlint.verdict.select import FailOn
 
 _MOST_NEAR = 500  # files beside a missing one that may be what was meant

@@ -26,7 +26,7 @@ from convlint.errors import shown
 from convlint.files.globs import path_expression
 from convlint.files.languages import LANGUAGES
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Following, Mode
-from convlint.report import SEVERITIES, Severity
+from convlint.model.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from convlint.verdict.select import FailOn

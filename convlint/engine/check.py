@@ -39,7 +39,7 @@ from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
+from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 

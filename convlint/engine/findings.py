@@ -23,9 +23,7 @@ from convlint.model.gemm import flops
 from convlint.model.layer import MODES, ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.model.runtime import Runtime
-from convlint.model.source import SourceReport
-from convlint.report import (
+from convlint.model.report import (
     SEVERITIES,
     Finding,
     Fix,
@@ -40,6 +38,8 @@ from convlint.report import (
     Suppressed,
     Total,
 )
+from convlint.model.runtime import Runtime
+from convlint.model.source import SourceReport
 from convlint.rulebook.book import Rulebook
 
 Silences = Callable[[Finding], bool]  # whether the user silenced this finding; it has no price yet

@@ -17,7 +17,7 @@ from convlint.estimate import LayerEstimate
 from convlint.files.languages.saying import say
 from convlint.model.gemm import flops
 from convlint.model.layer import Allowance, ConvLayer
-from convlint.report import Alternative, Fix
+from convlint.model.report import Alternative, Fix
 
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
 _BATCHES_TRIED = 6  # on each side

@@ -15,8 +15,8 @@ from convlint.facts.target import assumptions
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
+from convlint.model.report import Identity, Scalar, Severity
 from convlint.model.runtime import Runtime
-from convlint.report import Identity, Scalar, Severity
 from convlint.rulebook.book import builtin_folder
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
 from convlint.rulebook.rule import Case, Rule

@@ -21,7 +21,7 @@ from convlint.estimate.results import Basis
 from convlint.facts.network import shortened
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer
-from convlint.report import LayerTimes, Scalar
+from convlint.model.report import LayerTimes, Scalar
 
 
 class Deal(NamedTuple):

@@ -17,7 +17,7 @@ from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind
 from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
 from convlint.estimate.results import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
-from convlint.report import Scalar
+from convlint.model.report import Scalar
 
 LEAST_GAIN = 1e-3  # of the time of what a change touches
 MOST_SETTINGS = 16

@@ -32,9 +32,9 @@ from convlint.files.bounded_file import is_quiet
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
+from convlint.model.report import Finding, Fix, Identity, Skipped
 from convlint.model.runtime import Runtime
 from convlint.model.source import Program, SourceLayer, SourceReading, Stated
-from convlint.report import Finding, Fix, Identity, Skipped
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule, Scope
 

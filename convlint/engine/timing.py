@@ -18,8 +18,8 @@ from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network
+from convlint.model.report import Scalar
 from convlint.model.runtime import Runtime
-from convlint.report import Scalar
 from convlint.rulebook.rule import Rule
 
 SAME = 1e-9  # times that differ by less, relative to each other, are equal

@@ -15,7 +15,7 @@ from convlint.engine.findings import NetworkResult
 from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, Scalar
+from convlint.model.report import Finding, Fix, Scalar
 
 
 class Change(Struct, frozen=True, gc=False):

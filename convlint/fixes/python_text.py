@@ -17,7 +17,7 @@ from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Op
 from convlint.fixes.python.rewriting import Rewrites, rewritten
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, Site, Statement, Statements
 from convlint.model.network import Network
-from convlint.report import Scalar
+from convlint.model.report import Scalar
 
 Read = Callable[[str], bytes | None]
 

@@ -19,9 +19,9 @@ from convlint.fixes.python.constructors import Imports, Opened, Read, argument, 
 from convlint.fixes.python.rewriting import Rewrites, inserted, rewritten_each
 from convlint.fixes.python.source import PythonSource, by_columns
 from convlint.model.location import CodeEdit, Location, Span
+from convlint.model.report import Finding, Fix
 from convlint.model.source import Program, SourceReading
 from convlint.readers.python.walking import Nodes
-from convlint.report import Finding, Fix
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}

@@ -12,7 +12,7 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.fixes.plan import Plan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.report import Finding
+from convlint.model.report import Finding
 
 _EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
 _CLOSE_US = 1e-6

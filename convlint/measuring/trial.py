@@ -19,8 +19,8 @@ from convlint.measuring.rows import Row
 from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
+from convlint.model.report import Finding, Fix
 from convlint.model.runtime import Runtime
-from convlint.report import Finding, Fix
 from convlint.rulebook.book import Rulebook
 
 Held = Literal["held", "in part", "not held", "too close to tell"]

@@ -23,9 +23,9 @@ from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
+from convlint.model.report import Finding, Fix, InputError, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import Finding, Fix, InputError, Scalar
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:

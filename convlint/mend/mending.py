@@ -36,10 +36,10 @@ from convlint.fixes.plan import UNUSED, Plan, Planner, Wish, WishKey, unused, wi
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.mend.attempt import Attempt, CodeDraft, Draft, Member, with_code_edits, with_sources
 from convlint.mend.proposing import with_applicability
+from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading, format_of_input
-from convlint.report import InputError
 from convlint.rulebook.book import Rulebook
 
 MOST_ROUNDS = 10

@@ -22,9 +22,9 @@ from convlint.fixes.verify import breaking, slower, staying, unsettled, unwillin
 from convlint.mend.attempt import Attempt, SpecDraft, edited
 from convlint.model.layer import Mode
 from convlint.model.network import Network
+from convlint.model.report import Finding, InputError, LayerReport, LayerTimes, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import Finding, InputError, LayerReport, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
 
 _LAST = "the batch is written once all else is, as the one that then fits"

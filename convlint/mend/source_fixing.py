@@ -20,11 +20,11 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.model.location import CodeEdit
+from convlint.model.report import Finding, InputError
 from convlint.model.source import SourceReading
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import joined
 from convlint.readers.python.source_file import LARGEST
-from convlint.report import Finding, InputError
 from convlint.rulebook.book import Rulebook
 
 Contents = Mapping[str, bytes]

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
-    from convlint.report import InputError
+    from convlint.model.report import InputError
 
 MODULE_TIMEOUT_S = 120.0
 # what to name where a time needs sizes that Python source does not state

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
+from convlint.model.report import InputError
 from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.sniff import Look, look
-from convlint.report import InputError
 
 if TYPE_CHECKING:
     pass

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown
+from convlint.model.report import InputError
 from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.bounded_json import refuse_layers, refuse_sizes
 from convlint.readers.input_shapes import of_model
 from convlint.readers.inputs import Input, Model
-from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
-from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network

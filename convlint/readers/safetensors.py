@@ -14,6 +14,7 @@ from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_AXES,
@@ -26,7 +27,6 @@ from convlint.readers.bounded_json import (
     parse,
     refuse_layers,
 )
-from convlint.report import InputError
 
 MOST_TENSORS = 50_000  # of one checkpoint, all of its files together
 _LARGEST_NUMBER = 2**63 - 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from convlint.report import Report
+    from convlint.model.report import Report
 
 # name -> module in this package, loaded only when that format is asked for
 REPORTERS: Mapping[str, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.files.languages.saying import say
 from convlint.files.safe import ascii_only, clean
-from convlint.report import Report
+from convlint.model.report import Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.ink import Link, linker
 from convlint.reporters.summary import ending

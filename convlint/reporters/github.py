@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
-from convlint.report import Finding, InputError, Report
+from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
 from convlint.reporters.summary import ending
 from convlint.reporters.words import gravest_first, partly_read, said

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from convlint.files.safe import clean, clean_path
-from convlint.report import Report, Severity
+from convlint.model.report import Report, Severity
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice, behind, layer_of, lost, named_in
 

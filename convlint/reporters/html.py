@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import convlint.reporters.page  # noqa: F401 - says what is missing before anything is checked
-from convlint.report import Report
+from convlint.model.report import Report
 from convlint.reporters import Reporter, Style
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.location import Location
-from convlint.model.source import PlacedLayer, SourceReport
-from convlint.report import (
+from convlint.model.report import (
     Alternative,
     Finding,
     Fix,
@@ -21,6 +20,7 @@ from convlint.report import (
     Skipped,
     Suppressed,
 )
+from convlint.model.source import PlacedLayer, SourceReport
 from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 
 from convlint.files.languages.saying import plural
 from convlint.files.safe import clean, clean_path
-from convlint.report import Finding, Report
+from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice, behind, lost, place, place_of
 

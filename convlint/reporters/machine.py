@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from convlint.files.languages.saying import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Dtype, Mode
-from convlint.report import LayerReport, NetworkReport, Report
+from convlint.model.report import LayerReport, NetworkReport, Report
 
 if TYPE_CHECKING:
     from convlint.gpus.gpu import CalibrationUse

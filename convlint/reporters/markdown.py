@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean
-from convlint.report import Finding, Report
+from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.summary import coverage, unread_parts
 from convlint.reporters.words import (

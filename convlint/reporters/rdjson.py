@@ -8,7 +8,7 @@ from typing import Any
 
 from convlint.files.safe import clean, clean_path, is_exact
 from convlint.model.location import Location
-from convlint.report import Finding, Report, Severity
+from convlint.model.report import Finding, Report, Severity
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import DOCUMENT_URLS, page_of, said
 

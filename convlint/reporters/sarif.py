@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from convlint.files.languages.saying import plural
 from convlint.files.safe import clean, clean_path, number
-from convlint.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
+from convlint.model.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, gravest_first, origin, page_of, said
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from convlint.files.languages.saying import duration, plural, say, sentence
 from convlint.files.safe import ascii_only, clean
+from convlint.model.report import SEVERITIES, Report, Severity, Skipped
 from convlint.model.source import SourceReport, UnreadCell
-from convlint.report import SEVERITIES, Report, Severity, Skipped
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, padded, shorten, wrap
 from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
 from convlint.reporters.words import costs_nothing, partly_read, place, place_of, severity_word, verdicts

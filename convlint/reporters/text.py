@@ -5,7 +5,7 @@ from __future__ import annotations
 from convlint.files.languages.saying import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
-from convlint.report import Finding, InputError, LayerReport, Report, Severity
+from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
 from convlint.reporters.concise import finding_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from convlint.files.languages import ENGLISH
 from convlint.files.languages.catalogue import Catalogue, catalogue
 from convlint.files.languages.saying import english_of, other_of, tidied
-from convlint.report import Finding, Report, RuleInfo
+from convlint.model.report import Finding, Report, RuleInfo
 
 
 def in_language(report: Report, language: str) -> Report:

@@ -9,7 +9,7 @@ from convlint.files.languages.saying import duration, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
-from convlint.report import SEVERITIES, Alternative, Finding, Fix, LayerTimes, Report, RuleInfo, Severity, Total
+from convlint.model.report import SEVERITIES, Alternative, Finding, Fix, LayerTimes, Report, RuleInfo, Severity, Total
 
 HOME = "https://github.com/convlint/convlint"
 # All addresses of pages begin with it, those of the site itself too; it ends with a slash.

@@ -19,7 +19,7 @@ from convlint import __version__
 from convlint.errors import RuleError, suggestion
 from convlint.files.languages import ENGLISH
 from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
-from convlint.report import RuleInfo, Source
+from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.rule import SOURCE_SCOPES, Case, Decision, FixSpec, Fragments, Join, Message, Rule, Template
 

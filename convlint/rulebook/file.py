@@ -13,7 +13,7 @@ from convlint.errors import InputFault, RuleError, shown, suggestion
 from convlint.files.languages.catalogue import Catalogue
 from convlint.files.languages.saying import english_of, other_of, pair
 from convlint.files.located_yaml import parse, read_text
-from convlint.report import RuleInfo, Source
+from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.judgement import (
     GPU_NAMES,
     SETTABLE,

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from convlint.model.layer import Loss, equal_without
-from convlint.report import RuleInfo, Severity
+from convlint.model.report import RuleInfo, Severity
 from convlint.rulebook.compiled import GLOBALS, decision_code, function
 from convlint.rulebook.expr import UNKNOWN, Expr
 

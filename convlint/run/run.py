@@ -24,12 +24,12 @@ from convlint.files.languages import ENGLISH
 from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
+from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.readers.children.child import Child, ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input, source_input
 from convlint.readers.reading import Reading
-from convlint.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.run.plan import Options, Plan, Planner, refuse_idle
 from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale

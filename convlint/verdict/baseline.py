@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
 from convlint.files.settings_file import read_settings
-from convlint.report import Finding, Report
+from convlint.model.report import Finding, Report
 
 VERSION = 2  # 1 had one entry for all layers that a finding joined
 # What is written is held to the same bounds as what is read. 36,000 layers with three findings each make 17 MB; at the

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from convlint.errors import RuleError
 from convlint.files.located_yaml import LINE_BREAK, Loader
 from convlint.model.location import Location
-from convlint.report import Finding, Fix
+from convlint.model.report import Finding, Fix
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.expr import ExprError
 from convlint.rulebook.rule import Rule

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from convlint.engine.findings import NetworkResult
 from convlint.facts.network import shortened
 from convlint.facts.predicted import lacking_for_time, missing_sizes
+from convlint.model.report import InputError, LayerReport
 from convlint.model.source import SourceReport
-from convlint.report import InputError, LayerReport
 
 _MOST_NAMED = 5  # layers, or rules
 

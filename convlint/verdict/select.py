@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import overridden
 from convlint.errors import UsageError
-from convlint.report import SEVERITIES, Finding, InputError, Report, Severity
+from convlint.model.report import SEVERITIES, Finding, InputError, Report, Severity
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:

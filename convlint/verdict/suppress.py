@@ -12,8 +12,8 @@ from convlint.errors import UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import Finding, Skipped, Suppressed
 from convlint.model.source import SourceLayer, SourceReading
-from convlint.report import Finding, Skipped, Suppressed
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Known
 from convlint.verdict.comments import MARKER, Comment, Mention, RuleKey, find_comments, judge_mentions

@@ -9,7 +9,7 @@ from msgspec import Struct
 from convlint.checking.examples import example_findings, is_of_source
 from convlint.cli.commands.rules import flow
 from convlint.files.located_yaml import Value, parse, read_text
-from convlint.report import Finding, Scalar
+from convlint.model.report import Finding, Scalar
 from convlint.rulebook.rule import Rule
 
 _OF_SPEC = ("gpu", "mode", "runtime", "defaults", "layers")

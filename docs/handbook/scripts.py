@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.api import lint
-from convlint.report import Finding
+from convlint.model.report import Finding
+from convlint.run.api import lint
 
 _SCRIPT = """\
 import torch

@@ -13,7 +13,7 @@ from report_pages import HOSTILE_NAMES, RUN, Made, make_page, named_layers
 from reports import ALIGNMENT, at, finding, full_report, rendered
 from watched_pages import Watch, overflow_px
 
-from convlint.report import Fix, InputError, Skipped
+from convlint.model.report import Fix, InputError, Skipped
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

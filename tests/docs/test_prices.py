@@ -8,9 +8,9 @@ import pytest
 import yaml
 from cases import for_each
 
-from convlint.api import lint
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
+from convlint.run.api import lint
 from handbook.examples import lines
 from handbook.prices import GENERATIONS, completed, prices
 

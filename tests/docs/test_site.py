@@ -12,7 +12,7 @@ from checkout import ROOT
 
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, with_output
-from convlint.report import GRADES
+from convlint.model.report import GRADES
 from convlint.reporters.words import DOCS, rule_page
 from convlint.rulebook.book import load_rulebook
 from handbook.site import build, made_pages, navigation

@@ -12,8 +12,8 @@ from small_networks import checked, codes, layer, rulebook
 from convlint.engine.check import Silences, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
+from convlint.model.report import Finding, LayerTimes
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding, LayerTimes
 from convlint.rulebook.book import Rulebook, load_rulebook
 
 BUILTIN = load_rulebook()

@@ -9,8 +9,8 @@ from convlint.engine.check import Target, check_network
 from convlint.engine.coupling import Coupling
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
+from convlint.model.report import Finding
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()

@@ -22,9 +22,19 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import (
+    Finding,
+    Fix,
+    LayerReport,
+    LayerTimes,
+    NetworkReport,
+    Report,
+    Scalar,
+    Severity,
+    fingerprint,
+)
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import file_input
-from convlint.report import Finding, Fix, LayerReport, LayerTimes, NetworkReport, Report, Scalar, Severity, fingerprint
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
 from convlint.run.run import check_inputs

@@ -20,8 +20,8 @@ from convlint.engine.hits import Flaw, Hit, Price
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
+from convlint.model.report import Fix, Report, Severity
 from convlint.readers.inputs import file_input
-from convlint.report import Fix, Report, Severity
 from convlint.rulebook.book import load_rulebook
 from convlint.run.run import check_inputs
 

@@ -35,8 +35,8 @@ from convlint.errors import RuleError
 from convlint.facts.quantity import UNKNOWN, UnknownValue
 from convlint.model.layer import ConvLayer, Dtype, DtypeSource, layer_identity, with_output
 from convlint.model.location import Location
+from convlint.model.report import Scalar, Severity
 from convlint.model.runtime import Runtime
-from convlint.report import Scalar, Severity
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.expr import ExprError, compile_expr
 

@@ -14,8 +14,8 @@ from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.findings import NetworkResult
 from convlint.model.network import Network
+from convlint.model.report import Finding
 from convlint.model.runtime import Runtime
-from convlint.report import Finding
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {

@@ -16,8 +16,8 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.network import Network
+from convlint.model.report import Finding, LayerTimes
 from convlint.model.runtime import Runtime, Version
-from convlint.report import Finding, LayerTimes
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()

@@ -22,8 +22,8 @@ from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import flops
 from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import Runtime
-from convlint.report import Finding, Scalar
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.rule import Rule
 

@@ -23,8 +23,8 @@ from convlint.engine.source_check import (
 )
 from convlint.facts.source_layers import GETTING, Width
 from convlint.model.layer import Dtype
+from convlint.model.report import Finding
 from convlint.model.source import SourceLayer, Stated
-from convlint.report import Finding
 
 INSIDE = Stated(at=at(100, column=30), value=1)
 

@@ -17,8 +17,8 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Layout
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import Scalar
 from convlint.model.runtime import Runtime
-from convlint.report import Scalar
 from convlint.rulebook.book import load_rulebook
 
 A100 = load_gpu("a100")

@@ -27,8 +27,8 @@ from convlint.fixes.plan import (
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import THE_INPUT, ChannelGroup, channels_of
 from convlint.model.location import Location
+from convlint.model.report import Finding, Fix, RuleInfo, Source, Suppressed
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding, Fix, RuleInfo, Source, Suppressed
 from convlint.rulebook.book import Rulebook
 
 

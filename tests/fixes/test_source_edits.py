@@ -14,8 +14,8 @@ from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python.source import parsed
 from convlint.fixes.source_edits import with_source_edits
 from convlint.model.location import Location
+from convlint.model.report import Fix
 from convlint.model.source import BiasUse, SourceReading
-from convlint.report import Fix
 
 TORCH, PADDLE = "from torch import nn\n", "import paddle.nn as nn\n"
 

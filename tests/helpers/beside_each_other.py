@@ -15,7 +15,7 @@ from msgspec import Struct
 from convlint.checking.examples import examined
 from convlint.files.languages.saying import english_of, other_of, tidied
 from convlint.files.located_yaml import parse, read_text
-from convlint.report import Finding
+from convlint.model.report import Finding
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
 

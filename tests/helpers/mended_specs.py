@@ -7,8 +7,8 @@ from typing import Any
 from convlint.fixes.plan import Plan, Planner, Wish
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import Finding, Fix, RuleInfo, Source
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding, Fix, RuleInfo, Source
 
 
 def network_of(layers: str, top: str = "", defaults: str = "N: 8, H: 32, W: 32, kernel_size: 3, padding: 1") -> Network:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from convlint.engine.check import Target, check_network
+from convlint.engine.plan import plan
+from convlint.engine.steps import Plan, Wishes
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.planning.plan import plan
-from convlint.planning.steps import Plan, Wishes
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()

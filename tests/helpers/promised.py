@@ -7,10 +7,10 @@ from typing import Any
 from convlint.engine.check import Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
+from convlint.engine.steps import Members, changed
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
 from convlint.model.network import Network
-from convlint.planning.steps import Members, changed
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()

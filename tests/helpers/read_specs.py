@@ -6,8 +6,8 @@ from typing import Any
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network
+from convlint.model.report import InputError
 from convlint.readers.spec.reader import read_spec
-from convlint.report import InputError
 
 STEM = "C: 3, H: 224, W: 224, K: 64, kernel_size: 7, stride: 2, padding: 3"
 

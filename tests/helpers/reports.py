@@ -11,7 +11,7 @@ from convlint.estimate.results import Roof
 from convlint.model.gemm import Gemm
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.location import Location
-from convlint.report import (
+from convlint.model.report import (
     Finding,
     Fix,
     InputError,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from convlint.engine.check import Target, check_network
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
+from convlint.model.report import Finding
 from convlint.readers.spec.reader import read_fragment
-from convlint.report import Finding
 from convlint.rulebook.book import Rulebook, load_rulebook
 
 _RULES = load_rulebook()

@@ -9,8 +9,8 @@ from convlint.engine.source_check import SourceResult, check_source
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
+from convlint.model.report import Finding
 from convlint.model.source import Program, Setting, SourceLayer, SourceReading, Stated
-from convlint.report import Finding
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()

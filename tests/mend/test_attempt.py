@@ -13,7 +13,7 @@ from convlint.engine.findings import NetworkResult
 from convlint.mend.attempt import with_code_edits
 from convlint.model.location import CodeEdit, Location
 from convlint.model.network import Network
-from convlint.report import Finding, Fix, RuleInfo, Source
+from convlint.model.report import Finding, Fix, RuleInfo, Source
 
 TEXT = f"{NN}a = nn.Conv2d(3, 60, 3)\nn = nn.BatchNorm2d(60)\nb = nn.Conv2d(60, w, 3)\n"
 A, N, B = (line.split(" = ")[1] for line in TEXT.splitlines()[1:])

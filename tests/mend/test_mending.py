@@ -22,10 +22,10 @@ from convlint.mend import attempt, mending
 from convlint.mend.mending import mended_models
 from convlint.model.layer import Dtype, with_output
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import InputError
 from convlint.rulebook.book import load_rulebook
 from convlint.verdict.select import Policy, selected
 

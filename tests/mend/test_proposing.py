@@ -17,7 +17,7 @@ from specs import HEAD
 
 from convlint.fixes.spec_text import Change, Edits, SpecText
 from convlint.mend import proposing
-from convlint.report import Finding
+from convlint.model.report import Finding
 from convlint.run.plan import Options
 from convlint.run.run import lint_paths
 

@@ -12,11 +12,11 @@ import pytest
 from audited import write_spec
 
 from convlint.errors import UsageError
+from convlint.model.report import InputError
 from convlint.readers import discovery
 from convlint.readers.discovery import discover as discover_of_streaming
 from convlint.readers.discovery import streamed
 from convlint.readers.inputs import Input
-from convlint.report import InputError
 
 
 def discover(arguments: Iterable[str]) -> tuple[tuple[str, ...], tuple[InputError, ...]]:

@@ -7,7 +7,7 @@ from parsed import READERS, workflow_commands
 from reports import ALIGNMENT, finding, full_report, many, rendered
 
 from convlint.model.location import Location
-from convlint.report import InputError
+from convlint.model.report import InputError
 from convlint.reporters import github
 
 

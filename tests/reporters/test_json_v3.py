@@ -9,7 +9,7 @@ from reports import full_report, layer_times, priced, rendered, total
 
 from convlint.model.layer import ConvLayer
 from convlint.model.location import CodeEdit
-from convlint.report import Alternative, LayerReport, fingerprint
+from convlint.model.report import Alternative, LayerReport, fingerprint
 
 PLAIN = layer_times(50.0, 50.0, 49.0)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from reports import full_report, rendered
 
 from convlint.model.layer import ConvLayer
-from convlint.report import LayerReport, Skipped
+from convlint.model.report import LayerReport, Skipped
 
 
 def test_junit_has_a_suite_per_file_and_a_case_per_layer() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from reports import NETWORK, full_report
 
 from convlint.model.layer import Dtype
-from convlint.report import NetworkReport, Report
+from convlint.model.report import NetworkReport, Report
 from convlint.reporters.machine import batch_notes, binary, count, dtype_notes, host_notes, network_notes
 
 

@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from parsed import READERS
 from reports import ALIGNMENT, at, finding, full_report, many, rendered
 
-from convlint.report import Fix
+from convlint.model.report import Fix
 from convlint.reporters import markdown
 
 

@@ -11,7 +11,7 @@ from parsed import rdjson
 from reports import ALIGNMENT, finding, full_report, rendered
 
 from convlint.model.location import Location, TextEdit
-from convlint.report import Fix
+from convlint.model.report import Fix
 
 
 def test_rdjson_columns_are_bytes_of_utf8() -> None:

@@ -20,7 +20,7 @@ from convlint import reporters
 from convlint.cli.options import listed
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-from convlint.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
+from convlint.model.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
 from convlint.reporters import REPORTERS, Reporter, Style, github, reporter
 from convlint.reporters.words import costs_nothing
 

@@ -9,7 +9,7 @@ from parsed import sarif, sarif_run
 from reports import ALIGNMENT, RULES, finding, full_report, many, priced, rendered
 
 from convlint.model.location import Location, TextEdit
-from convlint.report import Fix, RuleInfo, Source, Suppressed
+from convlint.model.report import Fix, RuleInfo, Source, Suppressed
 
 
 def test_sarif_lists_every_rule_described() -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, rendered, total
 
 from convlint.model.location import Location
-from convlint.report import Alternative, Report
+from convlint.model.report import Alternative, Report
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import columns, wrap
 

@@ -13,7 +13,7 @@ from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 from convlint.files.languages.saying import duration
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
-from convlint.report import Alternative, Fix, InputError, Report, Skipped, Source, Total
+from convlint.model.report import Alternative, Fix, InputError, Report, Skipped, Source, Total
 from convlint.reporters import Style, reporter
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS

@@ -19,9 +19,9 @@ from convlint.errors import RuleError
 from convlint.facts.predicted import PASS_TABLES
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
+from convlint.model.report import Finding
 from convlint.model.source import SourceLayer, SourceReading
 from convlint.readers.spec.reader import read_fragment
-from convlint.report import Finding
 from convlint.rulebook.book import Rulebook, linked, load_rulebook, packed, unpacked
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.judgement import (

@@ -17,10 +17,10 @@ from convlint.engine.check import Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
+from convlint.model.report import Finding, Report
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import file_input
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding, Report
 from convlint.rulebook.book import load_rulebook
 from convlint.run.run import check_inputs
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rule_outcomes import SILENT, findings, outcome
 
-from convlint.report import Finding
+from convlint.model.report import Finding
 from convlint.rulebook.book import load_rulebook
 
 MAP = "H: 16, W: 16, R: 3, S: 3, padding: 1, dtype: fp16"

@@ -17,7 +17,7 @@ from specs import BAD, GOOD, HEAD, ODD
 
 from convlint.cli.streams import files
 from convlint.errors import UsageError
-from convlint.report import fingerprint
+from convlint.model.report import fingerprint
 from convlint.verdict import baseline
 from convlint.verdict.baseline import Entry, known_by_path, known_of, parse_baseline, render, rendered_for
 

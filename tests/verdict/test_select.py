@@ -10,7 +10,7 @@ from small_networks import rulebook
 
 from convlint.errors import UsageError
 from convlint.model.location import Location
-from convlint.report import Finding, InputError, Report, RuleInfo, Severity, Source
+from convlint.model.report import Finding, InputError, Report, RuleInfo, Severity, Source
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.select import (
     Exemption,

@@ -24,9 +24,9 @@ from convlint.engine.check import Target
 from convlint.gpus.gpu import load_gpu
 from convlint.model.location import Location
 from convlint.model.network import Network
+from convlint.model.report import Finding, Skipped
 from convlint.model.source import SourceReading, Unread
 from convlint.readers.spec.reader import read_spec
-from convlint.report import Finding, Skipped
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.verdict.baseline import baseline_of, known_of
 from convlint.verdict.comments import Comment, find_comments

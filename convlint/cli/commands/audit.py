@@ -24,7 +24,7 @@ from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
 from convlint.errors import UsageError
 from convlint.files.languages.saying import plural
-from convlint.report import InputError
+from convlint.model.report import InputError
 from convlint.reporters import Style
 from convlint.run.plan import Options, Planner
 from convlint.run.run import NOTHING

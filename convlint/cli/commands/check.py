@@ -23,11 +23,11 @@ from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
 from convlint.model.location import Span
 from convlint.model.network import Network
+from convlint.model.report import Report
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
-from convlint.report import Report
 from convlint.reporters import reporter
 from convlint.reporters.words import place
 from convlint.run.plan import Options, Planner

@@ -13,8 +13,8 @@ from convlint.cli.streams.files import in_force, inputs, refuse_clashes
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.facts.network import shortened
+from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
-from convlint.report import InputError, LayerReport, Report
 from convlint.reporters import Style
 from convlint.run.plan import Options, Planner, models_here, refuse_idle
 from convlint.run.run import check_planned

@@ -11,7 +11,7 @@ from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, Pass
-from convlint.report import LayerReport, Report
+from convlint.model.report import LayerReport, Report
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
 COLUMNS = (

@@ -10,7 +10,7 @@ from convlint.estimate import PassEstimate
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.gemm import gemm
 from convlint.model.layer import ConvLayer, Pass
-from convlint.report import LayerReport, Report
+from convlint.model.report import LayerReport, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, painter, shorten, wrap
 from convlint.reporters.words import shape

@@ -13,7 +13,7 @@ from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Mode
-from convlint.report import LayerReport, LayerTimes, Report
+from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters.ink import GRADE_INKS, Glyphs, Paint, wrap
 from convlint.reporters.machine import (
     basis_notes,

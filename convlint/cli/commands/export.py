@@ -9,11 +9,11 @@ from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
+from convlint.model.report import InputError
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 from convlint.readers.spec.writing import spec_text
-from convlint.report import InputError
 from convlint.reporters.words import place
 from convlint.run.plan import models_here, refuse_idle
 from convlint.verdict.select import incomplete

@@ -17,7 +17,7 @@ from convlint.files.bounded_file import open_regular
 from convlint.files.languages.saying import plural
 from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
-from convlint.report import InputError
+from convlint.model.report import InputError
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import painter
 

@@ -41,10 +41,10 @@ from convlint.measuring.session import Bench, NoDevice, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Device, Kind, Workload, gpu_of
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode, framework_of
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
-from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.rulebook.book import load_rulebook

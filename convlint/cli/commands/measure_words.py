@@ -11,7 +11,7 @@ from convlint.gpus.gpu import CalibrationUse
 from convlint.measuring.trial import Agreement, Compared, Held, Outcome
 from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
-from convlint.report import InputError
+from convlint.model.report import InputError
 
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 

@@ -30,6 +30,8 @@ from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.engine.check import Target
 from convlint.engine.findings import NetworkResult, lacking
 from convlint.engine.hits import with_fix, with_settings
+from convlint.engine.plan import plan
+from convlint.engine.steps import Plan, Wishes
 from convlint.errors import UsageError
 from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
@@ -38,12 +40,10 @@ from convlint.fixes.plan import applicability, wishes
 from convlint.gpus.gpu import CalibrationUse
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import default_mode
-from convlint.planning.plan import plan
-from convlint.planning.steps import Plan, Wishes
 from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
-from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.rulebook.book import Rulebook

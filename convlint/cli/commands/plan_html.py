@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
+from convlint.engine.steps import Plan, State
 from convlint.files.languages.saying import duration
 from convlint.files.safe import clean, clean_path
-from convlint.planning.steps import Plan, State
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import BAR, PlanStep, PlanView, plan_page
 

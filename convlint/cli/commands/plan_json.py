@@ -7,8 +7,8 @@ from typing import Any
 
 from convlint import __version__
 from convlint.cli.commands.plan_words import Planned
+from convlint.engine.steps import Plan, Step
 from convlint.files.safe import clean, clean_path, number, settings_object
-from convlint.planning.steps import Plan, Step
 from convlint.reporters.json_v3 import calibration_object, error_object
 
 

@@ -7,6 +7,7 @@ from json import dumps
 
 from msgspec.structs import replace
 
+from convlint.engine.steps import Plan
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, flow, text_of
@@ -17,14 +18,13 @@ from convlint.fixes.plan import Change
 from convlint.fixes.spec_text import spec_edits
 from convlint.mend.mending import with_content
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode
-from convlint.planning.steps import Plan
 from convlint.readers import SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import format_of_input
 from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
-from convlint.report import InputError
 
 _OF_ITEMS = ("C", "K", "groups", "N")  # what an item may leave to what it reads
 _TARGET = ("target", "targets", "gpu")

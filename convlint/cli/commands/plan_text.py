@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
+from convlint.engine.steps import Plan
 from convlint.files.languages.saying import duration
 from convlint.files.safe import ascii_only, clean, clean_path
-from convlint.planning.steps import Plan
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, painter, wrap
 from convlint.reporters.words import place

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from convlint.engine.steps import LEAST_GAIN, Plan, State, Step
 from convlint.files.languages.saying import duration, plural
 from convlint.gpus.gpu import CalibrationUse
-from convlint.planning.steps import LEAST_GAIN, Plan, State, Step
-from convlint.report import Finding, InputError
+from convlint.model.report import Finding, InputError
 from convlint.reporters.words import step
 
 _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"

@@ -13,6 +13,7 @@ from convlint.errors import UsageError, suggestion
 from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Dtype
+from convlint.model.report import SEVERITIES
 from convlint.readers.spec.fields import (
     ALIASES,
     BOOLEANS,
@@ -31,7 +32,6 @@ from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEY
 from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
 from convlint.readers.spec.shapes import CARRIERS
-from convlint.report import SEVERITIES
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.judgement import MEANINGS
 

@@ -31,10 +31,10 @@ from convlint.estimate.sweep import (
 from convlint.files.safe import clean
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import default_mode
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
-from convlint.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
 from convlint.reporters.machine import calibration_notes

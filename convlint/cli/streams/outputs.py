@@ -13,7 +13,7 @@ from convlint.cli.streams.gate import style_of, write
 from convlint.errors import UsageError, suggestion
 from convlint.files.languages import ENGLISH
 from convlint.files.languages.saying import speaking
-from convlint.report import Report
+from convlint.model.report import Report
 from convlint.reporters import Reporter, Style, reporter
 from convlint.reporters.harmless import harmless
 

@@ -13,7 +13,7 @@ from convlint.model.channels import Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Network
-from convlint.report import Scalar
+from convlint.model.report import Scalar
 
 Asked = tuple[int, str]  # a layer by its index, and one of its fields
 OF_A_NORM = "channels"

@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from convlint.model.report import InputError
 from convlint.readers import MODULE, ReadOptions
 from convlint.readers.children.child import FRAME, signal_name
 from convlint.readers.children.serve import Channel, leave
 from convlint.readers.children.wire import decode_request, encode, encode_defect
-from convlint.report import InputError
 
 # macOS has fork, but its frameworks, which torch loads, do not survive it
 FORKS = sys.platform.startswith("linux")

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
+from convlint.model.report import InputError
 from convlint.readers import format_of
 from convlint.readers.children.serve import Channel
 from convlint.readers.children.wire import decode_request, encode, encode_defect
-from convlint.report import InputError
 
 CPU_S = 1.5  # processor seconds for one input, beyond the import of the parser; ResNet-50 takes some 0.01
 MEMORY_BYTES = 180 << 20  # beyond the import of the parser

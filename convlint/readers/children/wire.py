@@ -14,9 +14,9 @@ from msgspec.structs import fields
 from convlint.errors import defect
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Version
 from convlint.readers import ReadOptions
-from convlint.report import InputError
 
 Outcome = tuple[Network | None, tuple[InputError, ...]]
 _T = TypeVar("_T", bound=Struct)

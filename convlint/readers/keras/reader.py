@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from convlint.errors import InputFault
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_BYTES,
@@ -25,7 +26,6 @@ from convlint.readers.keras.layer import Found, build, is_convolution, read_by, 
 from convlint.readers.keras.operations import Steps, Tensor
 from convlint.readers.keras.shapes import Reference, Shape, output_shape, references, text, unify
 from convlint.readers.operations import Flow, Origin
-from convlint.report import InputError
 
 _LEARNED = frozenset(
     {"Dense", "EinsumDense", "Embedding", "LSTM", "GRU", "SimpleRNN", "MultiHeadAttention", "Bidirectional"}

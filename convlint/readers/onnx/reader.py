@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network
+from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
@@ -25,7 +26,6 @@ from convlint.readers.onnx.file import (
 from convlint.readers.onnx.graph import Walk
 from convlint.readers.onnx.layer import build_layer
 from convlint.readers.operations import is_first
-from convlint.report import InputError
 
 if TYPE_CHECKING:
     import onnx

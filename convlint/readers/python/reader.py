@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.model.location import Location
+from convlint.model.report import InputError
 from convlint.model.source import Program, SourceLayer, SourceReading, Unread, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
 from convlint.readers.python.source_file import is_quiet
-from convlint.report import InputError
 
 if TYPE_CHECKING:
     from convlint.model.network import Network

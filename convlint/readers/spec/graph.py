@@ -13,12 +13,12 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, OperationKind
+from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_READS
 from convlint.readers.operations import MOST_PRODUCERS
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
 from convlint.readers.spec.layer import conv_layer, conv_op, dims_of, written_by
 from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, factor_of, latest, normalised
-from convlint.report import InputError
 
 _T = TypeVar("_T")
 

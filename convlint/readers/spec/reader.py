@@ -10,11 +10,11 @@ from convlint.files.located_yaml import LINE_BREAK, Value, fault, parse, read_te
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.spec.fields import boolean, choice, integer, word
 from convlint.readers.spec.graph import Defaults, SpecErrors, SpecGraph, TooManyErrors
-from convlint.report import InputError
 
 FRAMEWORKS: Mapping[str, str] = {
     "pytorch": "pytorch", "torch": "pytorch",

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map
 
 from convlint.errors import AskedWrong, InputFault
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.inputs import parse_reference
@@ -28,7 +29,6 @@ from convlint.readers.torch import building, user_code
 from convlint.readers.torch.layers import unbatched
 from convlint.readers.torch.module_inputs import Arguments, leaves, on_meta
 from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace
-from convlint.report import InputError
 
 MOST_OBJECTS = 100_000  # that are looked into
 _NO_HOLDERS = (

@@ -13,6 +13,7 @@ from typing import Any
 from convlint.errors import InputFault
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
+from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import MOST_BYTES, MOST_SIZE, Node, capped, parse, refuse_layers
@@ -39,7 +40,6 @@ from convlint.readers.torch.arguments import (
 )
 from convlint.readers.torch.kinds import writes_in_place
 from convlint.readers.torch.layers import Call, Operations, network_of, unbatched
-from convlint.report import InputError
 
 # torch._export.serde.schema.ScalarType
 _DTYPES = {

@@ -20,7 +20,7 @@ from convlint import __version__
 from convlint.files.languages.saying import duration, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
-from convlint.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
+from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
 from convlint.reporters.machine import basis_of
 from convlint.reporters.page.findings import Advice, Item, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up

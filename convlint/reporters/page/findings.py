@@ -10,7 +10,7 @@ from convlint.estimate import PassEstimate
 from convlint.files.languages.saying import duration, say
 from convlint.files.safe import clean
 from convlint.model.layer import Pass
-from convlint.report import SEVERITIES, Finding, Report
+from convlint.model.report import SEVERITIES, Finding, Report
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.words import (
     DOCUMENT_URLS,

@@ -19,7 +19,7 @@ from convlint.files.languages.saying import duration, is_english, plural, say, s
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import PASSES, Mode, Pass
-from convlint.report import LayerReport, Report
+from convlint.model.report import LayerReport, Report
 from convlint.reporters.words import place_of, shape
 
 BOUNDS: Mapping[str, str] = {

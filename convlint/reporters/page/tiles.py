@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint.estimate import Grid, LayerEstimate, PassEstimate
 from convlint.files.languages.saying import is_english, plural, say, sentence
 from convlint.model.layer import Pass
-from convlint.report import Finding, RuleInfo
+from convlint.model.report import Finding, RuleInfo
 
 Line = tuple[tuple[float, float], ...]  # from corner to corner
 

@@ -11,11 +11,11 @@ from checkout import ROOT
 
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge, Network, Operation
+from convlint.model.report import InputError
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.children.wire import WireError, decode, decode_request, encode, encode_request
 from convlint.readers.spec import reader as yaml_spec
-from convlint.report import InputError
 
 SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)

@@ -14,7 +14,7 @@ from reports import ALL_TIMES, NETWORK, full_report, priced, total
 
 from convlint.gpus.gpu import CalibrationUse
 from convlint.model.layer import ConvLayer
-from convlint.report import Fix, InputError, LayerReport
+from convlint.model.report import Fix, InputError, LayerReport
 from convlint.reporters.harmless import harmless
 from convlint.reporters.page.assembling import PlanStep, PlanView, cards, grades, page, plan_command, plan_page
 from convlint.reporters.page.findings import items

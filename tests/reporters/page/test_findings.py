@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, FIRST_LAYER, LAYERS, LAYOUT, at, finding, full_report, priced_report
 
-from convlint.report import Finding, Fix
+from convlint.model.report import Finding, Fix
 from convlint.reporters.page.assembling import page
 from convlint.reporters.page.findings import first_steps, items
 from convlint.reporters.words import page_of

@@ -14,8 +14,8 @@ from reports import estimate, full_report, layer_times, passes
 from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype
+from convlint.model.report import LayerReport, Report
 from convlint.model.runtime import Runtime
-from convlint.report import LayerReport, Report
 from convlint.reporters.page.findings import by_layer, items
 from convlint.reporters.page.layers import BAR, chart, costs, rows
 

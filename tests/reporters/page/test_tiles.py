@@ -18,7 +18,7 @@ from convlint.estimate import LayerEstimate, PassEstimate, estimate_layer
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Pass
 from convlint.model.location import Location
-from convlint.report import Finding, RuleInfo
+from convlint.model.report import Finding, RuleInfo
 from convlint.reporters.page.layers import say_marked_up
 from convlint.reporters.page.tiles import (
     MOST_MARKS,

@@ -18,12 +18,7 @@ from convlint.engine.hits import Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
 from convlint.engine.optimum import Choice
-from convlint.estimate.memory import parameters
-from convlint.facts.network import shortened
-from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, Mode
-from convlint.model.network import Network
-from convlint.planning.steps import (
+from convlint.engine.steps import (
     LEAST_GAIN,
     NONE,
     Kind,
@@ -37,7 +32,12 @@ from convlint.planning.steps import (
     group_of,
     ordered,
 )
-from convlint.report import Finding, LayerTimes, Scalar
+from convlint.estimate.memory import parameters
+from convlint.facts.network import shortened
+from convlint.model.gemm import flops
+from convlint.model.layer import ConvLayer, Dtype, Mode
+from convlint.model.network import Network
+from convlint.model.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
 
 NO_DATAFLOW = "channels of layers that read each other are not known to be one: nothing says what lies between them"

@@ -10,8 +10,8 @@ from promised import followed, promised
 from random_networks import chain, tangle
 from wirings import Wiring, resnet50
 
+from convlint.engine.steps import LEAST_GAIN, LOTS, NONE, Members, Plan, State, Wishes, changed, group_of, ordered
 from convlint.model.channels import channels_of
-from convlint.planning.steps import LEAST_GAIN, LOTS, NONE, Members, Plan, State, Wishes, changed, group_of, ordered
 
 BAD = (60, 124, 250, 500)
 

@@ -14,7 +14,7 @@ from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Edge, Network
-from convlint.report import Finding, Scalar
+from convlint.model.report import Finding, Scalar
 
 LEAST_GAIN = 1e-3  # of the network's time: sizes that save less are one step together
 

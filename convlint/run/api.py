@@ -8,8 +8,8 @@ from os.path import join
 
 from convlint.errors import UsageError, suggestion
 from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
+from convlint.model.report import Report
 from convlint.readers import ReadOptions
-from convlint.report import Report
 from convlint.run.plan import Options
 from convlint.run.run import lint_paths
 from convlint.verdict.baseline import read_baseline
