@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.cli.commands.text_plot import plot
 from convlint.errors import UsageError
 from convlint.estimate.sweep import (
     FIGURES,
@@ -27,6 +26,7 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.reporters.ink import painter
+from convlint.reporters.sweeps import plot
 
 
 @pytest.mark.parametrize(

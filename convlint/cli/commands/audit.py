@@ -16,7 +16,6 @@ from convlint.audit.ranking import Cells, Tally, told
 from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
 from convlint.audit.subjects import Found, Subject, subjects_of
-from convlint.cli.commands import audit_json, audit_text
 from convlint.cli.streams import tables
 from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.gate import style_of
@@ -26,6 +25,7 @@ from convlint.errors import UsageError
 from convlint.files.languages.saying import plural
 from convlint.model.report import InputError
 from convlint.reporters import Style
+from convlint.reporters.audits import render_json, render_text
 from convlint.run.plan import Options, Planner
 from convlint.run.run import NOTHING
 
@@ -82,7 +82,7 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
             summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
         store.wrote(files)
     for place in answers:
-        render = audit_json.render if place.format == "json" else audit_text.render
+        render = render_json if place.format == "json" else render_text
         own = style_of(sys.stdout, shown.color, quiet=shown.quiet)
         style = own if place.file is None else Style(quiet=shown.quiet)
         deliver(place.file, render(summary, style), style if place.file is None else None)

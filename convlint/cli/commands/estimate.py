@@ -8,7 +8,6 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from convlint.cli.commands.estimate_csv import why_no_time
 from convlint.cli.streams.files import in_force, inputs, refuse_clashes
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
@@ -16,6 +15,7 @@ from convlint.facts.network import shortened
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
 from convlint.reporters import Style
+from convlint.reporters.estimates import why_no_time
 from convlint.run.plan import Options, Planner, models_here, refuse_idle
 from convlint.run.run import check_planned
 from convlint.verdict.select import incomplete
@@ -61,10 +61,10 @@ def _render(name: str, report: Report, style: Style) -> str:
 
         return page(report, judged=False, unicode=style.unicode)
     if name == "csv":
-        from convlint.cli.commands.estimate_csv import render as render_csv
+        from convlint.reporters.estimates import render_csv
 
         return render_csv(report)
-    from convlint.cli.commands.estimate_table import render as render_table
+    from convlint.reporters.estimates import render_table
 
     return render_table(report, style)
 

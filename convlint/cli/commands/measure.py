@@ -23,7 +23,6 @@ from convlint.checking.one_input import (
     resolve_targets,
     say,
 )
-from convlint.cli.commands.measure_words import Measurement, percent
 from convlint.cli.streams.files import Use, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
@@ -47,6 +46,7 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
+from convlint.reporters.measurements import Measurement, percent
 from convlint.rulebook.book import load_rulebook
 from convlint.run.plan import models_here, refuse_idle
 from convlint.verdict.select import incomplete
@@ -133,12 +133,12 @@ def run(path: str | None, model: str | None, job: Job, asked: Asked, shown: Pres
 
 def _render(name: str, found: Measurement, style: Style) -> str:
     if name == "json":
-        from convlint.cli.commands.measure_json import render as render_json
+        from convlint.reporters.measurements import render_json
 
         return render_json(found)
-    from convlint.cli.commands.measure_text import render
+    from convlint.reporters.measurements import render_text
 
-    return render(found, style)
+    return render_text(found, style)
 
 
 def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, quiet: bool) -> Measurement:

@@ -23,7 +23,6 @@ from convlint.checking.one_input import (
     say,
 )
 from convlint.cli.commands.plan_spec import opened, written
-from convlint.cli.commands.plan_words import Planned
 from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
@@ -46,6 +45,7 @@ from convlint.readers.inputs import Input, decide
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
+from convlint.reporters.plans import Planned
 from convlint.rulebook.book import Rulebook
 from convlint.run.plan import Options, Planner, models_here, refuse_idle
 from convlint.run.plan import Plan as Project
@@ -80,18 +80,18 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
 
 def _render(name: str, planned: Planned, style: Style) -> str:
     if name == "json":
-        from convlint.cli.commands.plan_json import render as render_json
+        from convlint.reporters.plans import render_json
 
         return render_json(planned)
     if name == "markdown":
-        from convlint.cli.commands.plan_markdown import render as render_markdown
+        from convlint.reporters.plans import render_markdown
 
         return render_markdown(planned)
     if name == "html":
-        from convlint.cli.commands.plan_html import render as render_html
+        from convlint.reporters.page.plan_page import render_html
 
         return render_html(planned, style)
-    from convlint.cli.commands.plan_text import render as render_text
+    from convlint.reporters.plans import render_text
 
     return render_text(planned, style)
 

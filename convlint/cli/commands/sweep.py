@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from convlint.checking.one_input import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
 from convlint.cli.commands.check import network_from_flags
-from convlint.cli.commands.sweep_text import render_csv, render_plot, render_table
-from convlint.cli.commands.sweep_words import X_LABELS, fixed, kind
 from convlint.cli.streams.files import inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
@@ -38,6 +36,7 @@ from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
 from convlint.reporters.machine import calibration_notes
+from convlint.reporters.sweeps import X_LABELS, fixed, kind, render_csv, render_plot, render_table
 from convlint.reporters.words import place as where
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
@@ -70,7 +69,7 @@ def run(
     for place in shown.outputs:
         name, file = place.format, place.file
         if name in ("svg", "png"):
-            from convlint.cli.commands.image_plot import render
+            from convlint.reporters.image_plot import render
 
             replace_file(str(file), render(sweep, metric, name))
         elif name == "csv":

@@ -10,11 +10,11 @@ import re
 import pytest
 
 from convlint.__main__ import _run
-from convlint.cli.commands.estimate_totals import clock
 from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
+from convlint.reporters.estimates import clock
 from convlint.reporters.ink import columns
 
 NET = """\

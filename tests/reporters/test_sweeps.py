@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from convlint.cli.commands.text_plot import plot
 from convlint.reporters.ink import painter
+from convlint.reporters.sweeps import plot
 
 
 def test_the_plot_starts_at_zero_and_keeps_high_and_low_in_their_place():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from convlint.cli.commands.estimate_table import bar, product
-from convlint.cli.commands.estimate_totals import clock, figures
 from convlint.model.layer import ConvLayer, with_output
+from convlint.reporters.estimates import bar, clock, figures, product
 
 
 def test_bars_and_numbers():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from convlint.cli.commands.plan_words import Planned, change, headline, notes, percent, verdict
 from convlint.engine.steps import Plan, State
 from convlint.files.languages.saying import duration
 from convlint.files.safe import clean, clean_path
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import BAR, PlanStep, PlanView, plan_page
+from convlint.reporters.plans import Planned, change, headline, notes, percent, verdict
 
 
-def render(planned: Planned, style: Style) -> str:
+def render_html(planned: Planned, style: Style) -> str:
     """The HTML of a plan, of one without steps and of none too."""
     lines = [clean(note) for note in notes(planned)]
     return plan_page(_view(planned), lines, planned.errors, unicode=style.unicode)

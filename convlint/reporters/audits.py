@@ -1,0 +1,308 @@
+"""An audit as text and JSON: what loses most, by model, change, rule, architecture and GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from convlint import __version__
+from convlint.audit.audit import Summary
+from convlint.audit.ranking import Change, Lost, Some, Tally
+from convlint.files.languages.saying import plural
+from convlint.files.safe import ascii_only, clean, number
+from convlint.reporters import Style
+from convlint.reporters.ink import GRADE_INKS, Paint, columns, painter, shorten, wrap
+from convlint.reporters.words import place
+
+CUT = "…"
+_MOST_NAME = 40  # columns of one in a note
+_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
+
+
+def headline(summary: Summary) -> str:
+    """How much is lost, and of what; empty where no time is known."""
+    ranking = summary.ranking
+    if not ranking.counted:
+        return ""
+    share = percent(ranking.lost / ranking.hours if ranking.hours else 0.0)
+    if not ranking.weighed:
+        mean = f"in the mean of {pairs(ranking.counted, summary)}"
+        return f"{share} of convolution time is lost to what advice mends, {mean}; --weights FILE ranks by GPU hours"
+    said = f"{hours(ranking.lost)} of {hours(ranking.hours)} GPU hours ({share}) are lost to what advice mends"
+    if not ranking.assumed:
+        return said
+    them = "all of them" if ranking.assumed == ranking.hours else f"all of the {hours(ranking.assumed)} without a share"
+    return f"{said}, if convolutions take {them}; the column convolution_share says how much they take"
+
+
+def pairs(count: int, summary: Summary) -> str:
+    """Models, or what else is counted where they are audited for several GPUs each."""
+    what = "model" if summary.ranking.pairs == summary.tally.models else "pair"
+    return plural(count, what) + (" of a model and a GPU" if what == "pair" else "")
+
+
+def notes(summary: Summary) -> Iterator[str]:
+    """What has to be known beside the numbers."""
+    ranking, unused = summary.ranking, summary.unused
+    if ranking.stored.pairs:
+        yield (
+            f"{pairs(ranking.stored.pairs, summary)}{_hours_of(ranking.stored, summary)} stored in fp32 may run in "
+            "another dtype, so that advice on it is not counted; --dtype, or the key dtype of a list, says in which: "
+            f"{_named(ranking.stored)}"
+        )
+    if ranking.untimed.pairs:
+        what = pairs(ranking.untimed.pairs, summary)
+        have = "has" if ranking.untimed.pairs == 1 else "have"
+        yield f"{what}{_hours_of(ranking.untimed, summary)} {have} no predicted time: {_named(ranking.untimed)}"
+    if ranking.weighed and ranking.idle.pairs:
+        have = "has" if ranking.idle.pairs == 1 else "have"
+        yield f"{pairs(ranking.idle.pairs, summary)} {have} no hours: {_named(ranking.idle)}"
+    if unused is not None and unused.rows:
+        match = "matches" if unused.rows == 1 else "match"
+        more = f", {CUT}" if unused.rows > len(unused.names) else ""
+        names = ", ".join(without_middle(clean(name), _MOST_NAME) for name in unused.names)
+        yield f"{plural(unused.rows, 'row')} of weights ({hours(unused.hours)} h) {match} no model: {names}{more}"
+    if ranking.lost:
+        rest = [
+            f"{percent(lost / ranking.lost)} {_BASES[basis]}"
+            for basis, lost in ranking.by_basis.items()
+            if basis in _BASES
+        ]
+        if rest:
+            yield f"times of what is lost: {', '.join(rest)}"
+
+
+def errors(tally: Tally) -> Iterator[str]:
+    """The first models that cannot run as they are, then the first things that could not be read."""
+    for finding in tally.first_errors:
+        at = f"{finding.model} on {finding.gpu}" if finding.gpu else finding.model
+        yield f"error: {clean(at)}: {finding.code} {clean(finding.message)}"
+    if tally.errors > len(tally.first_errors):
+        yield f"and {tally.errors - len(tally.first_errors):,} more of severity error, in the table of findings"
+    for error in tally.first_unread:
+        name = "" if error.model in (None, error.path) else f"{clean(error.model or '')}: "
+        yield f"error: {name}{place(error.path, error.line, error.column)}: {error.message}"
+    if tally.unread > len(tally.first_unread):
+        yield f"and {tally.unread - len(tally.first_unread):,} more, in the table of errors"
+
+
+def covered(summary: Summary) -> str:
+    """The last line: what was covered, and what was not."""
+    tally = summary.tally
+    gpus = ", ".join(map(clean, tally.gpus.values()))
+    parts = [
+        f"{plural(tally.layers, 'layer')} in {plural(tally.models, 'model')}{f' on {gpus}' if gpus else ''}: "
+        f"{plural(tally.errors, 'error')}, {plural(tally.warnings, 'warning')}, {plural(tally.infos, 'info')}"
+    ]
+    if tally.failed:
+        parts.append(f"{plural(tally.failed, 'input')} could not be read")
+    if summary.known:
+        parts.append(f"{summary.known} known from before")
+    return "; ".join(parts)
+
+
+def _named(some: Some) -> str:
+    named = ", ".join(without_middle(clean(name), _MOST_NAME) for name in some.names)
+    return named + (f", {CUT}" if some.pairs > len(some.names) else "")
+
+
+def without_middle(cell: str, size: int) -> str:
+    """The cell, without its middle where it is too long: the ends of paths and names tell most."""
+    if len(cell) <= size or columns(cell) > len(cell):
+        return shorten(cell, size, CUT)
+    end = (size - 1) // 2
+    return cell[: size - 1 - end] + CUT + cell[len(cell) - end :]
+
+
+def _hours_of(some: Some, summary: Summary) -> str:
+    return f" ({hours(some.hours)} h)" if summary.ranking.weighed else ""
+
+
+def hours(value: float) -> str:
+    """Three figures that matter: 1,234, 12.3, 0.0123, and the same below 0."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    if 0 < size < 0.001:
+        return "<0.001" if value > 0 else ">-0.001"
+    return f"{value:.3g}"
+
+
+def percent(share: float | None) -> str:
+    """`23 %`, `0.4 %`, `<0.1 %`; `-` where it is unknown."""
+    if share is None:
+        return "-"
+    size = abs(100 * share)
+    if 0 < size < 0.05:
+        return "<0.1 %" if share > 0 else ">-0.1 %"
+    return f"{100 * share:.0f} %" if size >= 9.95 or not size else f"{100 * share:.1f} %"
+
+
+_NARROW, _WIDE = 60, 120
+Row = Sequence[str]
+Amount = Callable[[float], str]
+
+
+def render_text(summary: Summary, style: Style) -> str:
+    """The whole answer; the same words with and without colour."""
+    width = min(max(style.width, _NARROW), _WIDE)
+    paint = painter(style.color)
+    parts = [_head(summary, paint, width)]
+    if not style.quiet and summary.ranking.lost > 0:
+        parts += _tables(summary, paint, width)
+    parts.append([line for note in notes(summary) for line in wrap(note, width)])
+    parts.append(_errors(summary, paint, width))
+    parts.append(list(wrap(covered(summary), width)))
+    text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
+    return text if style.unicode else ascii_only(text)
+
+
+def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
+    first, *rest = wrap(headline(summary), width) or [""]
+    return [paint("strong", first), *rest] if first else []
+
+
+def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
+    ranking = summary.ranking
+    lost, amount = ("hours lost", hours) if ranking.weighed else ("lost", partial(_mean, ranking.counted))
+    worst = [
+        (
+            each.grade or "-", *((hours(each.lost),) if ranking.weighed else ()), percent(each.share),
+            clean(each.model), clean(each.gpu), f"{each.code} {each.name}" if each.code else "",
+        )
+        for each in ranking.worst
+    ]  # fmt: skip
+    titles = (
+        ("", lost, "share", "model", "GPU", "most by") if ranking.weighed else ("", lost, "model", "GPU", "most by")
+    )
+    changes = [
+        (
+            amount(each.lost), amount(each.alone), percent(each.of_all), str(each.models), each.safety, _change(each),
+        )
+        for each in ranking.changes
+    ]  # fmt: skip
+    heads = (lost, "alone", "of all", "models", "", "change")
+    several = _table("Changes that help most", heads, changes, "rrrrll", -1, paint, width)
+    if ranking.more_changes:
+        several.append(f"and {ranking.more_changes:,} more")
+    return [
+        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "mll", -3, paint, width),
+        several,
+        _groups("By rule", lost, amount, ranking.rules, paint, width),
+        _groups("By architecture", lost, amount, ranking.architectures, paint, width, weighed=ranking.weighed),
+        _groups("By GPU", lost, amount, ranking.gpus, paint, width, weighed=ranking.weighed),
+    ]
+
+
+def _change(change: Change) -> str:
+    """`CL401 with CL106: NHWC` where it earns its share only beside another rule's fix."""
+    others = f" with {', '.join(map(clean, change.pays_with))}:" if change.pays_with else ""
+    return f"{change.code}{others} {clean(change.describe) or change.name}"
+
+
+def _groups(
+    title: str, lost: str, amount: Amount, groups: Sequence[Lost], paint: Paint, width: int,
+    *, weighed: bool | None = None,
+) -> list[str]:  # fmt: skip
+    """Groups of findings, or, where hours are `weighed` or not, of models, which have a share of their own."""
+    of_models = weighed is not None
+    titles = (lost, *(("share",) if of_models else ()), "of all", "models", *(("hours",) if weighed else ()), "")
+    rows = [
+        (
+            amount(each.lost), *((percent(each.share),) if of_models else ()), percent(each.of_all), str(each.models),
+            *((hours(each.hours),) if weighed else ()), clean(each.what),
+        )
+        for each in groups
+    ]  # fmt: skip
+    return _table(title, titles, rows, "r" * (len(titles) - 1) + "m", -1, paint, width)
+
+
+def _table(
+    title: str, titles: Row, rows: Sequence[Row], sides: str, elastic: int, paint: Paint, width: int
+) -> list[str]:
+    """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
+    sizes = [max(map(columns, column)) for column in zip(titles, *rows, strict=True)]
+    fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
+    sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
+
+    def line(cells: Row) -> str:
+        placed = []
+        for cell, size, side in zip(cells, sizes, sides, strict=True):
+            cut = without_middle(cell, size) if side == "m" else shorten(cell, size, CUT)
+            space = " " * (size - columns(cut))
+            placed.append(space + cut if side == "r" else cut + space)
+        return "  ".join(placed).rstrip()
+
+    lines = [paint("strong", title), paint("faint", line(titles))]
+    for cells in rows:
+        text = line(cells)
+        if cells[0] in GRADE_INKS:
+            text = paint(GRADE_INKS[cells[0]], text[0]) + text[1:]
+        lines.append(text)
+    return lines
+
+
+def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
+    lines = []
+    for error in errors(summary.tally):
+        first, *rest = wrap(error, width)
+        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+    return lines
+
+
+def _mean(models: int, value: float) -> str:
+    """Of the convolution time of that many models, each of which counts the same."""
+    return percent(value / models)
+
+
+_DIGITS = 6
+
+
+def render_json(summary: Summary, style: Style) -> str:
+    """The answer as one object on one line. Without weights, hours are one for each model."""
+    tally, ranking, unused = summary.tally, summary.ranking, summary.unused
+    document = {
+        "schema_version": 1,
+        "convlint": __version__,
+        "complete": not tally.unread,
+        "targets": list(tally.gpus.values()),
+        "models": tally.models,
+        "failed": tally.failed,
+        "known": summary.known,
+        "layers": tally.layers,
+        "findings": {"errors": tally.errors, "warnings": tally.warnings, "infos": tally.infos},
+        "unread": tally.unread,
+        "weighed": ranking.weighed,
+        "hours": number(ranking.hours, _DIGITS),
+        "lost_hours": number(ranking.lost, _DIGITS),
+        "hours_taken_for_convolutions": number(ranking.assumed, _DIGITS),
+        "lost_hours_by_basis": {basis: number(lost, _DIGITS) for basis, lost in ranking.by_basis.items()},
+        "stored_dtype": _object(ranking.stored),
+        "untimed": _object(ranking.untimed),
+        "without_hours": _object(ranking.idle),
+        "unused_weights": None
+        if unused is None
+        else {"rows": unused.rows, "hours": number(unused.hours, _DIGITS), "names": list(unused.names)},
+        "worst_models": [_object(each) for each in ranking.worst],
+        "changes": [_object(each) for each in ranking.changes],
+        "more_changes": ranking.more_changes,
+        "rules": [_object(each) for each in ranking.rules],
+        "architectures": [_object(each) for each in ranking.architectures],
+        "gpus": [_object(each) for each in ranking.gpus],
+    }
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
+
+
+def _object(entry: Struct) -> dict[str, Any]:
+    return {key: _plain(value) for key, value in asdict(entry).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return number(value, _DIGITS)
+    return list(value) if isinstance(value, tuple) else value

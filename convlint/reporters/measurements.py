@@ -1,0 +1,257 @@
+"""Measured times beside predicted ones, as text and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from convlint import __version__
+from convlint.files.languages.saying import duration, plural
+from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
+from convlint.gpus.gpu import CalibrationUse
+from convlint.measuring.trial import Agreement, Compared, Held, Outcome
+from convlint.measuring.workload import Device
+from convlint.model.layer import Mode
+from convlint.model.report import InputError
+from convlint.reporters import Style
+from convlint.reporters.ink import ASCII, UNICODE, Paint, painter, shorten, wrap
+from convlint.reporters.json_v3 import calibration_object, error_object
+from convlint.reporters.words import place
+
+VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
+
+
+class Measurement(Struct, frozen=True, kw_only=True):
+    """All of one run. `reused` passes come from the file at `csv`, `waiting` ones were not begun in time.
+
+    `clocks` are the least and the greatest SM clock in MHz that were seen.
+    """
+
+    path: str
+    device: Device | None = None
+    gpu: str = ""
+    mode: Mode | None = None
+    benchmark: bool = False
+    compared: tuple[Compared, ...] = ()
+    agreement: Agreement | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    untried: int = 0
+    unfinished: int = 0  # trials of which something was not timed
+    csv: str = ""
+    fresh: int = 0
+    reused: int = 0
+    waiting: int = 0
+    clocks: tuple[int, int] | None = None
+    errors: tuple[InputError, ...] = ()
+    notes: tuple[str, ...] = ()
+    calibrations: tuple[CalibrationUse, ...] = ()
+
+
+def headline(one: Measurement) -> str:
+    """`resnet50.yaml, training, on NVIDIA H200 with PyTorch 2.11.0 and cuDNN 9.10.2, cudnn.benchmark off`."""
+    device = one.device
+    if device is None:
+        return ""
+    where = device.name if device.kind == "cuda" else f"this machine's CPU ({device.name})"
+    libraries = f"PyTorch {device.framework_version}" + (f" and cuDNN {device.cudnn}" if device.cudnn else "")
+    return f"{one.mode}, on {where} with {libraries}, cudnn.benchmark {'on' if one.benchmark else 'off'}"
+
+
+def percent(share: float) -> str:
+    """`12 %`, `1.2 %`."""
+    value = 100 * share
+    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
+
+
+def agreed(found: Agreement, gpu: str) -> str:
+    """How predictions agree."""
+    passes = "1 pass" if found.count == 1 else f"{found.count} passes"
+    return (
+        f"predicted for {gpu} over measured: {found.bias:.2f} on average of {passes}; half of them within "
+        f"{percent(found.error)}, within {percent(found.error_unbiased)} once all are divided by that"
+    )
+
+
+def promise(one: Outcome) -> str:
+    """`promised 12 % faster, measured 10 % (310 us -> 279 us)`."""
+    before, after = one.before_us, one.after_us
+    change = after / before - 1 if before else 0.0
+    is_faster = change < 0
+    found = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
+    promised = "" if one.trial.promised is None else f"promised {percent(-one.trial.promised)} faster, "
+    return f"{promised}measured {found}: {duration(before)} -> {duration(after)}"
+
+
+def tally(one: Measurement) -> str:
+    """`4 of 5 pieces of advice held, 1 in part`; empty where none was tried."""
+    counts = {held: sum(each.held == held for each in one.outcomes) for held in VERDICTS}
+    if not one.outcomes:
+        return ""
+    others = [f"{count} {held}" for held, count in counts.items() if count and held != "held"]
+    line = f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held"
+    return f"{line}, {', '.join(others)}" if others else line
+
+
+def notes(one: Measurement) -> Iterator[str]:
+    """What else has to be said."""
+    yield from one.notes
+    if one.clocks is not None:
+        low, high = one.clocks
+        yield f"SM clock held at {high} MHz" if low == high else f"SM clock between {low} and {high} MHz"
+    if one.untried:
+        yield f"{plural(one.untried, 'finding')} not tried: alone their fix promises no time, or changes nothing timed"
+    if one.unfinished:
+        yield f"{plural(one.unfinished, 'finding')} not tried to the end: not all of its timings are there"
+    if one.waiting:
+        yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
+    if one.csv:
+        known = f", {one.reused} were there" if one.reused else ""
+        yield f"{one.csv}: {one.fresh} new timings{known}"
+
+
+_NARROW, _WIDE = 60, 120
+_TITLES = ("pass", "predicted", "measured", "spread", "ratio")
+_INKS: dict[Held, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
+
+
+def render_text(found: Measurement, style: Style) -> str:
+    """The whole report; the same words with and without colour."""
+    paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    lines: list[str] = []
+    if found.device is not None and not style.quiet:
+        lines += _wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
+        lines += _table(found, paint, width, unicode=style.unicode)
+        if found.agreement is not None:
+            lines += ["", *_wrapped(agreed(found.agreement, found.gpu), width)]
+    if found.outcomes:
+        lines += _advice(found, paint, width)
+    if not style.quiet:
+        said = list(notes(found))
+        lines += ["", *(line for note in said for line in _wrapped(note, width, "  "))] if said else []
+    for error in found.errors:
+        first, *rest = _wrapped(f"error: {place(error.path, error.line, error.column)}: {error.message}", width)
+        lines += ["", first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+    text = "\n".join(line.rstrip() for line in [*lines, ""]).lstrip("\n")
+    return text if style.unicode else ascii_only(text)
+
+
+def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> list[str]:
+    rows = [
+        (
+            each.which,
+            "-" if each.predicted_us is None else duration(each.predicted_us),
+            "-" if each.measured_us is None else duration(each.measured_us),
+            "-" if each.measured_us is None else percent(each.spread),
+            "-" if each.ratio is None else f"{each.ratio:.2f}",
+        )
+        for each in found.compared
+    ]
+    if not rows:
+        return []
+    sizes = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
+    room = width - sum(sizes) - 2 * len(sizes)
+
+    def line(layer: str, cells: tuple[str, ...]) -> str:
+        name = shorten(clean(layer), room, more).ljust(room)
+        return name + "  " + cells[0].ljust(sizes[0]) + "".join(
+            "  " + cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True)
+        )  # fmt: skip
+
+    more = (UNICODE if unicode else ASCII).more
+    lines, before = ["", paint("faint", line("layer", _TITLES))], ""
+    for each, cells in zip(found.compared, rows, strict=True):
+        lines.append(line("" if each.layer == before else each.layer, cells))
+        before = each.layer
+    return lines
+
+
+def _advice(found: Measurement, paint: Paint, width: int) -> list[str]:
+    lines = ["", paint("strong", tally(found))]
+    for one in found.outcomes:
+        finding = one.trial.finding
+        where = f"{finding.layer}: " if finding.layer is not None else ""
+        fix = finding.fix.describe if finding.fix is not None else ""
+        first, *rest = _wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
+        lines += [first.replace(one.held, paint(_INKS[one.held], one.held), 1), *(f"  {line}" for line in rest)]
+    return lines
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return [indent + line for line in wrap(clean(text), width - len(indent))]
+
+
+def render_json(found: Measurement) -> str:
+    """The measurement as one JSON object on one line; times in us, `null` for what is not known."""
+    device, agreement = found.device, found.agreement
+    document = {
+        "schema_version": 2,
+        "convlint": __version__,
+        "complete": not found.errors and not found.waiting,
+        "path": clean_path(found.path),
+        "gpu": clean(found.gpu) or None,
+        "mode": found.mode,
+        "cudnn_benchmark": found.benchmark,
+        "device": None
+        if device is None
+        else {
+            "kind": device.kind,
+            "name": clean(device.name),
+            "compute_capability": device.compute_capability or None,
+            "framework_version": clean(device.framework_version),
+            "cudnn": clean(device.cudnn) or None,
+            "cuda": clean(device.cuda) or None,
+            "sm_clock_mhz": None if found.clocks is None else list(found.clocks),
+        },
+        "passes": [_pass(each) for each in found.compared],
+        "agreement": None
+        if agreement is None
+        else {
+            "passes": agreement.count,
+            "predicted_over_measured": number(agreement.bias),
+            "median_error": number(agreement.error),
+            "median_error_unbiased": number(agreement.error_unbiased),
+        },
+        "advice": [_outcome(one) for one in found.outcomes],
+        "untried": found.untried,
+        "unfinished": found.unfinished,
+        "calibrations": [calibration_object(use) for use in found.calibrations],
+        "waiting": found.waiting,
+        "csv": clean_path(found.csv) or None,
+        "notes": [clean(note) for note in found.notes],
+        "errors": [error_object(error) for error in found.errors],
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def _pass(each: Compared) -> dict[str, Any]:
+    return {
+        "layer": clean(each.layer),
+        "pass": each.which,
+        "predicted_us": number(each.predicted_us),
+        "measured_us": number(each.measured_us),
+        "spread": number(each.spread) if each.runs else None,
+        "runs": each.runs,
+        "reason": clean(each.reason) or None,
+    }
+
+
+def _outcome(one: Outcome) -> dict[str, Any]:
+    finding = one.trial.finding
+    fix = finding.fix
+    return {
+        "code": finding.rule.code,
+        "fingerprint": finding.fingerprint or None,
+        "layer": None if finding.layer is None else clean(finding.layer),
+        "layers": [clean(name) for name in finding.layers],
+        "describe": "" if fix is None else clean(fix.describe),
+        "set": {} if fix is None else settings_object(fix.set),
+        "held": one.held,
+        "promised_change": number(one.trial.promised),
+        "measured_change": number(one.after_us / one.before_us - 1),
+        "before_us": number(one.before_us),
+        "after_us": number(one.after_us),
+        "noise_us": number(one.noise_us),
+    }

@@ -1,0 +1,267 @@
+"""A plan as text, JSON and Markdown: each step with what it saves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from convlint import __version__
+from convlint.engine.steps import LEAST_GAIN, Plan, State, Step
+from convlint.files.languages.saying import duration, plural
+from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
+from convlint.gpus.gpu import CalibrationUse
+from convlint.model.report import Finding, InputError
+from convlint.reporters import Style
+from convlint.reporters.ink import GRADE_INKS, Paint, painter, wrap
+from convlint.reporters.json_v3 import calibration_object, error_object
+from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
+from convlint.reporters.words import place, step
+
+_NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """The plan for one input, None where there is none, and what is wrong with the input.
+
+    `is_whole`: all of the input could be read.
+    """
+
+    path: str
+    plan: Plan | None
+    is_whole: bool = True
+    errors: tuple[InputError, ...] = ()
+    notes: tuple[str, ...] = ()
+    calibrations: tuple[CalibrationUse, ...] = ()
+
+
+def percent(before: float | None, after: float | None) -> str:
+    """`+1.9 %`; `-` where nothing changes, `?` where it is not known."""
+    if before is None or after is None:
+        return "?"
+    if before == after or not before:
+        return "-"
+    change = 100 * (after / before - 1)
+    return f"{change:+.1f} %" if abs(change) >= 0.05 else f"{change:+.1g} %"
+
+
+def change(one: Step) -> str:
+    """What a step changes, in how many layers, and whether the network and its weights stay."""
+    counted = plural(len(one.layers), "layer")
+    words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
+    if one.safety == "safe":
+        return words
+    return f"{words}; changes the weights" if one.fills_up else f"{words}; changes the network"
+
+
+def headline(plan: Plan) -> str:
+    """`13.9 ms of convolutions per training step with N=64 on a100, grade B`."""
+    batch = f" with N={plan.batch}" if plan.batch is not None else ""
+    return f"{duration(plan.now.time_us)} of convolutions per {step(plan.mode)}{batch} on {plan.gpu}{_graded(plan.now)}"
+
+
+def _graded(state: State) -> str:
+    return "" if state.grade is None else f", grade {state.grade}"
+
+
+def verdict(plan: Plan) -> str:
+    """What all steps come to."""
+    now, after = plan.now, plan.after
+    if not plan.steps:
+        words = _NO_STEP if plan.is_reached is None else "no step is needed"
+        return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
+    words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
+    words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"
+    words += f", FLOPs {percent(now.flops, after.flops)}"
+    return f"{words}: {_missed(plan)}" if plan.is_reached is False else words
+
+
+def _missed(plan: Plan) -> str:
+    return f"{duration(plan.target_us or 0.0)} is out of reach"
+
+
+def notes(planned: Planned) -> Iterator[str]:
+    """What else has to be said."""
+    yield from planned.notes
+    if planned.plan is None:
+        return
+    yield from planned.plan.notes
+    for finding in planned.plan.unpriced:
+        yield f"also advised, without a price: {unpriced(finding)}"
+
+
+def unpriced(finding: Finding) -> str:
+    """`CL502: use HEURISTIC`."""
+    return f"{finding.rule.code}: {finding.fix.describe if finding.fix else finding.message}"
+
+
+_NARROW, _WIDE = 60, 120
+_TITLES = ("time", "after", "change", "grade", "parameters", "FLOPs")
+
+
+def render_text(planned: Planned, style: Style) -> str:
+    """The whole table; the same words with and without colour."""
+    paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    plan = planned.plan
+    lines: list[str] = []
+    if plan is not None:
+        lines += _wrapped(f"{clean_path(planned.path)}: {headline(plan)}", width, "")
+        lines += _table(plan, paint, width)
+    said = list(notes(planned))
+    lines += [""] if lines and (said or planned.errors) else []
+    for note in said:
+        lines += _wrapped(note, width, "  ")
+    for error in planned.errors:
+        first, *rest = _wrapped(f"error: {place(error.path, error.line, error.column)}: {error.message}", width, "")
+        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+    if plan is not None:
+        first, *rest = _wrapped(verdict(plan), width - 2, "")
+        lines += ["", paint("poor" if plan.is_reached is False else "good", first), *(f"  {line}" for line in rest)]
+    text = "\n".join(line.rstrip() for line in [*lines, ""])
+    return text if style.unicode else ascii_only(text)
+
+
+def _table(plan: Plan, paint: Paint, width: int) -> list[str]:
+    if not plan.steps:
+        return []
+    rows = [
+        (
+            duration(step.before.time_us), duration(step.after.time_us),
+            percent(step.before.time_us, step.after.time_us), step.after.grade or "-",
+            percent(step.before.parameters, step.after.parameters), percent(step.before.flops, step.after.flops),
+        )
+        for step in plan.steps
+    ]  # fmt: skip
+    sizes = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
+    margin = len(str(len(rows)))
+
+    def line(number: str, cells: tuple[str, ...]) -> str:
+        return f"{number:>{margin}}  " + "  ".join(cell.rjust(size) for cell, size in zip(cells, sizes, strict=True))
+
+    lines = ["", paint("faint", line("", _TITLES).rstrip())]
+    for position, (taken, cells) in enumerate(zip(plan.steps, rows, strict=True), start=1):
+        letter = cells[3]
+        row = line(str(position), cells)
+        lines.append(row.replace(f" {letter} ", f" {paint(GRADE_INKS.get(letter, 'strong'), letter)} ", 1))
+        lines += _wrapped(change(taken), width, " " * (margin + 2))
+    return lines
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return [indent + line for line in wrap(clean(text), width - len(indent))]
+
+
+def render_json(planned: Planned) -> str:
+    """The plan as one JSON object on one line; times in us, `null` for what is not known."""
+    plan = planned.plan
+    document = {
+        "schema_version": 3,
+        "convlint": __version__,
+        "complete": not planned.errors,
+        "path": clean_path(planned.path),
+        **(_nothing() if plan is None else _plan(plan)),
+        "calibrations": [calibration_object(use) for use in planned.calibrations],
+        "notes": [clean(note) for note in (*planned.notes, *(plan.notes if plan else ()))],
+        "errors": [error_object(error) for error in planned.errors],
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def _nothing() -> dict[str, Any]:
+    return {"gpu": None, "mode": None, "steps": [], "time_us": None, "time_after_us": None}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    now, after = plan.now, plan.after
+    return {
+        "gpu": clean(plan.gpu),
+        "mode": plan.mode,
+        "batch": plan.batch,
+        "target_time_us": number(plan.target_us),
+        "target_reached": plan.is_reached,
+        "time_us": number(now.time_us),
+        "time_after_us": number(after.time_us),
+        "grade": now.grade,
+        "grade_after": after.grade,
+        "parameters": now.parameters,
+        "parameters_after": after.parameters,
+        "flops": now.flops,
+        "flops_after": after.flops,
+        "steps": [_step(step) for step in plan.steps],
+        "unpriced": [
+            {
+                "code": finding.rule.code,
+                "name": finding.rule.name,
+                "severity": finding.severity,
+                "message": clean(finding.message),
+                "describe": clean(finding.fix.describe),
+                "safety": finding.fix.safety,
+                "set": settings_object(finding.fix.set),
+            }
+            for finding in plan.unpriced
+            if finding.fix is not None
+        ],
+        "without_time": [plan.network.layers[index].name for index in plan.without_time],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    before, after = step.before, step.after
+    return {
+        "describe": clean(step.describe),
+        "kinds": list(step.kinds),
+        "safety": step.safety,
+        "layers": [clean(name) for name in step.layers],
+        "set": settings_object(step.set),
+        "by_layer": [settings_object(own) for own in step.by_layer],
+        "time_before_us": number(before.time_us),
+        "time_after_us": number(after.time_us),
+        "grade_after": after.grade,
+        "parameters_added": _added(before.parameters, after.parameters),
+        "flops_added": _added(before.flops, after.flops),
+    }
+
+
+def _added(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
+
+
+_NOTE_ROOM = 1000  # bytes kept for what comes behind the table
+
+
+def render_markdown(planned: Planned) -> str:
+    """At most 65,536 bytes; what is beyond is counted."""
+    plan = planned.plan
+    lines = [f"### convlint: plan for {code(clean_path(planned.path))}", ""]
+    if plan is None:
+        lines += ["No plan: no layer's time is known.", ""]
+    else:
+        lines += [prose(f"{headline(plan)}; {verdict(plan)}") + ".", ""]
+    lines += [
+        f"- **error** {code(place(error.path, error.line, error.column))}: {prose(error.message)}"
+        for error in planned.errors
+    ]
+    lines += [f"- {prose(note)}" for note in notes(planned)]
+    if plan is None or not plan.steps:
+        return "\n".join([*lines, ""])
+    lines += [
+        "",
+        "| | change | time | after | saved | grade | parameters | FLOPs |",
+        "|--:|---|--:|--:|--:|:-:|--:|--:|",
+    ]
+    size = sum(len(line.encode()) + 1 for line in lines)
+    for position, taken in enumerate(plan.steps, start=1):
+        before, after = taken.before, taken.after
+        row = (
+            f"| {position} | {prose(change(taken))} | {duration(before.time_us)} | {duration(after.time_us)} "
+            f"| {percent(before.time_us, after.time_us)} | {after.grade or '-'} "
+            f"| {percent(before.parameters, after.parameters)} | {percent(before.flops, after.flops)} |"
+        )
+        size += len(row.encode()) + 1
+        if size > MOST_CHARACTERS - _NOTE_ROOM:
+            lines += ["", f"*{plural(len(plan.steps) - position + 1, 'step')} left out: this is as much as fits here.*"]
+            break
+        lines.append(row)
+    return "\n".join([*lines, ""])
