@@ -26,7 +26,7 @@ _DIRECT = 0.055  # least distance of two labels beside the axes, as a share of t
 _End = tuple[float, Series, dict[str, Any]]  # where a line ends, the line, how it is drawn
 
 
-def render(sweep: Sweep, metric: Metric, form: str) -> bytes:
+def render_image(sweep: Sweep, metric: Metric, form: str) -> bytes:
     """The figure as "svg" or "png". Raises UsageError where matplotlib is missing."""
     try:
         import matplotlib

@@ -69,9 +69,9 @@ def run(
     for place in shown.outputs:
         name, file = place.format, place.file
         if name in ("svg", "png"):
-            from convlint.reporters.image_plot import render
+            from convlint.reporters.image_plot import render_image
 
-            replace_file(str(file), render(sweep, metric, name))
+            replace_file(str(file), render_image(sweep, metric, name))
         elif name == "csv":
             deliver(file, render_csv(sweep))
         else:
