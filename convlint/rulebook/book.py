@@ -56,8 +56,8 @@ def rule_files(folder: str) -> list[str]:
 
 # what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
 _COMPILERS = (
-    "../files/located_yaml.py", "file.py", "judgement.py", "source_code.py", "pieces.py", "rule.py", "book.py",
-    "expr.py", "functions.py", "vocabulary.py", "compiled.py", "decision.py",
+    "../files/located_yaml.py", "file.py", "judgement.py", "rule.py", "book.py",
+    "expr.py", "compiled.py",
 )  # fmt: skip
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32

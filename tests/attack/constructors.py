@@ -737,6 +737,12 @@ def judged(text: str, seed: int) -> Verdict:
     return Verdict(len(lines), known, list(dict.fromkeys(wrong)))
 
 
+def _besides(layer: SourceLayer, layers: list[SourceLayer], of: Built) -> list[SourceLayer]:
+    """What else was read there of a root that this was built in: equal calls of several roots are told of one."""
+    names = [(other, other.root.rpartition(":")[2]) for other in layers if other is not layer]
+    return [other for other, name in names if name in of.names or name[:1].isupper()]  # frames name no class
+
+
 def _contradicted(layers: list[SourceLayer], run: list[Built], line: int) -> Iterable[str]:
     """What a run says against the records of a place."""
     here = [each for each in run if each.line == line]
@@ -747,11 +753,10 @@ def _contradicted(layers: list[SourceLayer], run: list[Built], line: int) -> Ite
         if layer.condition or layer.certainty != "stated" or layer.replaced:
             continue
         name = layer.root.rpartition(":")[2]
-        others = [other for other in layers if other is not layer and other.root == layer.root]
         under = [each for each in here if name in each.names]
         if any(_agrees(layer, each.width) for each in under):
             continue
-        if any(not any(_agrees(other, each.width) for other in others) for each in under):
+        if any(not any(_agrees(other, each.width) for other in _besides(layer, layers, each)) for each in under):
             yield f"line {line}: {name} has {under[0].width}, reading without a condition {_said(layer)}"
 
 

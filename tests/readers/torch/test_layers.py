@@ -171,7 +171,7 @@ def test_weights_that_are_computed_from_activations_are_opaque(tmp_path: Path) -
 
     for network in (live(Fed(filtered), IMAGE), stored(tmp_path, Fed(filtered), IMAGE)):
         assert free(network) == {}
-        assert "test_operations.py:" in why(network, "stem")[0]
+        assert "test_layers.py:" in why(network, "stem")[0]
 
 
 def test_images_without_a_batch_are_followed_in_a_batch_of_one() -> None:
@@ -227,7 +227,7 @@ def test_results_that_are_put_into_a_view() -> None:
 
 def test_group_norms_are_told_with_their_line() -> None:
     normed = live(Fed(lambda x, y: F.group_norm(torch.cat([x, y], 1), 8), 40), IMAGE)
-    assert re.fullmatch(r"group_norm at test_operations.py:\d+ has 8 groups across it", why(normed, "stem")[0])
+    assert re.fullmatch(r"group_norm at test_layers.py:\d+ has 8 groups across it", why(normed, "stem")[0])
 
 
 def test_tensors_handed_on_as_they_are_stay_what_they_are() -> None:
