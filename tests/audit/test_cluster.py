@@ -171,8 +171,8 @@ def test_what_is_no_file_is_said_as_by_readers(name: str, said: str, tmp_path: P
 SETTING = Setting(folders=(), job=Job(), policy=Policy(), codes=frozenset(), severities={})
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.yaml").write_text(SPEC)
     Path("broken.yaml").write_text("layers: [")
@@ -188,6 +188,7 @@ def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None 
     return found
 
 
+@pytest.mark.usefixtures("_with_files")
 @pytest.mark.parametrize("name", ["a.yaml", "broken.yaml", pytest.param("net.onnx", marks=pytest.mark.slow)])
 def test_a_file_is_the_same_where_it_lies_and_where_it_was_sent(name: str, tmp_path: Path) -> None:
     source = file_input(name)
@@ -203,6 +204,7 @@ def test_a_file_is_the_same_where_it_lies_and_where_it_was_sent(name: str, tmp_p
     assert here.digest
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_what_was_sent_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     room = tmp_path / "room"
     room.mkdir()
@@ -211,6 +213,7 @@ def test_what_was_sent_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert os.listdir(room) == []
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_a_file_that_is_not_there_or_another_is_asked_for(tmp_path: Path) -> None:
     source = file_input("a.yaml")
     stamp = stamp_of(source)
@@ -221,6 +224,7 @@ def test_a_file_that_is_not_there_or_another_is_asked_for(tmp_path: Path) -> Non
     assert asked(source, folder=str(tmp_path), stamp=stamp) == Answer()
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_the_same_file_on_another_machine() -> None:
     """Devices, numbers and times of change differ there."""
     source = file_input("a.yaml")
@@ -231,11 +235,13 @@ def test_the_same_file_on_another_machine() -> None:
     assert is_alike("", source)
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_a_path_from_the_root_needs_no_common_folder(tmp_path: Path) -> None:
     source = file_input(str(tmp_path / "a.yaml"))
     assert asked(source, folder="/no/such/folder", stamp=stamp_of(source)).audited
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_what_nobody_sees_is_judged_in_the_common_folder_alone(tmp_path: Path) -> None:
     gone = file_input("gone.yaml")
     found = asked(gone, folder=str(tmp_path)).audited
@@ -244,6 +250,7 @@ def test_what_nobody_sees_is_judged_in_the_common_folder_alone(tmp_path: Path) -
     assert asked(gone, folder="/no/such/folder") == Answer()
 
 
+@pytest.mark.usefixtures("_with_files")
 @pytest.mark.parametrize(("folder", "inner"), [("/no/such/folder", "."), ("", "no/such")])
 def test_code_is_not_run_where_its_project_is_not(folder: str, inner: str, tmp_path: Path) -> None:
     known = Model(reference="net:Net", path="convlint.toml", folder=inner)
@@ -256,6 +263,7 @@ def test_code_is_not_run_where_its_project_is_not(folder: str, inner: str, tmp_p
     assert found.digest is None
 
 
+@pytest.mark.usefixtures("_with_files")
 def test_a_module_named_alone() -> None:
     found = asked(decide("net:Net"), folder="/no/such/folder").audited
     assert found is not None
@@ -274,7 +282,7 @@ def Poison():
     for _ in range(4):
         with open(f"/proc/{pid}/cmdline") as line:
             words = line.read()
-        if words.startswith("ray::") or "audit.local" in words:
+        if words.startswith("ray::") or "convlint.audit" in words:
             os.kill(pid, signal.SIGKILL)
             return None
         with open(f"/proc/{pid}/stat") as status:
@@ -294,7 +302,7 @@ def cluster() -> Iterator[RayCluster]:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
