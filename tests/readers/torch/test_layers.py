@@ -15,19 +15,29 @@ import torch.nn.functional as F
 import torch_nets
 import wired_nets
 from cases import sampled
+from checkout import ROOT
 from small_graphs import free, groups, live, stored
 from torch import nn
 
 from convlint.model.channels import channels_of
 from convlint.model.network import Network, Operation
 from convlint.readers import ReadOptions
-from convlint.readers.torch import layers, program
+from convlint.readers.torch import layers, places, program
 from convlint.readers.torch import module as live_models
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore:No complete"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own code is this checkout's, whatever an earlier test of this process said."""
+    monkeypatch.chdir(ROOT)
+    places.remember_folders([])
+
+
 IMAGE = (2, 3, 16, 16)
 
 
