@@ -27,7 +27,7 @@ from timings import DEFAULT_CSV, HARNESS_US, REORDERED_IN_EVERY_CALL, Row, read_
 from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us
 from convlint.gpus.gpu import Calibration, Factors, Gpu
-from convlint.measuring.calibrate import Timed, fit
+from convlint.measuring.calibrate import TimedPass, fit
 from convlint.model.runtime import Runtime
 
 CSVS = (DEFAULT_CSV, *layer_timings.DEFAULT_CSVS[:2])
@@ -39,7 +39,7 @@ class Sample:
     """One row as a user would have timed it: without what its source is known to add."""
 
     row: Row
-    timed: Timed
+    timed: TimedPass
     half: str
 
 
@@ -78,7 +78,7 @@ def samples(paths: Iterable[Path]) -> tuple[dict[str, list[Sample]], dict[str, G
                 continue
             title = f"{row.gpu}, {source}"
             gpus[title] = known[row.gpu]
-            sample = Sample(row, Timed(row.layer, row.which, runtime, us), half_of(row.layer))
+            sample = Sample(row, TimedPass(row.layer, row.which, runtime, us), half_of(row.layer))
             found.setdefault(title, []).append(sample)
     return found, gpus
 

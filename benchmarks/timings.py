@@ -12,7 +12,7 @@ from convlint.errors import ConvlintError
 from convlint.estimate.constants import STREAM_BANDWIDTH
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
 from convlint.measuring.rows import SOURCE, header, rows_of
-from convlint.measuring.rows import Row as Timing
+from convlint.measuring.rows import TimingRow as Timing
 from convlint.measuring.workload import layer_of
 from convlint.measuring.workload import runtime_of as measured_runtime
 from convlint.model.gemm import flops, tensor_elements

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convlint.estimate.memory import Footprint, Memory, parameters
+from convlint.estimate.memory import Footprint, NetworkMemory, parameters
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
@@ -46,7 +46,7 @@ def network_of(name: str, shape: tuple[int, ...]) -> Network:
     return replace(network, runtime=replace(network.runtime, framework="pytorch"))
 
 
-def kept(network: Network, mode: Mode) -> Memory:
+def kept(network: Network, mode: Mode) -> NetworkMemory:
     """Without workspace, which is the algorithms' matter."""
     footprint = Footprint(network.layers, network.edges, network.runtime, mode)
     return footprint.memory([0] * len(network.layers))

@@ -11,7 +11,7 @@ from sarif_fixes import applied
 
 import convlint
 from convlint.fixes.edits import Edit
-from convlint.fixes.plan import Planner, wishes
+from convlint.fixes.plan import EditPlanner, wishes
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python_text import PythonEditor, PythonEdits
 from convlint.model.report import Finding
@@ -65,7 +65,7 @@ def edits(found: list[Finding]) -> PythonEdits:
     network, errors = Reading().read(decide("net:Net"), ReadOptions(inputs=INPUTS))
     assert errors == ()
     assert network is not None
-    plan = Planner(network).plan(wishes(found))
+    plan = EditPlanner(network).plan(wishes(found))
     assert plan.refused == ()
     return PythonEditor(network, lambda path: Path(path).read_bytes()).edits(plan.sets)
 

@@ -16,8 +16,8 @@ from convlint.audit.store import Store, Weights
 from convlint.audit.subjects import Found, Subject
 from convlint.audit.task import (
     TRIES,
+    AuditConfig,
     Audited,
-    Setting,
     Task,
     audited,
     death,
@@ -32,7 +32,7 @@ from convlint.model.report import InputError
 from convlint.readers.children.child import ChildDied
 from convlint.readers.children.serve import Channel
 from convlint.readers.reading import Reading
-from convlint.run.plan import Planner
+from convlint.run.plan import RunPlanner
 from convlint.run.run import Processes
 
 _SELDOM = 5_000_000, 50, 100  # by itself, the interpreter looks for them all the time: a fifth of a run
@@ -141,9 +141,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 class Auditor:
     """Claims subjects for one run of a store."""
 
-    def __init__(self, planner: Planner, store: Store) -> None:
+    def __init__(self, planner: RunPlanner, store: Store) -> None:
         self._planner, self._store = planner, store
-        self._settings: dict[int, tuple[Setting, str]] = {}  # by plan, with its digest
+        self._settings: dict[int, tuple[AuditConfig, str]] = {}  # by plan, with its digest
         self.known = 0
 
     def audit(self, subjects: Iterator[Found], run: Run, on_done: Callable[[str], None]) -> None:

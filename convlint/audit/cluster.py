@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.audit.audit import Answers, Run, look_after, look_seldom
 from convlint.audit.subjects import Subject
-from convlint.audit.task import TRIES, Audited, Setting, Task, audited, death, lost, stamp_of
+from convlint.audit.task import TRIES, AuditConfig, Audited, Task, audited, death, lost, stamp_of
 from convlint.checking.one_input import say
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
@@ -266,7 +266,7 @@ _REST_S = 0.02  # for what a module printed last to arrive
 class Common(Struct, frozen=True, kw_only=True):
     """What is the same for many tasks; paths are relative to `folder`."""
 
-    setting: Setting
+    setting: AuditConfig
     folder: str
 
 
@@ -278,7 +278,7 @@ class Request(Struct, frozen=True, kw_only=True):
     stamp: str = ""
 
 
-class Answer(Struct, kw_only=True):
+class ClusterAnswer(Struct, kw_only=True):
     """What became of a request; without an outcome, this machine does not have the file as it is meant."""
 
     audited: Audited | None = None
@@ -304,7 +304,7 @@ class _Worker:
     def of_this_process() -> _Worker:
         return _Worker()
 
-    def answer(self, request: Request, common: Common, content: bytes | None) -> Answer:
+    def answer(self, request: Request, common: Common, content: bytes | None) -> ClusterAnswer:
         source = request.subject.source
         at_home = _enter_folder(common.folder)
         task = Task(number=request.number, subject=request.subject, setting=common.setting)
@@ -314,13 +314,13 @@ class _Worker:
             with _laid_down(source, content) as laid:
                 found = audited(replace(task, subject=replace(task.subject, source=laid)), self._reading)
         elif not (at_home or os.path.isabs(source.name)) or not is_alike(request.stamp, source):
-            return Answer()
+            return ClusterAnswer()
         else:
             found = audited(task, self._reading)
         self._number += 1
         look_after(self._number)
         heard, self._heard[:] = "".join(self._heard), []
-        return Answer(audited=found, heard=heard[-_MOST_HEARD:])
+        return ClusterAnswer(audited=found, heard=heard[-_MOST_HEARD:])
 
     def _of_module(self, task: Task, folder: str, *, at_home: bool) -> Audited:
         model = task.subject.source.model
@@ -418,7 +418,7 @@ class _Flight:
         self._tasks, self._ship_bytes = tasks, ship_bytes
         self._work = ray.remote(max_retries=TRIES - 1)(_working(__version__))
         self._folder = os.getcwd()
-        self._common: dict[int, tuple[Setting, Any]] = {}  # with references into the object store
+        self._common: dict[int, tuple[AuditConfig, Any]] = {}  # with references into the object store
         self._running: dict[Any, _Sent] = {}
         self._unshipped: deque[_Sent] = deque()
         self._most, self._looked = 0, float("-inf")
@@ -478,7 +478,7 @@ class _Flight:
         ref = self._work.remote(pickle.dumps(request), self._common_of(task.setting), sent.content)
         self._running[ref] = sent
 
-    def _common_of(self, setting: Setting) -> Any:
+    def _common_of(self, setting: AuditConfig) -> Any:
         if id(setting) not in self._common:
             common = Common(setting=setting, folder=self._folder)
             self._common[id(setting)] = setting, self._ray.put(pickle.dumps(common))
@@ -517,7 +517,7 @@ class _Flight:
                 continue
             if not isinstance(said, bytes):
                 raise UsageError(f"{other_version(*said)}, or take it out; --resume goes on")
-            answer: Answer = pickle.loads(said)  # of convlint's own code, in this very version
+            answer: ClusterAnswer = pickle.loads(said)  # of convlint's own code, in this very version
             if answer.heard:
                 say(answer.heard)
             if answer.audited is None:

@@ -38,7 +38,7 @@ class Worst(Struct, frozen=True, kw_only=True):
     name: str | None
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class RankedChange(Struct, frozen=True, kw_only=True):
     """A change, in how many models it is advised, and the hours that it saves beside all other advice.
 
     `alone` are those that it saves if nothing else is done: negative where it costs time without `pays_with`, the rules
@@ -78,7 +78,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     idle: Some  # without hours
     stored: Some  # in fp32, which is how their weights are stored and may not be how they run
     worst: tuple[Worst, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RankedChange, ...]
     more_changes: int
     rules: tuple[Lost, ...]
     architectures: tuple[Lost, ...]
@@ -134,7 +134,7 @@ def _worst(base: sqlite3.Connection, most: int) -> tuple[Worst, ...]:
     )  # fmt: skip
 
 
-def _changes(base: sqlite3.Connection, everything: float) -> list[Change]:
+def _changes(base: sqlite3.Connection, everything: float) -> list[RankedChange]:
     """All of them, of which there are few: what is particular to a layer is no part of a change."""
     # Where one aggregate is MAX, SQLite takes what stands alone from the row that has it: the words of the largest.
     sought = (
@@ -143,7 +143,7 @@ def _changes(base: sqlite3.Connection, everything: float) -> list[Change]:
         "ORDER BY saved DESC, code, change"
     )
     return [
-        Change(
+        RankedChange(
             code=code, name=name, describe=describe, safety=safety, models=models, lost=saved, alone=alone,
             of_all=_share(saved, everything), pays_with=tuple(pays_with.split()) if alone < saved / 2 else (),
         )

@@ -12,7 +12,7 @@ from msgspec import Struct
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer
-from convlint.model.report import Finding, InputError, LayerReport, NetworkReport, Report, Total
+from convlint.model.report import Finding, InputError, LayerReport, NetworkReport, NetworkTotal, Report
 
 
 def structure_of(layers: Iterable[ConvLayer]) -> str:
@@ -227,7 +227,9 @@ def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
 
 
 def _model(model: str, architecture: str, report: Report, network: NetworkReport) -> ModelRow:
-    total = next((each for each in report.totals if each.gpu == network.gpu), Total(gpu=network.gpu, mode=network.mode))
+    total = next(
+        (each for each in report.totals if each.gpu == network.gpu), NetworkTotal(gpu=network.gpu, mode=network.mode)
+    )
     own = [finding for finding in report.findings if finding.gpu in (network.gpu, None)]
     silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
     time, lost = total.time_us, total.lost_us

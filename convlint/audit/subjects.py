@@ -26,7 +26,7 @@ from convlint.model.runtime import Runtime
 from convlint.readers.discovery import is_source, streamed
 from convlint.readers.inputs import Input, Model, decide, parse_reference
 from convlint.readers.spec.fields import dtype_of, layout_of
-from convlint.run.plan import Planner
+from convlint.run.plan import RunPlanner
 from convlint.run.run import included, tidy
 
 NOTHING_SAID = Running()
@@ -240,7 +240,7 @@ _TABLES, _JSON = (".csv", ".tsv"), (".jsonl", ".ndjson")
 _TAIL = re.compile(r"""\s+([A-Za-z_][\w.]*)=("[^"]*"|[^\s()"]+)\s*$""")
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ListEntry(Struct, frozen=True, kw_only=True):
     """An entry as it stands in its list, by key; `fault` where it cannot be read."""
 
     line: int
@@ -248,7 +248,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     fault: str = ""
 
 
-def entries_of(path: str) -> Iterator[Entry]:
+def entries_of(path: str) -> Iterator[ListEntry]:
     """The entries of the list at `path`, `-` being standard input. Raises UsageError where there is no such list."""
     if path == "-":
         return _entries(sys.stdin.buffer, "")
@@ -259,12 +259,12 @@ def entries_of(path: str) -> Iterator[Entry]:
     return _closing(stream, path)
 
 
-def _closing(stream: BinaryIO, path: str) -> Iterator[Entry]:
+def _closing(stream: BinaryIO, path: str) -> Iterator[ListEntry]:
     with stream:
         yield from _entries(stream, path)
 
 
-def _entries(stream: BinaryIO, path: str) -> Iterator[Entry]:
+def _entries(stream: BinaryIO, path: str) -> Iterator[ListEntry]:
     name = path.lower()
     if name.endswith(_TABLES):
         return _of_table(stream, path, "\t" if name.endswith(".tsv") else ",")
@@ -289,11 +289,11 @@ def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str | None]]:
             yield number, None
 
 
-def _unreadable(number: int) -> Entry:
-    return Entry(line=number, fault=f"is no line of UTF-8 with at most {MOST_LINE:,} bytes")
+def _unreadable(number: int) -> ListEntry:
+    return ListEntry(line=number, fault=f"is no line of UTF-8 with at most {MOST_LINE:,} bytes")
 
 
-def _of_lines(stream: BinaryIO, *, as_json: bool) -> Iterator[Entry]:
+def _of_lines(stream: BinaryIO, *, as_json: bool) -> Iterator[ListEntry]:
     for number, line in lines_of(stream):
         if line is None:
             yield _unreadable(number)
@@ -304,38 +304,38 @@ def _of_lines(stream: BinaryIO, *, as_json: bool) -> Iterator[Entry]:
                 yield _of_words(number, text)
 
 
-def _of_json(number: int, text: str) -> Entry:
+def _of_json(number: int, text: str) -> ListEntry:
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        return Entry(line=number, fault=f"is no JSON: {error}")
+        return ListEntry(line=number, fault=f"is no JSON: {error}")
     if isinstance(found, str):
-        return Entry(line=number, values={"model": found})
+        return ListEntry(line=number, values={"model": found})
     if not isinstance(found, dict):
-        return Entry(line=number, fault='is no JSON object, such as {"model": "net.onnx"}')
-    return Entry(line=number, values=found)
+        return ListEntry(line=number, fault='is no JSON object, such as {"model": "net.onnx"}')
+    return ListEntry(line=number, values=found)
 
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _of_words(number: int, text: str) -> Entry:
+def _of_words(number: int, text: str) -> ListEntry:
     """`zoo/net.onnx batch=8 gpu=t4`: what is left of the keys is the model, with whatever spaces it has."""
     values: dict[str, Any] = {}
     while found := _TAIL.search(text):
         try:
             key = known_key(found[1])
         except InputFault as fault:
-            return Entry(line=number, fault=fault.message)
+            return ListEntry(line=number, fault=fault.message)
         if key in values:
-            return Entry(line=number, fault=f"{key} is given twice")
+            return ListEntry(line=number, fault=f"{key} is given twice")
         values[key] = found[2].strip('"')
         text = text[: found.start()]
-    return Entry(line=number, values={"model": text, **values})
+    return ListEntry(line=number, values={"model": text, **values})
 
 
-def _of_table(stream: BinaryIO, path: str, delimiter: str) -> Iterator[Entry]:
+def _of_table(stream: BinaryIO, path: str, delimiter: str) -> Iterator[ListEntry]:
     # A line that is none holds a NUL instead, which no cell of a sound row has.
     lines = ("\0\n" if line is None else f"{line}\n" for _, line in lines_of(stream))
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -346,7 +346,7 @@ def _of_table(stream: BinaryIO, path: str, delimiter: str) -> Iterator[Entry]:
         except csv.Error as error:
             if header is None:
                 raise UsageError(f"{path}:{rows.line_num}: {error}") from None
-            yield Entry(line=rows.line_num, fault=f"is no row of CSV: {error}")
+            yield ListEntry(line=rows.line_num, fault=f"is no row of CSV: {error}")
             continue
         if row is None:
             break
@@ -355,11 +355,11 @@ def _of_table(stream: BinaryIO, path: str, delimiter: str) -> Iterator[Entry]:
         if header is None:
             header = _header(row, path, rows.line_num)
         elif len(row) > len(header):
-            yield Entry(line=rows.line_num, fault=f"has {len(row)} cells, and the header {len(header)}")
+            yield ListEntry(line=rows.line_num, fault=f"has {len(row)} cells, and the header {len(header)}")
         elif any(not cell.isprintable() for cell in row):
-            yield Entry(line=rows.line_num, fault="has what is no UTF-8, or a character that steers a terminal")
+            yield ListEntry(line=rows.line_num, fault="has what is no UTF-8, or a character that steers a terminal")
         else:
-            yield Entry(line=rows.line_num, values=dict(zip(header, row, strict=False)))
+            yield ListEntry(line=rows.line_num, values=dict(zip(header, row, strict=False)))
 
 
 def _header(row: list[str], path: str, line: int) -> list[str]:
@@ -381,7 +381,7 @@ _SOURCE = "Python source states no sizes: name package.module:Net, or read it wi
 _STDIN = "standard input is no model of an audit; a list of models may come from there: --models-from -"
 
 
-def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: Planner) -> Iterator[Found]:
+def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: RunPlanner) -> Iterator[Found]:
     """Every model of the paths, then of the config where the options ask for it, then of the lists, in their order.
 
     What stands for no model is an error in its place. Raises UsageError, before anything is yielded, for a list that
@@ -391,7 +391,7 @@ def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: Planner) ->
 
 
 def _all(
-    paths: Sequence[str], lists: Sequence[tuple[str, Iterator[Entry]]], models: Sequence[Input], planner: Planner
+    paths: Sequence[str], lists: Sequence[tuple[str, Iterator[ListEntry]]], models: Sequence[Input], planner: RunPlanner
 ) -> Iterator[Found]:
     modules = planner.options.modules
     for path in paths:
@@ -404,7 +404,7 @@ def _all(
             yield _listed(path, entry, modules=modules)
 
 
-def _wanted(path: str, planner: Planner) -> bool:
+def _wanted(path: str, planner: RunPlanner) -> bool:
     """Whether a folder stands for this file. Where its config is wrong it does, and that is told of this model."""
     try:
         return included(path, planner)
@@ -412,7 +412,7 @@ def _wanted(path: str, planner: Planner) -> bool:
         return True
 
 
-def _listed(path: str, entry: Entry, *, modules: bool) -> Found:
+def _listed(path: str, entry: ListEntry, *, modules: bool) -> Found:
     at = "standard input" if path == "-" else path
     try:
         if entry.fault:

@@ -27,7 +27,7 @@ from convlint.readers.discovery import SKIPPED_FOLDERS
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook, load_rulebook, rule_files
-from convlint.run.plan import Plan
+from convlint.run.plan import RunPlan
 from convlint.verdict.select import Policy, chosen, counts
 
 _PIECE = 1 << 20
@@ -107,7 +107,7 @@ def fingerprint(subject: Subject, plan_digest: str) -> str:
     return found.hexdigest()
 
 
-def digest_of_plan(plan: Plan) -> str:
+def digest_of_plan(plan: RunPlan) -> str:
     """The rules, the config's files, the calibrations and all that was asked for on the command line."""
     job, policy = plan.job, plan.policy
     reading = job.reading
@@ -159,7 +159,7 @@ def digest_of_code(folder: str) -> str:
 TRIES = 3  # of a model whose process dies
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class AuditConfig(Struct, frozen=True, kw_only=True):
     """What is the same for all models under one config. It travels to other processes; rules hold code and do not."""
 
     folders: tuple[str, ...]  # of rules
@@ -174,7 +174,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     number: int
     subject: Subject
-    setting: Setting
+    setting: AuditConfig
 
 
 class Audited(Struct, array_like=True, kw_only=True):
@@ -188,9 +188,9 @@ class Audited(Struct, array_like=True, kw_only=True):
     until: date | None = None  # the last day on which the same is found; None: any
 
 
-def setting_of(plan: Plan) -> Setting:
+def setting_of(plan: RunPlan) -> AuditConfig:
     """What of a plan is needed where models are audited."""
-    return Setting(
+    return AuditConfig(
         folders=plan.rulebook.folders, job=plan.job, policy=plan.policy, codes=plan.codes, severities=plan.severities
     )
 

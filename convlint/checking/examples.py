@@ -22,7 +22,7 @@ from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.runtime import default_mode
-from convlint.model.source import Certainty, Program, Setting, SourceLayer, SourceReading, Stated
+from convlint.model.source import Certainty, ProgramSetting, SourceLayer, SourceReading, StatedLiteral, TrainingProgram
 from convlint.readers.spec.reader import read_fragment
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
@@ -89,8 +89,8 @@ class _Literal(Struct, forbid_unknown_fields=True):
     line: int = 1
     quiet: bool = False
 
-    def stated(self) -> Stated:
-        return Stated(at=_at(_NET, self.line), value=self.value, name=self.name, quiet=self.quiet)
+    def stated(self) -> StatedLiteral:
+        return StatedLiteral(at=_at(_NET, self.line), value=self.value, name=self.name, quiet=self.quiet)
 
 
 class _Construction(Struct, forbid_unknown_fields=True):
@@ -133,12 +133,12 @@ class _Statement(Struct, forbid_unknown_fields=True):
     guard: str = ""
     certain: bool = False
 
-    def setting(self) -> Setting:
+    def setting(self) -> ProgramSetting:
         at = _at(_SCRIPT, self.line)
-        return Setting(name=self.name, value=self.value, at=at, guard=self.guard, certain=self.certain)
+        return ProgramSetting(name=self.name, value=self.value, at=at, guard=self.guard, certain=self.certain)
 
 
-class _Program(Struct, forbid_unknown_fields=True):
+class _ExampleProgram(Struct, forbid_unknown_fields=True):
     framework: str = "pytorch"
     complete: bool = False
     trainer: str = ""
@@ -155,9 +155,9 @@ class _Program(Struct, forbid_unknown_fields=True):
     autotune_disabled: list[_Statement] = field(default_factory=list)
     has_convolutions: bool = False
 
-    def program(self) -> Program:
+    def program(self) -> TrainingProgram:
         statements = tuple(each.setting() for each in (*self.settings, *(self.conflict or ())))
-        return Program(
+        return TrainingProgram(
             path=_SCRIPT, at=_at(_SCRIPT, 1), framework=self.framework, closure=(_SCRIPT,), complete=self.complete,
             trainer=self.trainer, settings=statements, cudnn_benchmark=self.cudnn_benchmark,
             deterministic=self.deterministic, cudnn_enabled=self.cudnn_enabled, tf32=self.tf32,
@@ -174,7 +174,7 @@ class _Program(Struct, forbid_unknown_fields=True):
 class _Example(Struct, forbid_unknown_fields=True):
     construction: _Construction | None = None
     constructions: list[_Construction] = field(default_factory=list)
-    program: _Program | None = None
+    program: _ExampleProgram | None = None
     gpu: str = "a100"
     mode: Mode | None = None
     dtype: Dtype | None = None
@@ -217,7 +217,7 @@ def _at(path: str, line: int) -> Location:
 _CONTEXT = ("gpu", "mode", "runtime", "layers", "defaults")
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class ExampleResult(Struct, frozen=True, kw_only=True):
     """One example: where it stands and, where it does not hold, why."""
 
     code: str
@@ -226,7 +226,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def run_examples(rule: Rule) -> Iterator[Outcome]:
+def run_examples(rule: Rule) -> Iterator[ExampleResult]:
     """Runs every example of `rule`. Raises RuleError where an example itself cannot be read."""
     document = parse(read_text(rule.path))
     assert document is not None
@@ -255,8 +255,8 @@ def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
         return example_findings(speaker, given)[0]
 
 
-def _outcome(rule: Rule, item: Value, problem: str | None) -> Outcome:
-    return Outcome(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
+def _outcome(rule: Rule, item: Value, problem: str | None) -> ExampleResult:
+    return ExampleResult(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
 
 
 def _failing(rule: Rule, item: Value) -> str | None:

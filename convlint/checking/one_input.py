@@ -196,7 +196,7 @@ class Fixed(Struct, frozen=True, kw_only=True):
     unmended: NetworkResult | None = None
 
 
-class Outcome(NamedTuple):
+class InputResult(NamedTuple):
     """What became of one input; the result is that of the mended files, where there are any."""
 
     result: NetworkResult | None

@@ -17,7 +17,7 @@ from convlint.files.bounded_file import is_quiet
 from convlint.fixes.source_edits import with_source_edits
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError
-from convlint.model.source import PlacedLayer, Program, SourceReading, SourceReport
+from convlint.model.source import PlacedLayer, SourceReading, SourceReport, TrainingProgram
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
@@ -85,7 +85,7 @@ def judged_source(
     )
 
 
-def _as_told(program: Program, job: Job) -> Program:
+def _as_told(program: TrainingProgram, job: Job) -> TrainingProgram:
     """The program with what no source can say for sure: whether its inputs have one size, where the user says so."""
     for running, told_by in ((job.asked, "--runtime"), (job.usual, "[tool.convlint.runtime]")):
         fixed = running.settings.get(_SIZE)

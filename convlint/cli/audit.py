@@ -146,7 +146,7 @@ def audit(
         running=running(runtime, dtype, layout), config=config, isolated=isolated, jobs=jobs,
         allow_empty=allow_empty, models=model_names(models, model), modules=not files_only,
     )  # fmt: skip
-    asked = command.Asked(
+    asked = command.AuditRequest(
         paths=tuple(paths or ()), lists=tuple(models_from or ()), weights=weights, resume=resume, most=top,
         cluster=cluster, ship_bytes=ship_limit * _MIB, allow_empty=allow_empty,
     )  # fmt: skip

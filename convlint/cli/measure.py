@@ -94,7 +94,7 @@ def measure(
     """
     from convlint.checking.one_input import Job
     from convlint.cli.commands import measure as command
-    from convlint.cli.commands.measure import Asked
+    from convlint.cli.commands.measure import MeasureRequest
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
     if (path is None) == (model is None):
@@ -108,7 +108,7 @@ def measure(
         reading=read_options(batch, inputs, module_timeout, trace, channels_last),
         asked=running(runtime, dtype, layout), isolated=isolated,
     )  # fmt: skip
-    asked = Asked(
+    asked = MeasureRequest(
         kind=kind, csv=csv, again=again, tries=not layers_only, limit_s=limit_seconds, calibration=calibrate
     )  # fmt: skip
     shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=color_of(color), quiet=quiet)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from convlint.config.toml_source import Spot, choice_of, kind_of, read_toml, table_of, text_of
 from convlint.errors import UsageError, shown, suggestion
 from convlint.files.safe import clean
-from convlint.gpus.gpu import KINDS, Calibration, CalibrationFile, Constant, Factors, Group, Origin, load_gpu
+from convlint.gpus.gpu import KINDS, Calibration, CalibrationFile, CalibrationOrigin, Constant, Factors, Group, load_gpu
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Version
 
@@ -50,11 +50,13 @@ def read_calibration(path: str, shown_path: str) -> CalibrationFile:
         top.below("format").fail(f"must be {FORMAT}: this convlint reads no other form")
     readers: dict[str, Callable[[Any, Spot], Any]] = {"device": _text, "framework": _text, "date": _date}
     readers |= dict.fromkeys(_VERSIONS, _version)
-    origin = Origin(**{name: read(values[name], top.below(name)) for name, read in readers.items() if name in values})
+    origin = CalibrationOrigin(
+        **{name: read(values[name], top.below(name)) for name, read in readers.items() if name in values}
+    )
     return CalibrationFile(path=shown_path, origin=origin, calibration=_calibration(values, top, origin))
 
 
-def calibration_text(origin: Origin, calibration: Calibration) -> str:
+def calibration_text(origin: CalibrationOrigin, calibration: Calibration) -> str:
     """The file of a calibration, as `read_calibration` reads it."""
     lines = [f"format = {FORMAT}", f"gpu = {_quoted(calibration.gpu)}"]
     for name in ("device", "compute_capability", "convlint", "cudnn", "cuda", "framework", "framework_version"):
@@ -86,7 +88,7 @@ def _figure(value: float) -> str:
     return f"{value:.5g}"
 
 
-def _calibration(values: Mapping[str, Any], top: Spot, origin: Origin) -> Calibration:
+def _calibration(values: Mapping[str, Any], top: Spot, origin: CalibrationOrigin) -> Calibration:
     gpu = _gpu(values["gpu"], top.below("gpu"), origin.compute_capability, top.below("compute_capability"))
     rows = _rows(values["rows"], top.below("rows"))
     errors: dict[str, Any] = {

@@ -72,7 +72,7 @@ _MOST_PATH = 32  # names that lead to a key whose place is kept; ours take six
 Key = tuple[str | int, ...]  # the names, and the numbers of list items, that lead to a value
 
 
-class Place:
+class TomlLocation:
     """Where a key or value was written; lines and columns from 1."""
 
     __slots__ = ("column", "line", "path")
@@ -98,16 +98,16 @@ class TomlSource:
         marks, too_much, offset = problem(text, before)
         self.marks: int = marks - before
         if too_much:
-            raise UsageError(f"{Place(path, *position(text, offset))}: {too_much}{_COUNTED if before else ''}")
+            raise UsageError(f"{TomlLocation(path, *position(text, offset))}: {too_much}{_COUNTED if before else ''}")
         try:
             self.values: dict[str, Any] = tomllib.loads(text)
         except RecursionError:
             raise UsageError(f"{path}: is nested too deep") from None
         except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
             message, line, column = _problem(str(error), text)
-            raise UsageError(f"{Place(path, line, column)}: is not valid TOML: {message}") from None
+            raise UsageError(f"{TomlLocation(path, line, column)}: is not valid TOML: {message}") from None
 
-    def place(self, key: Key) -> Place:
+    def place(self, key: Key) -> TomlLocation:
         """Where `key` was written, or the nearest that holds it."""
         if self._places is None or self._lines is None:
             self._places = key_offsets(self.text)
@@ -116,7 +116,7 @@ class TomlSource:
             key = key[:-1]
         offset = self._places.get(key, 0)
         line = bisect_right(self._lines, offset)
-        return Place(self.path, line + 1, offset - (self._lines[line - 1] if line else 0) + 1)
+        return TomlLocation(self.path, line + 1, offset - (self._lines[line - 1] if line else 0) + 1)
 
 
 class Spot:
@@ -127,7 +127,7 @@ class Spot:
     def __init__(self, source: TomlSource, key: Key) -> None:
         self.source, self.key = source, key
 
-    def place(self) -> Place:
+    def place(self) -> TomlLocation:
         """Path, line and column."""
         return self.source.place(self.key)
 
@@ -154,7 +154,7 @@ def decode(raw: bytes, path: str) -> str:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line, column = position(raw[: error.start].decode("utf-8", "replace"), error.start)
-        raise UsageError(f"{Place(path, line, column)}: is not UTF-8: byte 0x{raw[error.start]:02x}") from None
+        raise UsageError(f"{TomlLocation(path, line, column)}: is not UTF-8: byte 0x{raw[error.start]:02x}") from None
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

@@ -33,13 +33,13 @@ from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, state
 from convlint.engine.joint import Promise, settled
 from convlint.engine.levers import KINDS, NOTHING_KEPT, Advice, Kept, Kind, Validity, kind_of, may_play, narrowing
 from convlint.engine.optimum import Search
-from convlint.engine.timing import Pricer, Timing, as_laid_out, weighed
+from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, weighed
 from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
-from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Skipped
+from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, SkippedRule
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -96,7 +96,7 @@ class _NetworkCheck:
         self.codes, self.silences, self.known, self.kept, self.allow = codes, silences, known, kept, allow
         self.on_promise = on_promise
         self.findings: list[Finding] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedRule] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
         self.times: dict[str, list[LayerTimes | None]] = {}
         self.networks: list[NetworkReport] = []
@@ -129,7 +129,7 @@ class _NetworkCheck:
             if hit.indices and id(hit) not in heard.left:
                 applicable[hit.rule.info.code] -= 1
 
-        timing = Timing(network, target.gpu, self.mode, on_host)
+        timing = NetworkTiming(network, target.gpu, self.mode, on_host)
         if len(hits) < len(in_force):
             self._meet_again(in_force, heard, timing, facts)
         promise = self._promise(hits, heard, timing, facts, estimates)
@@ -152,7 +152,7 @@ class _NetworkCheck:
         whole = sum_of(times)
         self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host, whole))
 
-    def _meet_again(self, hits: list[Hit], heard: _Heard, timing: Timing, facts: TargetFacts) -> None:
+    def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:
         """Asks the baseline about flaws that only come to light once what it holds is mended: they still occur."""
         known, self.known = self.known, None
         identities, self.identities = self.identities, self.identities.copied()
@@ -165,7 +165,7 @@ class _NetworkCheck:
                     known(finding_of(one, _gpu(hit.rule, facts), identity))
 
     def _promise(
-        self, hits: list[Hit], heard: _Heard, timing: Timing, facts: TargetFacts,
+        self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts,
         estimates: Sequence[LayerEstimate | None], *, anew: bool = False,
     ) -> Promise:  # fmt: skip
         """B, and the hits with what each of them earns in it; `anew`: as if nothing were known."""
@@ -305,7 +305,7 @@ class _NetworkCheck:
 
     def _skip(self, found: Evaluation, layer: str | None) -> None:
         path = self.network.path
-        self.skipped += [Skipped(code=code, layer=layer, path=path, needs=needs) for code, needs in found.skipped]
+        self.skipped += [SkippedRule(code=code, layer=layer, path=path, needs=needs) for code, needs in found.skipped]
 
     def _hit(self, flaw: Flaw, index: int | None, facts: TargetFacts, *, keep: bool = True) -> Hit:
         layer = None if index is None else self.network.layers[index]

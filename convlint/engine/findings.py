@@ -32,11 +32,11 @@ from convlint.model.report import (
     LayerReport,
     LayerTimes,
     NetworkReport,
+    NetworkTotal,
     Report,
     Scalar,
-    Skipped,
+    SkippedRule,
     Suppressed,
-    Total,
 )
 from convlint.model.runtime import Runtime
 from convlint.model.source import SourceReport
@@ -60,7 +60,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     mode: Mode
     layers: tuple[LayerReport, ...]
     findings: tuple[Finding, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedRule, ...]
     suppressed: tuple[Suppressed, ...] = ()
     until: date | None = None  # the last day on which no comment that silences something has expired
     networks: tuple[NetworkReport, ...] = ()  # this one, on each target
@@ -130,12 +130,12 @@ def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
     )
 
 
-def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> Total | None:
+def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> NetworkTotal | None:
     """The sums over these inputs, each on the target beside it; None where there is none."""
     if not results:
         return None
     whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
-    return Total(gpu=results[0][1], mode=mode, times=whole)
+    return NetworkTotal(gpu=results[0][1], mode=mode, times=whole)
 
 
 def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:

@@ -13,8 +13,8 @@ from convlint.engine.coupling import Coupling
 from convlint.engine.findings import host_of
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.optimum import Choice, Choices, Optimum, Search
-from convlint.engine.timing import NOTHING, SAME, Changes, Setting, Stake, shares
+from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice
+from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
 from convlint.estimate import LayerEstimate
 from convlint.estimate.host import Hosted, hosted
 from convlint.estimate.results import Basis
@@ -94,11 +94,11 @@ class _Dealing:
         near = {key: other for index in lever.layers for key, other in self.touching[index].items()}
         return {key: other for key, other in near.items() if key != lever.key}
 
-    def _without(self, setting: Setting, lever: Lever, beside: Levers) -> float:
+    def _without(self, setting: NetworkSetting, lever: Lever, beside: Levers) -> float:
         """What its layers take longer without it, `beside` others."""
         return self._us(setting, lever, beside) - self._us(setting, lever, {**beside, lever.key: lever})
 
-    def _us(self, setting: Setting, lever: Lever, on: Levers) -> float:
+    def _us(self, setting: NetworkSetting, lever: Lever, on: Levers) -> float:
         total = 0.0
         for index in lever.layers:
             here = {key: other for key, other in self.touching[index].items() if key in on}
@@ -205,7 +205,7 @@ class _Joint:
 
     # Settings of the network.
 
-    def _owner(self, choice: Choice) -> str:
+    def _owner(self, choice: SettingChoice) -> str:
         """The rule that speaks for a setting: of those that find it as things are, the one in most layers."""
         asked = choice.value
         here = [hit for hit in self.of_kind[choice.kind] if not asked or hit.flaw.set.items() <= asked.items()]
@@ -229,7 +229,7 @@ class _Joint:
             hits = [self.new_hit(_once(flaw, once), index) for index, flaw in own]
             self.new.append(self._setting(choice, hits))
 
-    def _setting(self, choice: Choice, hits: Sequence[Hit]) -> Hit:
+    def _setting(self, choice: SettingChoice, hits: Sequence[Hit]) -> Hit:
         """The one hit of a setting that belongs to B, on all layers that it changes."""
         sets: dict[int, dict[str, Scalar]] = {}
         if choice.layers:
@@ -248,7 +248,7 @@ class _Joint:
         self.bases[id(hit)] = self.search.basis_of(self.best, choice.kind)
         return hit
 
-    def _described(self, choice: Choice, hits: Sequence[Hit]) -> str:
+    def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
         """The words of the fix that leads to the setting; of one that leads on from another, both."""
         first = hits[0].flaw
         wanted = choice.value

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from convlint.engine.coupling import Coupling
 from convlint.engine.hits import Evaluator, Flaw, impossible, stated, with_fix, with_settings
-from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
+from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of
 from convlint.estimate import LayerEstimate, estimate_layer
 from convlint.estimate.memory import parameters
 from convlint.facts.layer import LayerFacts
@@ -115,8 +115,8 @@ class Advice:
     """The rules of one network on one target, asked about it in any setting."""
 
     def __init__(
-        self, timing: Timing, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling, wanted: Wanted | None,
-        kept: Kept, allow: Collection[Allowance] = (),
+        self, timing: NetworkTiming, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling,
+        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (),
     ) -> None:  # fmt: skip
         """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count."""
         rules = list(rules)
@@ -128,7 +128,7 @@ class Advice:
         self._contexts: dict[Runtime, TargetFacts] = {}
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
-    def of(self, setting: Setting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
+    def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
         """What the rules advise in a setting; `found` are their flaws there, where they are known."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
         settings = [(index, flaw) for index, flaw in flaws if kind_of(flaw.set) is not None]
@@ -208,7 +208,7 @@ class Advice:
         return self._coupling.channels.widened(network, widths)
 
     def _flaws(
-        self, setting: Setting, indices: Iterable[int], changes: Mapping[int, Changes],
+        self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes],
         on_tiles: Evaluator | None = None,
     ) -> Iterator[tuple[int, Flaw]]:  # fmt: skip
         """What may play of what rules find in these layers once they have `changes`, each layer as if it stood alone.

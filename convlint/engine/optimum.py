@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.timing import NOTHING, Changes, Setting, Timing, key_of
+from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of
 from convlint.estimate.results import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.model.report import Scalar
@@ -27,7 +27,7 @@ MOST_SEARCHED = 300  # layers up to which no setting is hopeless
 _FORMATS: tuple[Layout, ...] = ("NHWC", "NCHW")
 
 
-class Choice(NamedTuple):
+class SettingChoice(NamedTuple):
     """A setting of the network: what layers get, what the runtime gets, and the flaws that lead there."""
 
     kind: Kind
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
         return {**of_layers, **self.runtime}
 
 
-Choices = Mapping[Kind, Choice]
+Choices = Mapping[Kind, SettingChoice]
 
 
 class Optimum(NamedTuple):
@@ -51,7 +51,7 @@ class Optimum(NamedTuple):
 
     choices: Choices
     levers: Levers
-    setting: Setting
+    setting: NetworkSetting
     now: Advised
     there: Advised
     alone: Choices  # the best choice of each kind without the others, in B or not
@@ -61,14 +61,14 @@ class Search:
     """The search for one network. `silenced` are layers in which a kind of setting stays as it is."""
 
     def __init__(
-        self, timing: Timing, advice: Advice, silenced: Mapping[Kind, frozenset[int]], kept: Kept,
+        self, timing: NetworkTiming, advice: Advice, silenced: Mapping[Kind, frozenset[int]], kept: Kept,
         clashing_layouts: bool = False,
     ) -> None:  # fmt: skip
         """`clashing_layouts`: a rule objects to layouts that differ between connected layers."""
         self.timing, self.advice = timing, advice
         self._silenced, self._kept = silenced, kept
         self._clashing = clashing_layouts
-        self._settings: dict[object, Setting] = {}
+        self._settings: dict[object, NetworkSetting] = {}
         self._advised: dict[int, Advised] = {}
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: dict[int, dict[int, list[Lever]]] = {}
@@ -110,7 +110,7 @@ class Search:
         alone = {kind: choice for kind, choice in self._alone(ways) if kind not in way}
         return Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
 
-    def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, Choice]]:
+    def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""
         single = [way for way in ways if len(way) == 1]
         for kind in KINDS:
@@ -118,13 +118,13 @@ class Search:
             if own:
                 yield kind, min(own, key=lambda way: self.timing.gpu_us(self.setting(way), {}))[kind]
 
-    def of(self, setting: Setting) -> Advised:
+    def of(self, setting: NetworkSetting) -> Advised:
         """What the rules advise in a setting."""
         if id(setting) not in self._advised:
             self._advised[id(setting)] = self.advice.of(setting)
         return self._advised[id(setting)]
 
-    def setting(self, choices: Choices) -> Setting:
+    def setting(self, choices: Choices) -> NetworkSetting:
         """The network with these choices."""
         if not choices:
             return self.timing.now
@@ -174,14 +174,16 @@ class Search:
                         waiting.append(found[key])
         return list(found.values())
 
-    def _dtype(self, before: Choice | None, sets: Changes, index: int, asking: Sequence[tuple[int, Flaw]]) -> Choice:
+    def _dtype(
+        self, before: SettingChoice | None, sets: Changes, index: int, asking: Sequence[tuple[int, Flaw]]
+    ) -> SettingChoice:
         """All layers of the dtypes that rules object to get the new one, whether a rule judges them or not."""
         layers = dict(before.layers) if before is not None else {}
         runtime = dict(before.runtime) if before is not None else {}
         stated = self.timing.network.layers
         own = (*(before.asking if before is not None else ()), *asking)
         if TF32 in sets:
-            return Choice("dtype", layers, {**runtime, TF32: sets[TF32]}, own)
+            return SettingChoice("dtype", layers, {**runtime, TF32: sets[TF32]}, own)
         present = {layers.get(number, stated[number].dtype) for number, _ in asking}
         if present & {Dtype.fp32, Dtype.tf32}:
             present |= {Dtype.fp32, Dtype.tf32}
@@ -189,16 +191,16 @@ class Search:
             is_theirs = layers.get(number, layer.dtype) in present and layer.dtype_source == stated[index].dtype_source
             if is_theirs and number not in self._silenced.get("dtype", ()):
                 layers[number] = Dtype(str(sets["dtype"]))
-        return Choice("dtype", layers, runtime, own)
+        return SettingChoice("dtype", layers, runtime, own)
 
-    def lesser(self, choice: Choice) -> Choice | None:
+    def lesser(self, choice: SettingChoice) -> SettingChoice | None:
         """What the rule behind a choice of dtypes names beside it: TF32, where the choice is 16 bits."""
         for index, flaw in choice.asking if choice.kind == "dtype" else ():
             if TF32 in flaw.other and TF32 not in choice.runtime:
                 return self._dtype(None, flaw.other, index, ())
         return None
 
-    def _layouts(self, dtype: Choices) -> Iterator[Choice]:
+    def _layouts(self, dtype: Choices) -> Iterator[SettingChoice]:
         """The memory formats of the whole network, where rules object to those that layers have."""
         setting = self.setting(dtype)
         found = [*self.of(setting).settings, *(self.of(self.timing.now).settings if dtype else ())]
@@ -219,14 +221,14 @@ class Search:
                     yield choice
 
     def _layout(
-        self, formats: Mapping[int, Layout], setting: Setting, asking: Sequence[tuple[int, Flaw]]
-    ) -> Choice | None:
+        self, formats: Mapping[int, Layout], setting: NetworkSetting, asking: Sequence[tuple[int, Flaw]]
+    ) -> SettingChoice | None:
         layers = {index: layout for index, layout in formats.items() if layout != setting.layers[index].layout}
         own = tuple((i, flaw) for i, flaw in asking if flaw.set["layout"] == layers.get(i))
-        choice = Choice("layout", layers, NOTHING, own)
+        choice = SettingChoice("layout", layers, NOTHING, own)
         return choice if layers and (own or self._clashing) and self._is_allowed(choice) else None
 
-    def _apart(self, setting: Setting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
+    def _apart(self, setting: NetworkSetting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
         """The same with those grouped layers in NCHW that are faster so, copies included; None where there are none."""
         grouped = [index for index in formats if _is_grouped(setting.layers[index])]
         if not grouped:
@@ -254,7 +256,7 @@ class Search:
         found = {index: layers[index].layout for index in formats}
         return found if any(found[index] == "NCHW" for index in grouped) else None
 
-    def _near_us(self, setting: Setting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
+    def _near_us(self, setting: NetworkSetting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
         timing = self.timing
         return sum(
             timing.running_us(setting, index, timing.running(layers, index, setting.runtime)) or 0.0
@@ -267,13 +269,13 @@ class Search:
         runtime: dict[str, Scalar] = {}
         for _, flaw in asking:
             runtime = {**flaw.set, **runtime}
-        choice = Choice("runtime", {}, runtime, asking)
+        choice = SettingChoice("runtime", {}, runtime, asking)
         return [{}, {"runtime": choice}] if runtime and self._is_open("runtime") and self._is_allowed(choice) else [{}]
 
     def _is_open(self, kind: Kind) -> bool:
         return kind not in self._assumed and kind not in self._kept.fields
 
-    def _is_allowed(self, choice: Choice) -> bool:
+    def _is_allowed(self, choice: SettingChoice) -> bool:
         return not self._kept.results or all(
             flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in choice.asking
         )
@@ -287,7 +289,7 @@ class Search:
             every.update(self.of(self.setting(dict(list(way.items())[:count]))).levers)
         return {key: lever for key, lever in every.items() if key not in self._assumed}
 
-    def _fastest(self, setting: Setting, levers: Levers) -> dict[Key, Lever]:
+    def _fastest(self, setting: NetworkSetting, levers: Levers) -> dict[Key, Lever]:
         """Of all levers those that pay together; what has no layer in common is decided on its own."""
         chosen: dict[Key, Lever] = {}
         touching = _touching(levers.values())
@@ -305,13 +307,14 @@ class Search:
         return {key: lever for key, lever in levers.items() if key in chosen}
 
     def _least(
-        self, ends: Sequence[Levers], setting: Setting, layers: Iterable[int], touching: Mapping[int, Sequence[Lever]]
+        self, ends: Sequence[Levers], setting: NetworkSetting, layers: Iterable[int],
+        touching: Mapping[int, Sequence[Lever]],
     ) -> Levers:  # fmt: skip
         layers = list(layers)
         return min(ends, key=lambda end: (self._us(setting, layers, end, touching), len(end)))
 
     def _descended(
-        self, setting: Setting, start: Levers, every: Levers, touching: Mapping[int, Sequence[Lever]]
+        self, setting: NetworkSetting, start: Levers, every: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> dict[Key, Lever]:
         """From `start` on or off one by one, until no change saves enough."""
         on = dict(start)
@@ -332,12 +335,14 @@ class Search:
                 break
         return on
 
-    def _saves(self, setting: Setting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Lever]]) -> bool:
+    def _saves(
+        self, setting: NetworkSetting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Lever]]
+    ) -> bool:
         without_us = self._us(setting, lever.layers, on, touching)
         return self._us(setting, lever.layers, {**on, lever.key: lever}, touching) < without_us * (1 - LEAST_GAIN)
 
     def _us(
-        self, setting: Setting, layers: Iterable[int], on: Levers, touching: Mapping[int, Sequence[Lever]]
+        self, setting: NetworkSetting, layers: Iterable[int], on: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> float:
         """Of these layers; what has no predictable time speaks neither for a change nor against it."""
         timing, total = self.timing, 0.0
@@ -347,7 +352,9 @@ class Search:
             total += timing.time_us(setting, index, changes) or 0.0
         return total
 
-    def saving_us(self, setting: Setting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Key]]) -> float:
+    def saving_us(
+        self, setting: NetworkSetting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Key]]
+    ) -> float:
         """What one change of sizes saves beside others, which `touching` has by layer."""
         near = {key: on[key] for index in lever.layers for key in touching[index] if key in on}
         own = _touching([*near.values(), lever])

@@ -17,16 +17,16 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
-from convlint.engine.optimum import Choice
+from convlint.engine.optimum import SettingChoice
 from convlint.engine.steps import (
     LEAST_GAIN,
     NONE,
     Kind,
     Lot,
     Members,
-    Plan,
+    NetworkPlan,
+    PlannedStep,
     State,
-    Step,
     Wishes,
     changed,
     group_of,
@@ -67,7 +67,7 @@ class Judge(Protocol):
 
 def plan(
     network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes, judge: Judge | None = None
-) -> Plan | None:  # fmt: skip
+) -> NetworkPlan | None:  # fmt: skip
     """The plan for a network on one GPU; None where no layer's time is known. Raises RuleError.
 
     `judge` checks as the project has it; without one, all rules are in force.
@@ -93,7 +93,7 @@ class _Planning:
         (self.promise,) = promises
         self.search = self.promise.search
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> NetworkPlan | None:
         """None where no layer's time is known."""
         times = [layer.times.get(self.target.label) for layer in self.result.layers]
         known = [each for each in times if each is not None]
@@ -123,7 +123,7 @@ class _Planning:
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
         notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
-        return Plan(
+        return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
             batch=sizes.pop() if len(sizes) == 1 else None,
             now=states[0], after=states[-1], steps=tuple(found),
@@ -208,7 +208,7 @@ class _Planning:
 
     # What is said of it.
 
-    def _step(self, step: Members, before: State, after: State) -> Step:
+    def _step(self, step: Members, before: State, after: State) -> PlannedStep:
         setting, changes = self.search.setting(step.choices), self.promise.advice.changes(step.levers)
         by_layer: dict[int, dict[str, Scalar]] = {}
         for index, layer in enumerate(self.network.layers):
@@ -220,7 +220,7 @@ class _Planning:
         shared = first if all(own == first for own in by_layer.values()) else {}
         runtime = {name: value for choice in step.choices.values() for name, value in choice.runtime.items()}
         parts = _parts(step)
-        return Step(
+        return PlannedStep(
             describe=self._described(parts),
             kinds=tuple(dict.fromkeys(map(_kind, parts))),
             safety="safe" if all(map(self._is_safe, parts)) else "unsafe",
@@ -232,9 +232,9 @@ class _Planning:
             after=after,
         )
 
-    def _is_safe(self, part: Choice | Lever) -> bool:
+    def _is_safe(self, part: SettingChoice | Lever) -> bool:
         """Whether it changes neither the network nor its weights."""
-        if isinstance(part, Choice):
+        if isinstance(part, SettingChoice):
             return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in part.asking)
         return part.is_safe and part.changes.keys() == {"copies_input"}
 
@@ -245,13 +245,13 @@ class _Planning:
             return lever.changes.keys() == {"C"} and self.network.layers[lever.layers[0]].first
         return self.promise.advice.group(number).only_input
 
-    def _described(self, parts: Sequence[Choice | Lever]) -> str:
+    def _described(self, parts: Sequence[SettingChoice | Lever]) -> str:
         """All of them in words, or the first of very many."""
         shown = "; ".join(map(self._words, parts[:_NAMED]))
         return f"{shown}; and {len(parts) - _NAMED} more of this kind" if len(parts) > _NAMED else shown
 
-    def _words(self, part: Choice | Lever) -> str:
-        if isinstance(part, Choice):
+    def _words(self, part: SettingChoice | Lever) -> str:
+        if isinstance(part, SettingChoice):
             return self._hit(part).flaw.describe
         number = group_of(self.promise, part)
         layers = [self.network.layers[index] for index in part.layers]
@@ -267,7 +267,7 @@ class _Planning:
         sides = [f"{side} of {self._named(of)}" for side, of in (("K", group.writers), ("C", readers)) if of]
         return f"{width} channels for {group.width}: {', '.join(sides)}"
 
-    def _hit(self, choice: Choice) -> Hit:
+    def _hit(self, choice: SettingChoice) -> Hit:
         return next(
             hit for hit in self.promise.settled.hits if hit.of_network and _sets(hit, choice) and self._is_of_best(hit)
         )
@@ -279,7 +279,7 @@ class _Planning:
     def _named(self, indices: Sequence[int]) -> str:
         return shortened([self.network.layers[index].name for index in indices], _NAMED)
 
-    def _notes(self, steps: Sequence[Step]) -> list[str]:
+    def _notes(self, steps: Sequence[PlannedStep]) -> list[str]:
         notes = []
         network, changes_channels = self.network, any("channels" in step.kinds for step in steps)
         if not network.operations and "channels" not in self.wishes.fixed and len(network.layers) > 1:
@@ -351,17 +351,17 @@ class _Planning:
         return finding.severity != "info" and finding.fix is not None and rule is not None and rule.loss == "none"
 
 
-def _parts(step: Members) -> list[Choice | Lever]:
+def _parts(step: Members) -> list[SettingChoice | Lever]:
     return [*step.choices.values(), *step.levers.values()]
 
 
-def _kind(part: Choice | Lever) -> Kind:
-    if isinstance(part, Choice):
+def _kind(part: SettingChoice | Lever) -> Kind:
+    if isinstance(part, SettingChoice):
         return part.kind
     return "layout" if "copies_input" in part.changes else "channels"
 
 
-def _sets(hit: Hit, choice: Choice) -> bool:
+def _sets(hit: Hit, choice: SettingChoice) -> bool:
     wanted = {*choice.runtime, *((choice.kind,) if choice.layers else ())}
     return {name for changes in hit.sets for name in changes} == wanted
 

@@ -32,9 +32,9 @@ from convlint.files.bounded_file import is_quiet
 from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
-from convlint.model.report import Finding, Fix, Identity, Skipped
+from convlint.model.report import Finding, Fix, Identity, SkippedRule
 from convlint.model.runtime import Runtime
-from convlint.model.source import Program, SourceLayer, SourceReading, Stated
+from convlint.model.source import SourceLayer, SourceReading, StatedLiteral, TrainingProgram
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule, Scope
 
@@ -55,7 +55,7 @@ def of_width(width: Width) -> Location:
     return of_layer((), width.record) if best is None or best[0] == _NONE else best[-1].place
 
 
-class _Place:
+class _Unordered:
     """A location that breaks no tie: what comes before it in a key is compared."""
 
     __slots__ = ("place",)
@@ -68,12 +68,12 @@ class _Place:
 
 
 def _blame(
-    literal: Stated, width: Width, stated: Sequence[Stated]
-) -> tuple[int, bool, float, str, int, int, _Place]:  # fmt: skip
+    literal: StatedLiteral, width: Width, stated: Sequence[StatedLiteral]
+) -> tuple[int, bool, float, str, int, int, _Unordered]:  # fmt: skip
     """The lowest is to blame."""
     at = literal.at
     rank, size = _rank(literal.value, width.value or 0, max(filter(None, map(_whole, stated)), default=0))
-    return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Place(at)
+    return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Unordered(at)
 
 
 def _rank(value: object, number: int, largest: int) -> tuple[int, float]:
@@ -90,7 +90,7 @@ def _rank(value: object, number: int, largest: int) -> tuple[int, float]:
     return 4 if added else 6, value
 
 
-def _whole(literal: Stated) -> int | None:
+def _whole(literal: StatedLiteral) -> int | None:
     value = literal.value
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -105,7 +105,7 @@ def of_layer(places: Sequence[str], record: SourceLayer) -> Location:
     return record.layer.locate(*places)
 
 
-def of_program(places: Sequence[str], program: Program) -> tuple[Location, ...]:
+def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Location, ...]:
     """The statements that a rule is about; the program, where there are none."""
     for name in places:
         found = _places(name, program)
@@ -114,7 +114,7 @@ def of_program(places: Sequence[str], program: Program) -> tuple[Location, ...]:
     return (program.at,)
 
 
-def _places(name: str, program: Program) -> tuple[Location, ...]:
+def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
     if name.startswith("runtime."):
         setting = name.removeprefix("runtime.")
         own = [each for each in program.settings if setting_of(each.name) == setting]
@@ -138,7 +138,7 @@ def _agrees(value: bool | int | str, wanted: bool | None) -> bool:
     return wanted is None or isinstance(value, str) or bool(value) == wanted
 
 
-class Member(Struct, frozen=True, order=True):
+class FindingMember(Struct, frozen=True, order=True):
     """A layer or program of which a finding speaks: its name, the file, and of a width the letter and the number."""
 
     name: str
@@ -148,16 +148,16 @@ class Member(Struct, frozen=True, order=True):
     map: str = ""  # such as ", at 56x56", where that is known
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class RuleStatement(Struct, frozen=True, kw_only=True):
     """What a rule says at one place. `is_program`: of programs, which are no layers."""
 
     flaw: Flaw
     at: Location
-    members: tuple[Member, ...]
+    members: tuple[FindingMember, ...]
     is_program: bool = False
 
     @property
-    def says(self) -> tuple[str, Location, str, str, tuple[Member, ...]]:
+    def says(self) -> tuple[str, Location, str, str, tuple[FindingMember, ...]]:
         """What makes two of them one: on several targets, or of several programs."""
         members = () if self.is_program else self.members
         return self.flaw.rule.info.code, self.at, self.flaw.message, self.flaw.describe, members
@@ -169,7 +169,7 @@ _OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
 
 def constructions(
     rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
-) -> list[Draft]:
+) -> list[RuleStatement]:
     """One draft for each place where every layer that it constructs breaks the rule."""
     evaluator = Evaluator(rules)
     sites: dict[Location, list[SourceLayer]] = {}
@@ -185,13 +185,13 @@ def constructions(
     return drafts
 
 
-def _at_site(found: Sequence[_Broken]) -> Draft:
+def _at_site(found: Sequence[_Broken]) -> RuleStatement:
     flaw, record = min(found, key=lambda each: _doubt(each[1]))
     records = [each for _, each in found]
-    members = {Member(each.layer.name, each.layer.path) for each in records}
+    members = {FindingMember(each.layer.name, each.layer.path) for each in records}
     literals = [each for which in records for several in which.stated.values() for each in several]
     said = _with(flaw, proviso(record, literals), records)
-    return Draft(flaw=said, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+    return RuleStatement(flaw=said, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
 
 
 def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
@@ -201,7 +201,9 @@ def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
     return replace(flaw, message=message, describe=describe)
 
 
-def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]) -> list[Draft]:
+def widths(
+    rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
+) -> list[RuleStatement]:
     """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule."""
     evaluator = Evaluator(rules)
     numbers = _numbers(records)
@@ -212,7 +214,7 @@ def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mappi
     return [_at_literal(at, found) for (_, at), found in broken.items()]
 
 
-def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
+def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> RuleStatement:
     """Says what is surest, and nothing that holds under another condition only.
 
     The worst number speaks for all. What is advised is for the literal itself, where that is a width and the worst no
@@ -226,7 +228,9 @@ def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> Draft:
             flaw = replace(flaw, describe=other.describe)
     literals = [each for _, width in said for each in width.literals]
     flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
-    return Draft(flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place))))
+    return RuleStatement(
+        flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place)))
+    )
 
 
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
@@ -245,7 +249,7 @@ def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
         for literal in brought:
             sides.setdefault(literal.at, set()).add(width.side)
 
-    def is_inner(width: Width, brought: Iterable[Stated]) -> bool:
+    def is_inner(width: Width, brought: Iterable[StatedLiteral]) -> bool:
         layer = width.record.layer
         return (
             any(len(sides.get(each.at, ())) > 1 for each in brought)
@@ -266,9 +270,9 @@ def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
     return evaluator.evaluate(facts, connected=False).flaws
 
 
-def _member(width: Width) -> Member:
+def _member(width: Width) -> FindingMember:
     layer = width.record.layer
-    return Member(layer.name, layer.path, width.side, width.value or 0, map_of([width.record]))
+    return FindingMember(layer.name, layer.path, width.side, width.value or 0, map_of([width.record]))
 
 
 def _doubt(record: SourceLayer) -> tuple[bool, str]:
@@ -290,28 +294,28 @@ def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
 
 
 def programs(
-    rules: Sequence[Rule], found: Sequence[Program], context: Mapping[str, TargetFacts], dtype: Dtype | None
-) -> tuple[list[Draft], list[Skipped]]:
+    rules: Sequence[Rule], found: Sequence[TrainingProgram], context: Mapping[str, TargetFacts], dtype: Dtype | None
+) -> tuple[list[RuleStatement], list[SkippedRule]]:
     """(one draft for each statement that a broken rule is about, what could not be checked and for want of what)."""
     evaluator = Evaluator(rules)
-    drafts: list[Draft] = []
-    skipped: list[Skipped] = []
+    drafts: list[RuleStatement] = []
+    skipped: list[SkippedRule] = []
     for program in found:
         layer = ConvLayer(name="", path=program.path, dtype=dtype)
         evaluation = evaluator.evaluate(facts_of_program(context[program.framework], program, layer), connected=False)
-        member = Member(program.path, program.path)
+        member = FindingMember(program.path, program.path)
         for flaw in evaluation.flaws:
             places = of_program(flaw.places, program)
-            drafts += [Draft(flaw=flaw, at=at, members=(member,), is_program=True) for at in places]
+            drafts += [RuleStatement(flaw=flaw, at=at, members=(member,), is_program=True) for at in places]
         skipped += [
-            Skipped(code=code, layer=None, path=program.path, needs=needs) for code, needs in evaluation.skipped
+            SkippedRule(code=code, layer=None, path=program.path, needs=needs) for code, needs in evaluation.skipped
         ]
     return drafts, skipped
 
 
-def merged(found: Sequence[Program]) -> list[Program]:
+def merged(found: Sequence[TrainingProgram]) -> list[TrainingProgram]:
     """One program for each script, whatever asked for it; the one of which more is known."""
-    by_path: dict[str, Program] = {}
+    by_path: dict[str, TrainingProgram] = {}
     for program in found:
         known = by_path.get(program.path)
         if known is None or (program.complete, len(program.settings)) > (known.complete, len(known.settings)):
@@ -322,12 +326,12 @@ def merged(found: Sequence[Program]) -> list[Program]:
 _MOST_NAMED = 4
 
 
-def on_targets(found: Iterable[tuple[str, Draft]], targets: int) -> list[tuple[str | None, Draft]]:
+def on_targets(found: Iterable[tuple[str, RuleStatement]], targets: int) -> list[tuple[str | None, RuleStatement]]:
     """Each draft once, in the order of places, with its target where it is said of one of several alone.
 
     A rule that no GPU changes is asked for the first target only, and speaks for all.
     """
-    by_text: dict[object, tuple[Draft, set[str]]] = {}
+    by_text: dict[object, tuple[RuleStatement, set[str]]] = {}
     for label, draft in found:
         known, labels = by_text.setdefault(draft.says, (draft, set()))
         labels.add(label)
@@ -341,7 +345,7 @@ def on_targets(found: Iterable[tuple[str, Draft]], targets: int) -> list[tuple[s
     return sorted(said, key=lambda each: _order(*each))
 
 
-def _order(label: str | None, draft: Draft) -> tuple[str, str, int, int, str, str]:
+def _order(label: str | None, draft: RuleStatement) -> tuple[str, str, int, int, str, str]:
     at = draft.at
     return draft.flaw.rule.info.code, at.path, at.line or 0, at.column or 0, label or "", draft.flaw.message
 
@@ -354,18 +358,18 @@ class Findings:
         self.given, self.silenced = given, silenced
         self._ordinals: dict[tuple[str, str, str, str], int] = {}
 
-    def of(self, drafts: Iterable[tuple[str | None, Draft]]) -> list[Finding]:
+    def of(self, drafts: Iterable[tuple[str | None, RuleStatement]]) -> list[Finding]:
         """Those that stand in a file that was given and are not silenced, in order."""
         made = (self._finding(gpu, draft) for gpu, draft in drafts)
         return [finding for finding in made if finding is not None]
 
-    def _finding(self, gpu: str | None, draft: Draft) -> Finding | None:
+    def _finding(self, gpu: str | None, draft: RuleStatement) -> Finding | None:
         if draft.at.path not in self.given and all(member.path not in self.given for member in draft.members):
             return None
         if draft.is_program:  # that several scripts reach one statement makes it no other
             finding = _worded(draft, draft.members[:1], gpu, [self._identity(draft, draft.members[0].name, gpu)])
             return None if self.silenced is not None and self.silenced(finding) else finding
-        kept: list[Member] = []
+        kept: list[FindingMember] = []
         identities: list[Identity] = []
         for name in dict.fromkeys(member.name for member in draft.members):
             own = [member for member in draft.members if member.name == name]
@@ -376,13 +380,15 @@ class Findings:
             identities.append(identity)
         return _worded(draft, kept, gpu, identities) if kept else None
 
-    def _identity(self, draft: Draft, name: str, gpu: str | None) -> Identity:
+    def _identity(self, draft: RuleStatement, name: str, gpu: str | None) -> Identity:
         key = draft.flaw.rule.info.code, draft.at.path, name, gpu or ""
         self._ordinals[key] = ordinal = self._ordinals.get(key, 0) + 1
         return *key, ordinal
 
 
-def _worded(draft: Draft, members: Sequence[Member], gpu: str | None, identities: Sequence[Identity]) -> Finding:
+def _worded(
+    draft: RuleStatement, members: Sequence[FindingMember], gpu: str | None, identities: Sequence[Identity]
+) -> Finding:
     flaw = draft.flaw
     names = () if draft.is_program else tuple(dict.fromkeys(member.name for member in members))
     getting = _getting(members)
@@ -405,7 +411,7 @@ def _worded(draft: Draft, members: Sequence[Member], gpu: str | None, identities
     )
 
 
-def _getting(members: Sequence[Member]) -> str:
+def _getting(members: Sequence[FindingMember]) -> str:
     """Such as "C=44/89 and K=44 of Net.a, K=44 of Net.b, at 56x56"; the map where it is the same for all."""
     numbers: dict[str, dict[str, set[int]]] = {}
     for member in members:
@@ -432,7 +438,7 @@ class SourceResult(Struct, frozen=True, kw_only=True):
     """What the check of Python source found."""
 
     findings: tuple[Finding, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedRule, ...] = ()
     labels: tuple[str, ...] = ()
     mode: Mode = "training"
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that findings point into
@@ -459,8 +465,8 @@ def check_source(
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
     records = _records(reading.layers, dtype)
     scripts = merged([program for program in reading.programs if not is_quiet(program.path)])
-    drafts: list[tuple[str, Draft]] = []
-    skipped: list[Skipped] = []
+    drafts: list[tuple[str, RuleStatement]] = []
+    skipped: list[SkippedRule] = []
     for number, target in enumerate(targets):
         wanted = [rule for rule in rules if number == 0 or rule.needs_gpu]
         context = _Contexts(target, mode)

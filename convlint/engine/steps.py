@@ -194,7 +194,7 @@ class State(Struct, frozen=True, kw_only=True):
     flops: int | None
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class PlannedStep(Struct, frozen=True, kw_only=True):
     """One step: what it changes, and the network before and after it.
 
     `kinds` are those of the changes that make it up, which only pay together where there are several. `by_layer` has
@@ -213,7 +213,7 @@ class Step(Struct, frozen=True, kw_only=True):
     after: State
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class NetworkPlan(Struct, frozen=True, kw_only=True):
     """What to change in one network on one GPU, step by step.
 
     `network` is the network with all of it, and with the settings of `unpriced`. `without_time` are the layers that no
@@ -227,7 +227,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     batch: int | None
     now: State
     after: State
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStep, ...]
     network: Network
     is_reached: bool | None = None
     target_us: float | None = None

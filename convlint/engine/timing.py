@@ -70,7 +70,7 @@ def _stored(dtype: Dtype) -> Dtype:
     return _STORED_AS.get(dtype, dtype)
 
 
-class Setting:
+class NetworkSetting:
     """One way in which the whole network runs: its `layers`, the same as they are `running`, and the runtime."""
 
     __slots__ = ("layers", "number", "running", "runtime", "times")
@@ -78,12 +78,12 @@ class Setting:
     def __init__(
         self, layers: tuple[ConvLayer, ...], running: tuple[ConvLayer, ...], runtime: Runtime, number: int = 0
     ) -> None:  # fmt: skip
-        """`number` is that of the runtime, among those that one `Timing` knows."""
+        """`number` is that of the runtime, among those that one `NetworkTiming` knows."""
         self.layers, self.running, self.runtime, self.number = layers, running, runtime, number
         self.times: list[float | None] | None = None  # of all layers without further changes, in us
 
 
-class Timing:
+class NetworkTiming:
     """Times of one network on one GPU in one mode; all in us, with all calls of a layer. None: not predictable."""
 
     def __init__(self, network: Network, gpu: Gpu, mode: Mode, on_host: Hosted | None = None) -> None:
@@ -101,37 +101,37 @@ class Timing:
             for producer in edge.producers:
                 self.readers.setdefault(producer, []).append(edge.consumer)
         self._runtimes = {network.runtime: 0}
-        self.now = Setting(network.layers, as_laid_out(network), network.runtime)
+        self.now = NetworkSetting(network.layers, as_laid_out(network), network.runtime)
 
-    def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> Setting:
+    def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> NetworkSetting:
         """The network with these layers, which differ in dtype and layout alone, and this runtime."""
         number = self._runtimes.setdefault(runtime, len(self._runtimes))
         running = tuple([self.running(layers, index, runtime) for index in range(len(layers))])
-        return Setting(layers, running, runtime, number)
+        return NetworkSetting(layers, running, runtime, number)
 
     def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime) -> ConvLayer:
         """One of these layers as it runs beside the others."""
         picks = framework_picks_layout(runtime)
         return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, picks)
 
-    def layer(self, setting: Setting, index: int, changes: Changes = NOTHING) -> ConvLayer:
+    def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
         """One layer as it then runs."""
         return with_fix(setting.running[index], changes) if changes else setting.running[index]
 
-    def time_us(self, setting: Setting, index: int, changes: Changes = NOTHING) -> float | None:
+    def time_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
         """Of one layer on the GPU."""
         if not changes:
             return self.times(setting)[index]
         return self.running_us(setting, index, setting.running[index], changes)
 
-    def times(self, setting: Setting) -> list[float | None]:
+    def times(self, setting: NetworkSetting) -> list[float | None]:
         """Of all layers, without further changes."""
         if setting.times is None:
             setting.times = [self.running_us(setting, index, layer) for index, layer in enumerate(setting.running)]
         return setting.times
 
     def running_us(
-        self, setting: Setting, index: int, running: ConvLayer, changes: Changes = NOTHING
+        self, setting: NetworkSetting, index: int, running: ConvLayer, changes: Changes = NOTHING
     ) -> float | None:  # fmt: skip
         """Of the layer of that number, where it is `running` so in the setting's runtime, and has `changes` on top."""
         how = running.dtype, running.layout, running.copies_input, setting.number
@@ -142,11 +142,11 @@ class Timing:
             self._times[key] = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
         return self._times[key]
 
-    def sum_us(self, setting: Setting, indices: Iterable[int], changes: Mapping[int, Changes]) -> float:
+    def sum_us(self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes]) -> float:
         """Of several layers; one without a time counts nothing."""
         return sum([self.time_us(setting, index, changes.get(index, NOTHING)) or 0.0 for index in indices])
 
-    def gpu_us(self, setting: Setting, changes: Mapping[int, Changes]) -> float:
+    def gpu_us(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> float:
         """What the GPU needs for all layers, some of which have `changes`."""
         times = self.times(setting)
         plain = sum([time or 0.0 for time in times])
@@ -158,19 +158,19 @@ class Timing:
         """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace."""
         return gpu_us if self.host_us is None else max(gpu_us, self.host_us)
 
-    def ideal_us(self, setting: Setting, index: int, changes: Changes = NOTHING) -> float | None:
+    def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
         """Of one layer on the GPU if it wasted neither tiles nor waves."""
         layer = self.layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else unquantized_us(layer, self.gpu, setting.runtime, self.mode)
 
-    def estimate(self, setting: Setting, index: int, changes: Changes = NOTHING) -> LayerEstimate | None:
+    def estimate(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> LayerEstimate | None:
         """All of what `time_us` is the sum of."""
         layer = self.layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else estimate_layer(layer, self.gpu, setting.runtime, self.mode)
 
-    def basis(self, setting: Setting, index: int, changes: Changes = NOTHING) -> Basis:
+    def basis(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> Basis:
         """What the time of a layer rests on."""
         return basis_of(self.layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
 
@@ -178,7 +178,7 @@ class Timing:
 class Pricer:
     """Prices for one network on one target, whose `estimates` those of its layers are."""
 
-    def __init__(self, timing: Timing, estimates: Sequence[LayerEstimate | None]) -> None:
+    def __init__(self, timing: NetworkTiming, estimates: Sequence[LayerEstimate | None]) -> None:
         self.timing, self.estimates = timing, estimates
 
     @property

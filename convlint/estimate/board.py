@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.results import Roof
-from convlint.estimate.search import Program, Searches, programs
+from convlint.estimate.search import Searches, TileProgram, programs
 from convlint.gpus.gpu import Gpu, Group, Kind, factors_of
 from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Runtime, framework_of
@@ -73,14 +73,14 @@ _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 _SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
 
 
-class Unit(NamedTuple):
+class ArithmeticUnit(NamedTuple):
     """One kind of arithmetic on one GPU."""
 
     tensor: bool
     family: Family
     peak: float  # FLOP/s at the clock under load
     best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
-    tables: dict[str, tuple[Program, ...]]  # by Lowering.table
+    tables: dict[str, tuple[TileProgram, ...]]  # by Lowering.table
     searched: Searches  # the last ones among those tables
     roof: Roof
 
@@ -111,9 +111,9 @@ class Board:
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
         self._peaks: dict[Dtype, float] = {}
-        self._units: dict[tuple[Dtype, bool], tuple[Unit | None, Unit | None]] = {}
+        self._units: dict[tuple[Dtype, bool], tuple[ArithmeticUnit | None, ArithmeticUnit | None]] = {}
 
-    def units(self, compute: Dtype, tensorrt: bool) -> tuple[Unit | None, Unit | None]:
+    def units(self, compute: Dtype, tensorrt: bool) -> tuple[ArithmeticUnit | None, ArithmeticUnit | None]:
         """The Tensor Cores and the CUDA cores for a compute dtype; None for those that do not multiply it."""
         key = compute, tensorrt
         found = self._units.get(key)
@@ -131,7 +131,7 @@ class Board:
             found = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
         return found
 
-    def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> Unit | None:
+    def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> ArithmeticUnit | None:
         gpu = self.gpu
         fp16_sums = tensor and tensorrt and compute == Dtype.fp16
         if tensor:
@@ -182,7 +182,7 @@ class Board:
             peak=on_paper or peak, reached=best * 1e6, bandwidth=gpu.dram_bytes_per_s,
             reached_bandwidth=1e6 / self.us_per_byte,
         )  # fmt: skip
-        return Unit(tensor, family, peak, best, tables, {}, roof)
+        return ArithmeticUnit(tensor, family, peak, best, tables, {}, roof)
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

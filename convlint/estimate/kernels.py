@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
-from convlint.estimate.board import Board, Unit
+from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.constants import Split
 from convlint.estimate.copies import NONE, Copies, input_copy
 from convlint.estimate.results import Problem
-from convlint.estimate.search import Choice, Lowering, Program, fastest, join
+from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, fastest, join
 from convlint.model.layer import Dtype, Pass
 
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
@@ -20,16 +20,16 @@ PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
 _SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
 # The fused Winograd kernel computes 8 x 16 positions of 32 channels at a time.
 FUSED_TILE = (128, 32)
-_UNTILED = Program(1, 1, 1, (0.0, 0.0), 0.0, 0.0, 1)
+_UNTILED = TileProgram(1, 1, 1, (0.0, 0.0), 0.0, 0.0, 1)
 
 
-class Case(Struct, frozen=True, gc=False):
+class KernelCase(Struct, frozen=True, gc=False):
     """One pass of one problem on one unit of a board; its kernels see `c` and `k` channels per group, `moved` bytes."""
 
     problem: Problem
     which: Pass
     board: Board
-    unit: Unit
+    unit: ArithmeticUnit
     c: int
     k: int
     moved: float
@@ -38,8 +38,8 @@ class Case(Struct, frozen=True, gc=False):
 class Priced(Struct, frozen=True, gc=False):
     """One way to run a pass, with all of its time."""
 
-    unit: Unit
-    choice: Choice
+    unit: ArithmeticUnit
+    choice: ProgramChoice
     time_us: float
     overhead_us: float
     copies: Copies
@@ -59,7 +59,9 @@ def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
     return problem.element_bytes * (x + w + y)
 
 
-def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")) -> list[Priced]:
+def least_tiled(
+    case: KernelCase, lowerings: list[Lowering], around: Copies, below_us: float = float("inf")
+) -> list[Priced]:
     """The fastest of the lowerings, in a list of its own; an empty one if none takes less than `below_us`."""
     problem, which, board, unit, bytes_ = case.problem, case.which, case.board, case.unit, case.moved
     family = unit.family
@@ -94,7 +96,7 @@ def least_tiled(case: Case, lowerings: list[Lowering], around: Copies, below_us:
     return [] if least is None else [least]
 
 
-def untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
+def untiled(case: KernelCase, compute_us: float, around: Copies = NONE) -> Priced:
     """A kernel without tiles: `compute_us` against its bytes."""
     problem, which, board = case.problem, case.which, case.board
     memory_us = (
@@ -103,7 +105,7 @@ def untiled(case: Case, compute_us: float, around: Copies = NONE) -> Priced:
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), around)
 
 
-def direct(case: Case) -> Priced:
+def direct(case: KernelCase) -> Priced:
     """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     problem, which, board = case.problem, case.which, case.board
     factor = depthwise_factor(which)
@@ -118,11 +120,11 @@ def depthwise_factor(which: Pass) -> float:
     return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
-def priced_untiled(case: Case, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
+def priced_untiled(case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
     """A kernel without tiles that takes `kernel_us`, which its two parts explain."""
     problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.pixels_out * problem.K
-    choice = Choice(
+    choice = ProgramChoice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
     )
     overhead = unit.family.setup_us[PASS_INDEX[which]]
@@ -172,7 +174,7 @@ def is_quantized(priced: Priced) -> bool:
     return choice.lowering.algorithm != "direct" and choice.compute_us >= choice.memory_us
 
 
-def tile_efficiency(choice: Choice) -> float:
+def tile_efficiency(choice: ProgramChoice) -> float:
     """Useful share of the tiles' outputs; a kernel without tiles wastes none."""
     lowering, program = choice.lowering, choice.program
     if lowering.algorithm == "direct":
@@ -256,7 +258,7 @@ _NATIVE: Final = Kernel(
 )
 
 
-def depthwise(case: Case, *, tensorrt: bool, native: bool) -> Priced:
+def depthwise(case: KernelCase, *, tensorrt: bool, native: bool) -> Priced:
     """The depthwise kernel that the library has; `native`: PyTorch, whose own one reads NCHW.
 
     PyTorch leaves channels-last tensors to cuDNN, and of NCHW those in fp16, not dilated, of 32 channels or more, where
@@ -275,7 +277,7 @@ def depthwise(case: Case, *, tensorrt: bool, native: bool) -> Priced:
     return min(own, _priced(case, library, problem.element_bytes), key=lambda priced: priced.time_us)
 
 
-def _priced(case: Case, kernel: Kernel, element_bytes: int) -> Priced:
+def _priced(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
     problem, which, board = case.problem, case.which, case.board
     factor = kernel.wgrad_factor if which == "wgrad" else 1.0
     compute_us = max(
@@ -322,7 +324,7 @@ def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
     return clocks
 
 
-def generic(case: Case, *, native: bool, searched: bool) -> Priced | None:
+def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
     """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed.
 
     A large strided filter on an image has it where heuristics pick, as AlexNet's first layer was timed; where all
@@ -335,7 +337,7 @@ def generic(case: Case, *, native: bool, searched: bool) -> Priced | None:
     return untiled(case, case.problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
 
 
-def _of_groups(case: Case, native: bool) -> float | None:
+def _of_groups(case: KernelCase, native: bool) -> float | None:
     """Useful FLOPs per clock and SM of direct kernels for groups; depthwise layers have others."""
     problem, which, board = case.problem, case.which, case.board
     c, k = problem.C // problem.groups, problem.K // problem.groups
@@ -348,7 +350,7 @@ def _of_groups(case: Case, native: bool) -> float | None:
     return const.ODD_GROUPS[PASS_INDEX[which]] if odd and timed and max(c, k) <= const.WIDEST_ODD_GROUP else None
 
 
-def _of_few_channels(case: Case, searched: bool) -> float | None:
+def _of_few_channels(case: KernelCase, searched: bool) -> float | None:
     """The same of generic kernels for at most three channels in NCHW and NCDHW, where no vector load fits."""
     problem, which, board = case.problem, case.which, case.board
     if problem.element_bytes != 4 or problem.taps == 1:

@@ -139,7 +139,7 @@ _SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "dtype")
 WorkspaceAt = Callable[[int, int], int]  # (layer, N) -> bytes
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class NetworkMemory(Struct, frozen=True, kw_only=True):
     """Bytes that one network keeps at one moment, its fullest.
 
     In training `activations` are those kept for the backward pass; in inference, those alive at once.
@@ -247,7 +247,7 @@ class Footprint:
             self.gradients += count * kept if mode == "training" else 0
             self.optimizer += count * kept * states
 
-    def memory(self, workspace: Sequence[int], batch: int | None = None) -> Memory:
+    def memory(self, workspace: Sequence[int], batch: int | None = None) -> NetworkMemory:
         """At `batch` (the present one where none is given), with the workspace of each layer there; bytes."""
         live = self.held
         if batch is not None:
@@ -256,7 +256,7 @@ class Footprint:
             activations, most = live[0], max(workspace)
         else:
             _, activations, most = max((own + extra, own, extra) for own, extra in zip(live, workspace, strict=True))
-        return Memory(
+        return NetworkMemory(
             weights=self.weights, gradients=self.gradients, optimizer=self.optimizer, activations=activations,
             workspace=most,
         )  # fmt: skip

@@ -9,12 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
-from convlint.estimate.board import Board, Unit
+from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.copies import NONE, Copies, copies, transforms
 from convlint.estimate.kernels import (
     FUSED_TILE,
     PASS_INDEX,
-    Case,
+    KernelCase,
     Priced,
     depthwise,
     direct,
@@ -101,30 +101,30 @@ def _least(ways: list[Priced]) -> Priced:
 _TIME = attrgetter("time_us")
 
 
-def _case(problem: Problem, which: Pass, board: Board, unit: Unit) -> Case:
+def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> KernelCase:
     """With the channels that the kernels of `unit` see.
 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
     few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
     c, k = padded_channels(problem, unit.family.alignment, few)
-    return Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
+    return KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
 
-def _aligned(case: Case) -> bool:
+def _aligned(case: KernelCase) -> bool:
     groups = case.problem.groups
     return case.c * groups == case.problem.C and case.k * groups == case.problem.K
 
 
-def _copies(case: Case, situation: Situation) -> Copies:
+def _copies(case: KernelCase, situation: Situation) -> Copies:
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
-def _direct_us(case: Case) -> float:
+def _direct_us(case: KernelCase) -> float:
     return case.problem.flops / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
 
 
-def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
+def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
     """What V100 and T4 run instead of a Tensor Core kernel, slow as it is measured to be; empty for other passes."""
     problem, which, board = case.problem, case.which, case.board
     if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
@@ -137,7 +137,7 @@ def _measured_fallback(case: Case, situation: Situation) -> list[Priced]:
     return []
 
 
-def _keeps_to_tensor_cores(case: Case) -> bool:
+def _keeps_to_tensor_cores(case: KernelCase) -> bool:
     """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings of V100 and T4 say so.
 
     Eight channels run tap by tap there, although CUDA cores would often be faster; a padded 1x1 has its own fallback.
@@ -150,7 +150,7 @@ def _keeps_to_tensor_cores(case: Case) -> bool:
     return case.c == const.VECTOR or (which == "wgrad" and problem.taps == 1 and problem.padded)
 
 
-def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
+def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
@@ -165,7 +165,7 @@ def _on_tensor_cores(case: Case, situation: Situation) -> list[Priced]:
     return ways
 
 
-def _with_narrow_vectors(case: Case, padded: Priced) -> list[Priced]:
+def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
     """Misaligned NHWC as it stands, without a copy: loads of less than 16 bytes, where they take less than `padded`."""
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     c, k = problem.C, problem.K
@@ -180,11 +180,11 @@ def _with_narrow_vectors(case: Case, padded: Priced) -> list[Priced]:
         return []
     found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
     lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
-    here = Case(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
+    here = KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
     return least_tiled(here, lowerings, NONE, padded.time_us)
 
 
-def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Priced]:
+def _instead_of_tensor_cores(case: KernelCase, simt: ArithmeticUnit, below_us: float) -> list[Priced]:
     """CUDA-core kernels for what Tensor Cores may multiply, where they take less than `below_us`.
 
     fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
@@ -194,7 +194,7 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
         return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
-    here = Case(problem, which, board, simt, c, k, case.moved)
+    here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
@@ -206,7 +206,7 @@ def _instead_of_tensor_cores(case: Case, simt: Unit, below_us: float) -> list[Pr
     return narrow + least_tiled(here, lowerings, around, below_us)
 
 
-def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
+def _narrow_dgrad(case: KernelCase, c: int) -> list[Priced]:
     """The kernel for a strided dgrad into at most 4 channels, of which it computes `c`; empty for other passes."""
     problem, which, unit = case.problem, case.which, case.unit
     if which != "dgrad" or not problem.strided or problem.groups != 1 or problem.C > const.FIRST_LAYER_CHANNELS:
@@ -215,7 +215,7 @@ def _narrow_dgrad(case: Case, c: int) -> list[Priced]:
     return [untiled(case, flops / (const.NARROW_DGRAD_SHARE * unit.peak) * 1e6)]
 
 
-def _refused(case: Case, simt: Unit | None, situation: Situation) -> Priced | None:
+def _refused(case: KernelCase, simt: ArithmeticUnit | None, situation: Situation) -> Priced | None:
     """Misaligned NHWC before cuDNN 7.6.3: implicit GEMM on CUDA cores, and never faster than the library that pads."""
     newer = cheapest(case.problem, case.which, case.board, replace(situation, pads_nhwc=True))
     if newer is None or simt is None:
@@ -236,7 +236,7 @@ def _transformed(situation: Situation) -> Transformed:
 
 
 def _on_cuda_cores(
-    case: Case, transformed: Transformed, below_us: float = float("inf"), *, searched: bool = True
+    case: KernelCase, transformed: Transformed, below_us: float = float("inf"), *, searched: bool = True
 ) -> list[Priced]:
     """Where CUDA cores are all there is; `transformed`: in which layouts Winograd and FFT stand beside the GEMMs."""
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
@@ -331,7 +331,7 @@ def described(
     )
 
 
-def _roof(unit: Unit, board: Board, situation: Situation, *, direct: bool) -> Roof:
+def _roof(unit: ArithmeticUnit, board: Board, situation: Situation, *, direct: bool) -> Roof:
     """That of the unit; kernels without tiles run on CUDA cores, whatever stands beside those."""
     if direct and unit.tensor:
         simt = board.units(situation.compute, situation.tensorrt)[1] or board.units(Dtype.fp32, situation.tensorrt)[1]

@@ -99,7 +99,7 @@ _WHOLE = (1,)
 _WAVES: dict[Split, tuple[int, ...]] = {"idle": (1, 2, 4), "free": (1, 2, 4, 8, 16)}
 
 
-class Program(NamedTuple):
+class TileProgram(NamedTuple):
     """One tile shape on one GPU. `rounds_us[m]`: one main-loop step of m resident tiles; [0] is 0."""
 
     tm: int
@@ -111,18 +111,18 @@ class Program(NamedTuple):
     wave: int  # tiles that run at once on all SMs
 
 
-Best = tuple[Program, int, int, int, float, float]  # of a `Choice`, all but the lowering
+Best = tuple[TileProgram, int, int, int, float, float]  # of a `ProgramChoice`, all but the lowering
 Searches = dict[object, Best | None]
 
 _NO_LIMIT = float("inf")
 _MOST_KEPT = 2048  # searches of one unit; memory must not grow with the network
 
 
-class Choice(Struct, frozen=True, gc=False):
+class ProgramChoice(Struct, frozen=True, gc=False):
     """The program that a lowering runs, and its time without setup, serial copies and extra kernels."""
 
     lowering: Lowering
-    program: Program
+    program: TileProgram
     split: int
     tiles: int
     steps: int
@@ -133,7 +133,7 @@ class Choice(Struct, frozen=True, gc=False):
 
 def programs(
     shapes: Iterable[tuple[int, int]], family: Family, *, peak: float, sms: int, registers: int, thread_registers: int
-) -> tuple[Program, ...]:
+) -> tuple[TileProgram, ...]:
     """A family's tiles on a GPU whose SMs together reach `peak` FLOP/s (the clock under load included)."""
     table = []
     flops_per_us = peak * 1e-6 / sms * family.sustained
@@ -150,7 +150,7 @@ def programs(
             ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
             for m in range(resident + 1)
         )
-        table.append(Program(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident))
+        table.append(TileProgram(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident))
     return tuple(table)
 
 
@@ -175,7 +175,7 @@ def _splits(rule: Split, unsplit: int, most: int, sms: int) -> tuple[int, ...]:
 
 def fastest(
     lowering: Lowering,
-    table: tuple[Program, ...],
+    table: tuple[TileProgram, ...],
     rule: Split,
     family: Family,
     *,
@@ -184,7 +184,7 @@ def fastest(
     us_per_byte: float,
     below_us: float = _NO_LIMIT,
     known: Searches | None = None,
-) -> Choice | None:
+) -> ProgramChoice | None:
     """The program that the library is expected to take: the least expected time over tiles and splits.
 
     None where no program takes less than `below_us`. `known` keeps searches that nothing limits for layers that come to
@@ -206,16 +206,18 @@ def fastest(
     return _choice(lowering, best)
 
 
-def _choice(lowering: Lowering, best: Best | None) -> Choice | None:
+def _choice(lowering: Lowering, best: Best | None) -> ProgramChoice | None:
     if best is None:
         return None
     program, split, tiles, steps, compute_us, memory_us = best
-    return Choice(lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1))
+    return ProgramChoice(
+        lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1)
+    )
 
 
 def _search(
     lowering: Lowering,
-    table: tuple[Program, ...],
+    table: tuple[TileProgram, ...],
     rule: Split,
     family: Family,
     *,

@@ -24,7 +24,7 @@ from convlint.facts.target import TARGET, VIEWS, TargetFacts
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.network import Edge
 from convlint.model.runtime import framework_of
-from convlint.model.source import Program, SourceLayer
+from convlint.model.source import SourceLayer, TrainingProgram
 
 # read as they stand, of one layer
 OF_LAYERS: Table = {**FIELDS, **SHAPES, **TAPS, **PRINTED, **TARGET, **LACKING, **PREDICTED, **TILE_SIDES}
@@ -150,7 +150,7 @@ def of_width(context: TargetFacts, width: Width) -> SourceFacts:
     return facts
 
 
-def of_program(context: TargetFacts, program: Program, layer: ConvLayer) -> SourceFacts:
+def of_program(context: TargetFacts, program: TrainingProgram, layer: ConvLayer) -> SourceFacts:
     """What rules can ask of a program; of its layers nothing is known but what `layer`, a stand-in, has."""
     return _facts(context, layer, program=View(PROGRAM, program), runtime=View(RUNTIME_OF_PROGRAM, program))
 

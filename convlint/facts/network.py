@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import LayerEstimate, workspace_bytes
 from convlint.estimate.host import Hosted
-from convlint.estimate.memory import Footprint, Memory, WorkspaceAt, lacking, lacking_state, parts
+from convlint.estimate.memory import Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
 from convlint.files.languages.saying import say, sentence
 from convlint.gpus.gpu import Gpu
@@ -71,7 +71,7 @@ class Held:
         return max(self._networks, key=lambda network: network[0].memory(network[2]).total)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> NetworkMemory:
         """At the present batch."""
         network, _, workspace = self._fullest
         return network.memory(workspace)

@@ -18,7 +18,7 @@ class UnknownValue(ConvlintError):  # a signal, not a failure
     """An expression used a value that is not known."""
 
 
-class _Unknown:
+class _UnknownQuantity:
     """A value that nobody gave. Whatever is done with it raises UnknownValue; what belongs to it is unknown too."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class _Unknown:
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = __iter__ = _raise
     __hash__ = None  # type: ignore[assignment]
 
-    def __getattr__(self, name: str) -> _Unknown:
+    def __getattr__(self, name: str) -> _UnknownQuantity:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
@@ -40,7 +40,7 @@ class _Unknown:
         return "UNKNOWN"
 
 
-UNKNOWN: Any = _Unknown()
+UNKNOWN: Any = _UnknownQuantity()
 
 
 Type = Literal["number", "text", "truth", "version"]

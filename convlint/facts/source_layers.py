@@ -15,7 +15,7 @@ from convlint.facts.target import RUNTIME
 from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
-from convlint.model.source import Program, Setting, SourceLayer, Stated
+from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
 
 _BACKENDS = "torch.backends."
 
@@ -34,12 +34,12 @@ def setting_of(name: str) -> str:
     return ""
 
 
-def settings_of(program: Program, setting: str) -> Iterator[Setting]:
+def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetting]:
     """Its statements about one setting of the runtime, in order."""
     return (each for each in program.settings if setting_of(each.name) == setting)
 
 
-def in_order(program: Program) -> tuple[Setting, Setting] | None:
+def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] | None:
     """The two statements that contradict each other: the earlier, and the later."""
     if program.conflict is None:
         return None
@@ -48,7 +48,7 @@ def in_order(program: Program) -> tuple[Setting, Setting] | None:
     return (other, one) if places.get(one.at, -1) > places.get(other.at, -1) >= 0 else (one, other)
 
 
-def _said(setting: Setting) -> str:
+def _said(setting: ProgramSetting) -> str:
     shown = f"{setting.name.removeprefix(_BACKENDS)}={setting.value}"
     return say("{what} at {place}", what=shown, place=place(setting.at))
 
@@ -58,7 +58,7 @@ def place(at: Location) -> str:
     return at.path if at.line is None else f"{at.path}:{at.line}"
 
 
-def _conflict(program: Program) -> str:
+def _conflict(program: TrainingProgram) -> str:
     """Both statements, each with the test around it."""
     pair = in_order(program)
     if pair is None:
@@ -69,11 +69,11 @@ def _conflict(program: Program) -> str:
     return say("{later} follows {earlier}", later=later, earlier=earlier)
 
 
-def _evidence(program: Program) -> str:
+def _evidence(program: TrainingProgram) -> str:
     return ", ".join(say("{what} at {place}", what=words, place=place(at)) for words, at in program.evidence)
 
 
-def _plain(quantity: Quantity, program: Program) -> Any:
+def _plain(quantity: Quantity, program: TrainingProgram) -> Any:
     """A setting that programs are not read for: what its framework has by default."""
     return quantity.of(Runtime(framework=program.framework))
 
@@ -114,12 +114,12 @@ PROGRAM: Table = {
 }
 
 
-def _shown(setting: Setting) -> object:
+def _shown(setting: ProgramSetting) -> object:
     """As an environment variable has it."""
     return int(setting.value) if isinstance(setting.value, bool) else setting.value
 
 
-def _read(setting: str, program: Program) -> Any:
+def _read(setting: str, program: TrainingProgram) -> Any:
     """What the program says, or leaves as PyTorch has it where nothing else can set it: that the reader knows."""
     return known(getattr(program, setting))
 
@@ -171,12 +171,12 @@ class Width(Struct, frozen=True, kw_only=True):
         return self.record.layer.C if self.side == "C" else self.record.layer.K
 
     @property
-    def literals(self) -> tuple[Stated, ...]:
+    def literals(self) -> tuple[StatedLiteral, ...]:
         """Those that it was computed from."""
         return self.record.stated.get(self.side, ())
 
     @property
-    def brought(self) -> tuple[Stated, ...]:
+    def brought(self) -> tuple[StatedLiteral, ...]:
         """Those that stand elsewhere than in the construction, where names are no more than the convolution's own."""
         return tuple(each for each in self.literals if not is_inside(each.at, self.record))
 
@@ -226,13 +226,13 @@ def _weighs(record: SourceLayer) -> bool:
     return not _WEIGHING.isdisjoint(_words(record.layer.name) | _words(record.root.rpartition(":")[2]))
 
 
-def proviso(record: SourceLayer, literals: Iterable[Stated]) -> str:
+def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """With which defaults and under which test the numbers that `literals` make are so: the end of a message."""
     text = say(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
     return text + (say(", only if {condition}", condition=record.condition) if record.condition else "")
 
 
-def _defaults(record: SourceLayer, literals: Iterable[Stated]) -> str:
+def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """Such as "width=60, the default at net.py:17"; of one that is no plain number, whose it is."""
     found = dict.fromkeys(each for each in literals if each.default and each.name)
     if not 1 <= len(found) <= _MOST_DEFAULTS:

@@ -153,7 +153,7 @@ def _of_key(key: str, holder: Holder) -> list[str]:
     return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes]
 
 
-def _restated(key: str, entry: nodes.Entry, holder: Holder, drawn: Iterable[str]) -> Data | No:
+def _restated(key: str, entry: nodes.MappingEntry, holder: Holder, drawn: Iterable[str]) -> Data | No:
     old = data_of(entry.value)
     if CANONICAL[key] == "padding" and is_same(old) and holder.layers and _follows(holder):
         return old
@@ -247,7 +247,7 @@ class Document(Struct, eq=False, kw_only=True):
     spec has none.
     """
 
-    tree: nodes.Tree
+    tree: nodes.YamlTree
     items: list[Holder]
     holders: list[Holder]
     defaults: nodes.Mapping | None
@@ -267,7 +267,7 @@ class Document(Struct, eq=False, kw_only=True):
         return entry is None or isinstance(entry.value, nodes.Alias) or not entry.value.aliased
 
 
-def document_of(tree: nodes.Tree, network: Network) -> Document:
+def document_of(tree: nodes.YamlTree, network: Network) -> Document:
     """What `tree` holds, of which the reader made `network`."""
     found = tree.root.found
     layers = nodes.behind(found["layers"].value)
@@ -297,7 +297,7 @@ def document_of(tree: nodes.Tree, network: Network) -> Document:
     )
 
 
-def _block(found: dict[str, nodes.Entry], name: str) -> nodes.Mapping | None:
+def _block(found: dict[str, nodes.MappingEntry], name: str) -> nodes.Mapping | None:
     block = nodes.behind(found[name].value) if name in found else None
     return block if isinstance(block, nodes.Mapping) else None
 

@@ -20,7 +20,7 @@ class Foreign(Struct):
     direct: set[nodes.Target] = field(default_factory=set)
 
 
-def foreign_references(tree: nodes.Tree, known: Container[nodes.Entry]) -> Foreign:
+def foreign_references(tree: nodes.YamlTree, known: Container[nodes.MappingEntry]) -> Foreign:
     """All references beside the values of the entries `known`. What stands under x- keys counts where it is used."""
     foreign = Foreign()
     seen: set[nodes.Target] = {tree.root}
@@ -95,12 +95,12 @@ def _ends_plainly(value: nodes.Node) -> bool:
     return isinstance(value, nodes.Alias) or value.flow
 
 
-def _is_among(entry: nodes.Entry, keys: Collection[str] | None) -> bool:
+def _is_among(entry: nodes.MappingEntry, keys: Collection[str] | None) -> bool:
     return keys is None or nodes.behind(entry.key).text in keys
 
 
 def _in_flow(
-    text: str, mapping: nodes.Mapping, entry: nodes.Entry | None, new: Mapping[str, str], as_json: bool
+    text: str, mapping: nodes.Mapping, entry: nodes.MappingEntry | None, new: Mapping[str, str], as_json: bool
 ) -> Edit:
     first = mapping.entries[0] if mapping.entries else None
     colon = ": "
@@ -120,7 +120,7 @@ def _in_flow(
     return Edit(at, at, "".join(joiner + pair for pair in written))
 
 
-def _joiner(text: str, mapping: nodes.Mapping, entry: nodes.Entry) -> str:
+def _joiner(text: str, mapping: nodes.Mapping, entry: nodes.MappingEntry) -> str:
     """What separates the last entries, line break and indent with it, unless a comment ends the line."""
     place = mapping.entries.index(entry)
     before = mapping.entries[place - 1].value.end if place else mapping.start + 1

@@ -18,7 +18,7 @@ from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Scalar
 
 
-class Change(Struct, frozen=True, gc=False):
+class ValueChange(Struct, frozen=True, gc=False):
     """One value of a spec that must become another.
 
     `layer` counts the items of `layers:`, convolutions or not; None is for a setting of the whole network, whose
@@ -104,11 +104,11 @@ _MOST_GUESSED = 4  # channels up to which a layer that stands alone is taken for
 Claims = Mapping[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]]  # layer, field -> value, wishes
 
 
-class Stated:
+class StatedChanges:
     """The `changes` of one network's file, each with the wishes that need it, by number."""
 
     def __init__(self, network: Network) -> None:
-        self.changes: dict[Change, tuple[int, ...]] = {}
+        self.changes: dict[ValueChange, tuple[int, ...]] = {}
         self._network = network
         numbered = reversed(list(enumerate(network.operations)))
         # layer -> the operation that it is, of several the first
@@ -117,7 +117,7 @@ class Stated:
     def _note(self, position: int | None, field: str, value: Scalar, numbers: tuple[int, ...]) -> None:
         if isinstance(value, float):
             value = int(value)
-        change = Change(layer=position, field=field, value=value)
+        change = ValueChange(layer=position, field=field, value=value)
         known = self.changes.setdefault(change, numbers)
         if known is not numbers:  # thousands of changes may share thousands of wishes
             self.changes[change] = tuple(dict.fromkeys((*known, *numbers)))
@@ -294,7 +294,7 @@ class Layouts:
 _MOST_PASSES = 20
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class EditPlan(Struct, frozen=True, kw_only=True):
     """What is to change, and why.
 
     `granted` are the wishes behind it, `touched` the layers that each of them changes, by index, and `refused` the
@@ -308,11 +308,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     refused: tuple[tuple[Wish, str], ...] = ()
     sets: Mapping[int, Mapping[str, Scalar]] = {}
     runtime: Mapping[str, Scalar] = {}
-    changes: Mapping[Change, tuple[int, ...]] = {}
+    changes: Mapping[ValueChange, tuple[int, ...]] = {}
     loose: tuple[frozenset[int], ...] = ()
 
 
-class Planner:
+class EditPlanner:
     """Plans for one network. `blocked` says of fields why a change of the file would not reach them.
 
     `silenced` are findings that nobody wants to hear of, by rule and layer: for their rules those layers do not change.
@@ -344,7 +344,7 @@ class Planner:
             found.setdefault(layer.N, []).append(index)
         return found
 
-    def plan(self, wishes: Iterable[Wish]) -> Plan:
+    def plan(self, wishes: Iterable[Wish]) -> EditPlan:
         """What can be granted of the wishes, the most important of which come first."""
         judged = [(wish, self._impossible(wish)) for wish in wishes]
         refused = [(wish, reason) for wish, reason in judged if reason]
@@ -372,7 +372,7 @@ class Planner:
 class _Attempt:
     """One attempt to grant all of some wishes; `refused` says by their numbers which of them cannot be."""
 
-    def __init__(self, planner: Planner, wishes: Sequence[Wish]) -> None:
+    def __init__(self, planner: EditPlanner, wishes: Sequence[Wish]) -> None:
         self.planner, self.wishes, self.network = planner, wishes, planner.network
         self.refused: dict[int, str] = {}
         self.claims: dict[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]] = {}
@@ -494,7 +494,7 @@ class _Attempt:
             if self.by_group.get(index, {}).get(field) != value:
                 self.refused.setdefault(number, f"{field} stays: it is made of other layers' channels")
 
-    def plan(self, refused: Sequence[tuple[Wish, str]]) -> Plan:
+    def plan(self, refused: Sequence[tuple[Wish, str]]) -> EditPlan:
         """The attempt as a plan."""
         sets: dict[int, dict[str, Scalar]] = {index: dict(changes) for index, changes in self.by_group.items()}
         runtime: dict[str, Scalar] = {}
@@ -503,7 +503,7 @@ class _Attempt:
                 runtime[field] = value
             else:
                 sets.setdefault(index, {})[field] = value
-        return Plan(
+        return EditPlan(
             granted=tuple(self.wishes),
             touched=tuple(self.touched),
             refused=tuple(refused),
@@ -513,8 +513,8 @@ class _Attempt:
             loose=tuple(self.loose),
         )
 
-    def _stated(self) -> Mapping[Change, tuple[int, ...]]:
-        stated = Stated(self.network)
+    def _stated(self) -> Mapping[ValueChange, tuple[int, ...]]:
+        stated = StatedChanges(self.network)
         stated.claims(self.claims)
         if self.widths:
             wanted = {group: tuple(chain(*several.values())) for group, several in self.wanted.items()}
@@ -525,7 +525,7 @@ class _Attempt:
 UNUSED = "a comment would silence nothing any more"
 
 
-def unused(plan: Plan, before: NetworkResult, after: NetworkResult, codes: Container[str]) -> dict[int, str]:
+def unused(plan: EditPlan, before: NetworkResult, after: NetworkResult, codes: Container[str]) -> dict[int, str]:
     """The granted wishes, by position, after which comments are of no use any more, or wrong; `codes` tell of that.
 
     Those of other rules may be innocent, since all that is known is the layers in which nothing is silenced any more.

@@ -15,7 +15,7 @@ from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
 from convlint.fixes.python.rewriting import Rewrites, rewritten
-from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, Site, Statement, Statements
+from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, ConstructorCall, Statement, Statements
 from convlint.model.network import Network
 from convlint.model.report import Scalar
 
@@ -33,7 +33,7 @@ class PythonEdits(Struct, frozen=True):
     in_code: str = ""
 
 
-class _Place(Struct, frozen=True):
+class _ParameterEdit(Struct, frozen=True):
     """What changes at one place for one parameter, and all that depends on it."""
 
     path: str
@@ -56,7 +56,7 @@ class PythonEditor:
 def _edits(statements: Statements, code: _Code) -> PythonEdits:
     refused = dict(statements.refused)
     tied = list(statements.tied)
-    by_place: dict[tuple[Site | None, str], list[Statement]] = {}
+    by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
     for each in statements.found:
         by_place.setdefault((each.site, each.parameter), []).append(each)
     places = []
@@ -70,7 +70,7 @@ def _edits(statements: Statements, code: _Code) -> PythonEdits:
         else:
             found = _unlike(statements, several)
         if site is not None and isinstance(made, Rewrites) and not found:
-            places.append(_Place(site.path, made, asked))
+            places.append(_ParameterEdit(site.path, made, asked))
         if found:
             in_code += [found] if site is not None else []
             refused |= {each: found for each in asked if each not in refused}
@@ -125,7 +125,7 @@ class _Code:
     def __init__(self, read: Read) -> None:
         self._sources = Sources(read)
 
-    def rewrites(self, site: Site, statement: Statement) -> Rewrites | str:
+    def rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
         """What makes a place state that, or why nothing does."""
         source = self._source(site.path)
         if isinstance(source, str):
@@ -152,9 +152,9 @@ class _Code:
             return Rewrites(literals, {})
         return f"{name} comes from {origin(source[0], given.value, site.path)}"
 
-    def edits(self, places: Iterable[_Place]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
+    def edits(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
         """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
-        by_path: dict[str, list[_Place]] = {}
+        by_path: dict[str, list[_ParameterEdit]] = {}
         for place in places:
             by_path.setdefault(place.path, []).append(place)
         edits: dict[str, tuple[Edit, ...]] = {}

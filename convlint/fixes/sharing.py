@@ -21,7 +21,7 @@ from convlint.readers.spec.fields import CANONICAL
 _Use: TypeAlias = "tuple[Holder | None, Data | None]"
 
 
-class Outcome(Struct):
+class SharingEdits(Struct):
     """What nodes say instead; the aliases that take over what they stood for; the keys that mappings get."""
 
     says: dict[nodes.Node, Data] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class Outcome(Struct):
 
 
 def settle(
-    tree: nodes.Tree,
+    tree: nodes.YamlTree,
     holders: Sequence[Holder],
     defaults: nodes.Mapping | None,
     shared: dict[str, Data],
     unwritable: Unwritable,
-) -> Outcome:
+) -> SharingEdits:
     """Everything that has to be written for what the holders have to say. `shared` is added to the defaults."""
     sharing = _Sharing(holders, defaults, unwritable)
     if defaults is not None and shared:
@@ -50,11 +50,11 @@ class _Sharing:
     def __init__(self, holders: Sequence[Holder], defaults: nodes.Mapping | None, unwritable: Unwritable) -> None:
         self.holders, self.defaults, self.unwritable = holders, defaults, unwritable
         self.dims = {dims for holder in holders for dims in holder.dims_read}
-        self.outcome = Outcome()
-        self.uses: dict[nodes.Entry, list[_Use]] = {}
-        self.owners: dict[nodes.Entry, Holder] = {}  # in whose own mapping an entry stands
+        self.outcome = SharingEdits()
+        self.uses: dict[nodes.MappingEntry, list[_Use]] = {}
+        self.owners: dict[nodes.MappingEntry, Holder] = {}  # in whose own mapping an entry stands
         self.draws: dict[Holder, list[str]] = {}  # keys of the defaults that a holder draws and someone changes
-        self.now: dict[nodes.Entry, Data] = {}  # what entries say in the end, where that is new
+        self.now: dict[nodes.MappingEntry, Data] = {}  # what entries say in the end, where that is new
 
     def collect(self) -> None:
         """Who uses which entry. What stands at one layer and is used by no other is written at once."""
@@ -80,7 +80,7 @@ class _Sharing:
             else:
                 uses.append((None, None))
 
-    def _drawn(self, key: str, entry: nodes.Entry) -> Iterator[_Use]:
+    def _drawn(self, key: str, entry: nodes.MappingEntry) -> Iterator[_Use]:
         old = data_of(entry.value)
         if len(self.dims) > 1 and any(_is_longer(holder.drawn.get(key), old) for holder in self.holders):
             yield None, None  # a list has one length, and is read by all
@@ -95,14 +95,14 @@ class _Sharing:
 
     def values(self, foreign: Foreign) -> None:
         """What each shared value becomes, and what stands instead of aliases to it."""
-        targets: dict[nodes.Target, list[nodes.Entry]] = {}
+        targets: dict[nodes.Target, list[nodes.MappingEntry]] = {}
         for entry in self.uses:
             targets.setdefault(nodes.behind(entry.value), []).append(entry)
         for target, entries in targets.items():
             if any(wanted is not None for entry in entries for _, wanted in self.uses[entry]):
                 self._value(target, entries, foreign)
 
-    def _value(self, target: nodes.Target, entries: list[nodes.Entry], foreign: Foreign) -> None:
+    def _value(self, target: nodes.Target, entries: list[nodes.MappingEntry], foreign: Foreign) -> None:
         old = data_of(target)
         aliases = foreign.aliases.get(target, [])
         wanted = {data for entry in entries for data in self._wanted(entry, old)}
@@ -128,17 +128,17 @@ class _Sharing:
             if now != old:
                 self.now[entry] = now
 
-    def _wanted(self, entry: nodes.Entry, old: Data) -> set[Data]:
+    def _wanted(self, entry: nodes.MappingEntry, old: Data) -> set[Data]:
         return {old if wanted is None else wanted for _, wanted in self.uses[entry]}
 
-    def _of_owner(self, entry: nodes.Entry, old: Data, otherwise: Data) -> Data:
+    def _of_owner(self, entry: nodes.MappingEntry, old: Data, otherwise: Data) -> Data:
         owner = self.owners.get(entry)
         for holder, wanted in self.uses[entry] if owner is not None else ():
             if holder is owner:
                 return old if wanted is None else wanted
         return otherwise
 
-    def additions(self, tree: nodes.Tree) -> None:
+    def additions(self, tree: nodes.YamlTree) -> None:
         """The keys that layers get beside what they merge and what the defaults say, in the order of the text."""
         by_mapping = {holder.mapping: holder for holder in self.holders}
         added = self.outcome.added

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import Imports, Opened, Read, argument, opened, origin
+from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
 from convlint.fixes.python.rewriting import Rewrites, inserted, rewritten_each
 from convlint.fixes.python.source import PythonSource, by_columns
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.report import Finding, Fix
-from convlint.model.source import Program, SourceReading
+from convlint.model.source import SourceReading, TrainingProgram
 from convlint.readers.python.walking import Nodes
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
@@ -75,7 +75,7 @@ class _Editor:
             if at in self._sites:
                 self._asked.setdefault(at.path, {})[self._sites[at]] = None
         self._files: dict[str, _File | str] = {}
-        self._programs: dict[Location, Program] = {program.at: program for program in reading.programs}
+        self._programs: dict[Location, TrainingProgram] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
         """With the edit of the call that constructs the layer."""
@@ -134,7 +134,7 @@ class _Editor:
 
 
 def _without_bias(
-    source: PythonSource, imports: Imports, call: ast.Call, path: str, handed_on: frozenset[ast.AST]
+    source: PythonSource, imports: ImportedNames, call: ast.Call, path: str, handed_on: frozenset[ast.AST]
 ) -> Rewrites | str:  # fmt: skip
     """That after which the call constructs no bias, or why there is nothing."""
     parameter = imports.bias_of(call)

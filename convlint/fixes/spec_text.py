@@ -23,8 +23,8 @@ from convlint.fixes.document import (
 from convlint.fixes.edits import Edit
 from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
 from convlint.fixes.placing import added, quotes
-from convlint.fixes.plan import Change
-from convlint.fixes.sharing import Outcome, settle
+from convlint.fixes.plan import ValueChange
+from convlint.fixes.sharing import SharingEdits, settle
 from convlint.model.network import Network
 from convlint.readers.spec.fields import PADS
 
@@ -136,7 +136,7 @@ _RUNTIME = "runtime."
 class Refusal(Struct, frozen=True):
     """A change that no edit makes, and why."""
 
-    change: Change
+    change: ValueChange
     reason: str
 
 
@@ -147,7 +147,7 @@ class Edits(Struct, frozen=True):
     refused: tuple[Refusal, ...]
 
 
-def spec_edits(text: str, network: Network, changes: Sequence[Change]) -> Edits:
+def spec_edits(text: str, network: Network, changes: Sequence[ValueChange]) -> Edits:
     """The edits for `changes`. `network` is what the reader made of this text, without errors and without a batch.
 
     Offsets count the characters of `text`; a byte order mark at its beginning may be there or not.
@@ -157,7 +157,7 @@ def spec_edits(text: str, network: Network, changes: Sequence[Change]) -> Edits:
     return document_edits(text, document_of(tree, network), changes)
 
 
-def document_edits(text: str, document: Document, changes: Sequence[Change]) -> Edits:
+def document_edits(text: str, document: Document, changes: Sequence[ValueChange]) -> Edits:
     """The edits for `changes` in the document that `text` is, which holds them afterwards."""
     reasons = _hand_out(document, changes)
     problem = partial(unwritable, text)
@@ -172,10 +172,10 @@ def document_edits(text: str, document: Document, changes: Sequence[Change]) -> 
     return Edits(edits=tuple(sorted(_edits(text, document, outcome, new_defaults))), refused=tuple(refused))
 
 
-def _hand_out(document: Document, changes: Sequence[Change]) -> dict[Change, str]:
+def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
     """Gives each holder its changes; the reasons of those that no holder can have."""
-    reasons: dict[Change, str] = {}
-    asked: dict[Holder, dict[str, dict[int, Change]]] = {}
+    reasons: dict[ValueChange, str] = {}
+    asked: dict[Holder, dict[str, dict[int, ValueChange]]] = {}
     for change in changes:
         if change.layer is None:
             if not change.field.startswith(_RUNTIME):
@@ -200,7 +200,7 @@ def _hand_out(document: Document, changes: Sequence[Change]) -> dict[Change, str
     return reasons
 
 
-def _reason(document: Document, change: Change, reasons: Mapping[Change, str]) -> str | None:
+def _reason(document: Document, change: ValueChange, reasons: Mapping[ValueChange, str]) -> str | None:
     if change in reasons:
         return reasons[change]
     if change.layer is None:
@@ -209,7 +209,7 @@ def _reason(document: Document, change: Change, reasons: Mapping[Change, str]) -
     return holder.refused.get(change.field) if holder is not None else None
 
 
-def _edits(text: str, document: Document, outcome: Outcome, new_defaults: Mapping[str, Data]) -> list[Edit]:
+def _edits(text: str, document: Document, outcome: SharingEdits, new_defaults: Mapping[str, Data]) -> list[Edit]:
     as_json = document.tree.json
     found: dict[nodes.Node, Edit] = {}
     additions = outcome.added
@@ -271,7 +271,7 @@ class SpecText:
         self._tree = tree
         self._whole = document_of(tree, network)
 
-    def edits(self, changes: Sequence[Change]) -> Edits:
+    def edits(self, changes: Sequence[ValueChange]) -> Edits:
         """The edits that `spec_edits` makes of the text for these changes alone."""
         if not self.is_local(changes):
             return document_edits(self.text, document_of(self._tree, self.network), changes)
@@ -281,15 +281,15 @@ class SpecText:
             items[position] = _unchanged(items[position])
         return document_edits(self.text, self._part([items[position] for position in touched]), changes)
 
-    def cost(self, changes: Sequence[Change]) -> int:
+    def cost(self, changes: Sequence[ValueChange]) -> int:
         """How many layers have to be looked at for it."""
         return len(changes) if self.is_local(changes) else max(1, len(self._whole.items))
 
-    def is_local(self, changes: Sequence[Change]) -> bool:
+    def is_local(self, changes: Sequence[ValueChange]) -> bool:
         """Whether what has to be written depends on nothing but the mappings in which the changes are."""
         return all(map(self._is_local, changes))
 
-    def _is_local(self, change: Change) -> bool:
+    def _is_local(self, change: ValueChange) -> bool:
         if change.layer is None:
             runtime = self._whole.runtime
             return runtime is None or _is_its_own(runtime.mapping, runtime.mapping.found)
@@ -311,7 +311,7 @@ class SpecText:
         runtime = None if whole.runtime is None else _unchanged(whole.runtime)
         mappings = [holder.mapping for holder in (*holders, *([runtime] if runtime is not None else ()))]
         return Document(
-            tree=nodes.Tree(root=self._tree.root, mappings=mappings, aliases=False),
+            tree=nodes.YamlTree(root=self._tree.root, mappings=mappings, aliases=False),
             items=whole.items,
             holders=holders,
             defaults=whole.defaults,

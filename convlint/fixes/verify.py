@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
-from convlint.fixes.plan import Plan, is_its_own, wishes
+from convlint.fixes.plan import EditPlan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding
@@ -19,7 +19,7 @@ _CLOSE_US = 1e-6
 _CLOSE = 0.005  # of the layers' time: less is no difference on a GPU that waits for its host
 
 
-def unexpected(before: Network, after: Network, plan: Plan) -> dict[int | None, str]:
+def unexpected(before: Network, after: Network, plan: EditPlan) -> dict[int | None, str]:
     """What changed beside what was to change, in a few words, by layer; None is the network as a whole."""
     whole = _changed_as_a_whole(before, after, plan)
     if whole:
@@ -33,7 +33,7 @@ def unexpected(before: Network, after: Network, plan: Plan) -> dict[int | None, 
     return found
 
 
-def _changed_as_a_whole(before: Network, after: Network, plan: Plan) -> str:
+def _changed_as_a_whole(before: Network, after: Network, plan: EditPlan) -> str:
     if [layer.name for layer in before.layers] != [layer.name for layer in after.layers]:
         return "other layers would be read"
     if (before.mode, before.targets) != (after.mode, after.targets):
@@ -45,11 +45,11 @@ def _changed_as_a_whole(before: Network, after: Network, plan: Plan) -> str:
     return ""
 
 
-def disturbed(before: Network, after: Network, plan: Plan) -> str:
+def disturbed(before: Network, after: Network, plan: EditPlan) -> str:
     """What changed, beside the fields that the plan sets, in a network that runs some of the same code; or empty."""
     fields = {field for sets in plan.sets.values() for field in sets}
     ignored = dict.fromkeys(fields | ({"C", "K", "groups"} if fields & {"C", "K", "groups"} else set()))
-    whole = _changed_as_a_whole(before, after, Plan())
+    whole = _changed_as_a_whole(before, after, EditPlan())
     for old, new in zip(before.layers, after.layers, strict=True) if not whole else ():
         one, other = replace(old, **ignored), replace(new, **ignored)
         if one != other and (fields <= _EXACT or _unsized(one) != _unsized(other)):
@@ -71,7 +71,7 @@ def _difference(one: ConvLayer, other: ConvLayer) -> str:
     return next(name for name in names if getattr(one, name) != getattr(other, name))
 
 
-def staying(plan: Plan, findings: Iterable[Finding]) -> set[int]:
+def staying(plan: EditPlan, findings: Iterable[Finding]) -> set[int]:
     """The granted wishes, by position, that `findings` of the edited network still express."""
     still: dict[tuple[str, str | None, str | None], set[str]] = {}
     for wish in wishes(findings):
@@ -83,7 +83,7 @@ def staying(plan: Plan, findings: Iterable[Finding]) -> set[int]:
     }
 
 
-def wanted_back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
+def wanted_back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
     """The granted wishes, by position, that change a value which `findings` of the edited network want as it was."""
     reasons = _back(plan, before, findings)
     layers: dict[str, set[int]] = {}  # by field
@@ -100,7 +100,7 @@ def wanted_back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dic
     return blamed
 
 
-def unsettled(plan: Plan, findings: Iterable[Finding]) -> dict[int, str]:
+def unsettled(plan: EditPlan, findings: Iterable[Finding]) -> dict[int, str]:
     """The granted wishes for a batch, by position, where `findings` of the edited network want yet another one."""
     next_one = next(((wish.finding.rule.code, N) for wish in wishes(findings) if (N := wish.sets.get("N"))), None)
     if next_one is None:
@@ -109,7 +109,7 @@ def unsettled(plan: Plan, findings: Iterable[Finding]) -> dict[int, str]:
     return {number: reason for number, wish in enumerate(plan.granted) if "N" in wish.sets}
 
 
-def _back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[tuple[int, str], str]:
+def _back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[tuple[int, str], str]:
     """The values, by layer and field, that `findings` want as they were, and why."""
     index_of = {before.layers[index].name: index for index in plan.sets}
     found = {}
@@ -122,7 +122,7 @@ def _back(plan: Plan, before: Network, findings: Iterable[Finding]) -> dict[tupl
 
 
 def unwilling(
-    plan: Plan, network: Network, before: NetworkResult, after: NetworkResult, findings: Iterable[Finding]
+    plan: EditPlan, network: Network, before: NetworkResult, after: NetworkResult, findings: Iterable[Finding]
 ) -> set[int]:
     """Layers that would rather not follow others into another layout, and need not.
 
@@ -145,7 +145,7 @@ def unwilling(
     return found
 
 
-def breaking(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
+def breaking(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
     """The granted wishes, by position, that change layers in which there are errors now that were not there before."""
     known = set(_errors(before))
     new = {name: code for code, name, gpu in _errors(after) if (code, name, gpu) not in known}
@@ -167,7 +167,7 @@ def _errors(result: NetworkResult) -> Iterator[tuple[str, str | None, str | None
                 yield finding.rule.code, name, finding.gpu
 
 
-def slower(plan: Plan, before: NetworkResult, after: NetworkResult) -> dict[int, tuple[str, float]]:
+def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[int, tuple[str, float]]:
     """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
 
     Where the network as a whole does not, some layers may: what others save pays for it.
@@ -231,7 +231,7 @@ def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | N
     return None
 
 
-def _unpriced(plan: Plan, number: int) -> bool:
+def _unpriced(plan: EditPlan, number: int) -> bool:
     wish = plan.granted[number]
     if wish.finding.severity == "error":
         return True

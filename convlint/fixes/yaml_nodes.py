@@ -46,9 +46,9 @@ class Mapping(Struct, eq=False, gc=False):
     end: int
     flow: bool
     column: int  # of the keys, where it is no flow mapping
-    entries: list[Entry] = field(default_factory=list)
-    own: dict[str, Entry] = field(default_factory=dict)
-    found: dict[str, Entry] = field(default_factory=dict)
+    entries: list[MappingEntry] = field(default_factory=list)
+    own: dict[str, MappingEntry] = field(default_factory=dict)
+    found: dict[str, MappingEntry] = field(default_factory=dict)
     sources: list[Mapping] = field(default_factory=list)  # those merged, the stronger first
     aliased: bool = False
 
@@ -65,14 +65,14 @@ Target = Scalar | Sequence | Mapping
 Node = Scalar | Sequence | Mapping | Alias
 
 
-class Entry(Struct, eq=False, gc=False):
+class MappingEntry(Struct, eq=False, gc=False):
     """One key of a mapping and its value."""
 
     key: Scalar | Alias
     value: Node
 
 
-class Tree(Struct, eq=False, gc=False):
+class YamlTree(Struct, eq=False, gc=False):
     """A document. `mappings` stand in the order in which they end, so that what is merged comes first."""
 
     root: Mapping
@@ -90,13 +90,13 @@ def behind(node: Node | None) -> Any:
     return node.target if isinstance(node, Alias) else node
 
 
-def nodes_of(text: str) -> Tree | None:
+def nodes_of(text: str) -> YamlTree | None:
     """The nodes of the one document in `text`, with offsets into it; None where it is no mapping."""
     builder = _Builder(text)
     root = builder.root
     if not isinstance(root, Mapping):
         return None
-    return Tree(root=root, mappings=builder.mappings, aliases=builder.aliases)
+    return YamlTree(root=root, mappings=builder.mappings, aliases=builder.aliases)
 
 
 class _Builder:
@@ -171,7 +171,7 @@ class _Builder:
             self.keys[-1] = node  # type: ignore[assignment]  # a key is a scalar: the parser refused others
             return
         self.keys[-1] = None
-        entry = Entry(key, node)
+        entry = MappingEntry(key, node)
         parent.entries.append(entry)
         name: Scalar = behind(key)
         if name.text == "<<" and not name.style:

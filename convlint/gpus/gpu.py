@@ -57,7 +57,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     groups: tuple[Group, ...] = ()
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class CalibrationOrigin(Struct, frozen=True, kw_only=True):
     """The device and the libraries that were measured, and the convlint whose predictions were."""
 
     device: str
@@ -74,7 +74,7 @@ class CalibrationFile(Struct, frozen=True, kw_only=True):
     """A calibration and where it comes from; `path` as shown to the user."""
 
     path: str
-    origin: Origin
+    origin: CalibrationOrigin
     calibration: Calibration
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from convlint.measuring.rows import Answer, Order, Timing, encode, order_of
+from convlint.measuring.rows import CallTiming, Order, TimingAnswer, encode, order_of
 from convlint.measuring.workload import Device, Kind
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class EventTimer:
         return elapsed_ms / 1e3
 
 
-def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> Timing:
+def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> CallTiming:
     """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case."""
     turn = 0
 
@@ -97,7 +97,7 @@ def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> T
     while len(found) < LEAST_BLOCKS or (len(found) < MOST_BLOCKS and time.perf_counter() - begin < seconds):
         found.append(block(count) * 1e6)
     low, middle, high = quantiles(found, n=4)
-    return Timing(us=median(found), spread=(high - low) / middle if middle > 0 else 0.0, runs=len(found))
+    return CallTiming(us=median(found), spread=(high - low) / middle if middle > 0 else 0.0, runs=len(found))
 
 
 _NEEDS_TORCH = (
@@ -115,35 +115,37 @@ def work(channel: Channel) -> None:
         channel.send(encode(_answer(order_of(request))))
 
 
-def _answer(order: Order) -> Answer:
+def _answer(order: Order) -> TimingAnswer:
     try:
         import torch  # noqa: F401
     except ImportError:
-        return Answer(error=_NEEDS_TORCH, fatal=True)
+        return TimingAnswer(error=_NEEDS_TORCH, fatal=True)
     try:
         if order.workload is None:
             return _described(order.device)
-        return Answer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
+        return TimingAnswer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
     except Exception as error:  # whatever a kernel ends in, the others are still to be timed
-        return Answer(error=_in_one_line(error), fatal=any(word in str(error) for word in _FATAL))
+        return TimingAnswer(error=_in_one_line(error), fatal=any(word in str(error) for word in _FATAL))
     finally:
         _forget(order.device)
 
 
-def _described(kind: Kind) -> Answer:
+def _described(kind: Kind) -> TimingAnswer:
     import platform
 
     import torch
 
     if kind == "cpu":
         name = platform.processor() or platform.machine()
-        return Answer(device=Device(kind=kind, name=name, framework_version=str(torch.__version__)))
+        return TimingAnswer(device=Device(kind=kind, name=name, framework_version=str(torch.__version__)))
     if not torch.cuda.is_available():
-        return Answer(error="PyTorch finds no CUDA device; run it where the GPU is, or try --device cpu", fatal=True)
+        return TimingAnswer(
+            error="PyTorch finds no CUDA device; run it where the GPU is, or try --device cpu", fatal=True
+        )
     found = torch.cuda.get_device_properties(0)
     _warm_up()
     number = torch.backends.cudnn.version() or 0
-    return Answer(
+    return TimingAnswer(
         device=Device(
             kind=kind, name=found.name, framework_version=str(torch.__version__), cudnn=_cudnn(number),
             cuda=torch.version.cuda or "", compute_capability=f"{found.major}.{found.minor}",
@@ -173,7 +175,7 @@ def _cudnn(number: int) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-def _timed(workload: Workload, kind: Kind, seconds: float) -> Timing:
+def _timed(workload: Workload, kind: Kind, seconds: float) -> CallTiming:
     import torch
 
     from convlint.measuring.workload import calls

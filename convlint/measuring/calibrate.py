@@ -14,8 +14,8 @@ from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us, timed_as
-from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, Constant, Factors, Gpu, Group, Kind, Origin
-from convlint.measuring.rows import Row
+from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, CalibrationOrigin, Constant, Factors, Gpu, Group, Kind
+from convlint.measuring.rows import TimingRow
 from convlint.measuring.workload import Device, gpu_of, layer_of, runtime_of
 from convlint.model.layer import ConvLayer, Dtype, Pass, layer_identity
 from convlint.model.runtime import Runtime, Version
@@ -141,7 +141,7 @@ Vector = tuple[float, ...]  # clocks of Tensor Cores and CUDA cores, bandwidth (
 _NOTHING: Final[Vector] = (0.0, 0.0, 0.0, 0.0)
 
 
-class Timed(NamedTuple):
+class TimedPass(NamedTuple):
     """One pass of a layer as it was timed: the median of its repetitions, in us."""
 
     layer: ConvLayer
@@ -153,7 +153,7 @@ class Timed(NamedTuple):
 class _Rows(NamedTuple):
     """What was timed, on which GPU, with logarithms of the times."""
 
-    timed: list[Timed]
+    timed: list[TimedPass]
     shapes: list[Shape]
     logs: list[float]
     gpu: Gpu
@@ -168,7 +168,7 @@ class _Settled(NamedTuple):
     followers: dict[int, list[int]]  # of each constant that enough rows follow: these
 
 
-def fit(timed: Sequence[Timed], gpu: Gpu) -> Calibration:
+def fit(timed: Sequence[TimedPass], gpu: Gpu) -> Calibration:
     """The calibration of `gpu` by what was timed on it: the same for the same rows, in any order.
 
     Raises ConvlintError where too few of the passes, or of too few shapes, have a time, measured and predicted.
@@ -187,7 +187,7 @@ def fit(timed: Sequence[Timed], gpu: Gpu) -> Calibration:
     )  # fmt: skip
 
 
-def _rows(timed: Iterable[Timed], gpu: Gpu) -> _Rows:
+def _rows(timed: Iterable[TimedPass], gpu: Gpu) -> _Rows:
     """Those with a time, measured and predicted, in an order of their own. Raises ConvlintError for too few."""
     usable = [
         row for row in timed
@@ -338,7 +338,7 @@ def _error(left: Iterable[float]) -> float:
     return median(abs(exp(-rest) - 1) for rest in left)
 
 
-def calibration_file(rows: Iterable[Row], device: Device, date: str) -> tuple[str, Calibration]:
+def calibration_file(rows: Iterable[TimingRow], device: Device, date: str) -> tuple[str, Calibration]:
     """What the rows of this device and its libraries say of its estimates: the file, and what it holds.
 
     `date` as 2026-01-31. Raises ConvlintError where the device is no GPU that convlint knows, or too little is timed.
@@ -349,10 +349,10 @@ def calibration_file(rows: Iterable[Row], device: Device, date: str) -> tuple[st
     mine = {row.workload: row.timing for row in rows if row.is_of(device)}  # the last of each
     cudnn = Version(device.cudnn) if device.cudnn else None
     timed = [
-        Timed(layer_of(work), work.which, replace(runtime_of(work), cudnn=cudnn), timing.us)
+        TimedPass(layer_of(work), work.which, replace(runtime_of(work), cudnn=cudnn), timing.us)
         for work, timing in mine.items()
     ]
-    origin = Origin(
+    origin = CalibrationOrigin(
         device=device.name, compute_capability=gpu.compute_capability, convlint=Version(__version__),
         cudnn=cudnn, cuda=Version(device.cuda) if device.cuda else None,
         framework="pytorch", framework_version=Version(device.framework_version), date=date,

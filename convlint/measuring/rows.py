@@ -22,7 +22,7 @@ class Order(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seconds: float = 0.0
 
 
-class Timing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CallTiming(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The time of one call in us: the median of `runs` blocks; `spread` is the width of their middle half over it."""
 
     us: float
@@ -30,14 +30,14 @@ class Timing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     runs: Annotated[int, Meta(ge=1)]
 
 
-class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TimingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of the three. After a `fatal` error the process is of no use any more.
 
     `clock` is what the SM clock was after the last block, in MHz, 0 where nothing says it.
     """
 
     device: Device | None = None
-    timing: Timing | None = None
+    timing: CallTiming | None = None
     error: str = ""
     fatal: bool = False
     clock: int = 0
@@ -45,7 +45,7 @@ class Answer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 encode = msgspec.json.encode
 order_of = msgspec.json.Decoder(Order).decode
-answer_of = msgspec.json.Decoder(Answer).decode
+answer_of = msgspec.json.Decoder(TimingAnswer).decode
 
 
 SOURCE = "convlint-measure"
@@ -64,14 +64,14 @@ _TRIPLES = ("stride", "pad", "dilation", "output_padding")
 _PLAIN = ("op", "dims", "N", "C", "D", "H", "W", "K", "T", "R", "S", "groups", "precision", "layout", "arrives")
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class TimingRow(Struct, frozen=True, kw_only=True):
     """One timing, and what it was taken on; `gpu` is convlint's name for the device, or what it calls itself.
 
     `clock` is the SM clock after it in MHz, 0 where that is not known.
     """
 
     workload: Workload
-    timing: Timing
+    timing: CallTiming
     gpu: str
     device: str
     framework_version: str
@@ -90,12 +90,12 @@ def header() -> str:
     return _line(COLUMNS)
 
 
-def line(row: Row) -> str:
+def line(row: TimingRow) -> str:
     """One row as a line."""
     return _line(str(_values(row)[name]) for name in COLUMNS)
 
 
-def _values(row: Row) -> dict[str, object]:
+def _values(row: TimingRow) -> dict[str, object]:
     work = row.workload
     values: dict[str, object] = {name: getattr(work, name) for name in _PLAIN}
     for name in _TRIPLES:
@@ -114,7 +114,7 @@ def _line(values: Iterable[str]) -> str:
     return held.getvalue()
 
 
-def rows_of(text: str) -> Iterator[Row]:
+def rows_of(text: str) -> Iterator[TimingRow]:
     """The rows that a file holds, whose last line may have been cut off. Raises InputFault with the line."""
     whole = text[: text.rfind("\n") + 1]
     if not whole:
@@ -136,14 +136,14 @@ def rows_of(text: str) -> Iterator[Row]:
             raise InputFault(f"not a timing: {error}", line=lines.line_num, column=1) from None
 
 
-def _row(values: Mapping[str, str]) -> Row:
+def _row(values: Mapping[str, str]) -> TimingRow:
     held: dict[str, object] = {name: values[name] for name in _PLAIN}
     held |= {name: tuple(values[f"{name}_{axis}"] for axis in "dhw") for name in _TRIPLES}
     held |= {"which": values["pass"], "benchmark": values["benchmark"], "deterministic": values["deterministic"]}
     timing = {"us": round(float(values["ms"]) * 1e3, 6), "spread": values["spread"], "runs": values["runs"]}
-    row = Row(
+    row = TimingRow(
         workload=msgspec.convert(held, Workload, strict=False),
-        timing=msgspec.convert(timing, Timing, strict=False),
+        timing=msgspec.convert(timing, CallTiming, strict=False),
         clock=int(values["clock_mhz"] or "0"),
         **{name: values[name] for name in ("gpu", "device", "framework_version", "cudnn", "cuda")},
     )

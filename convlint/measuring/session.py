@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from convlint.errors import ConvlintError
-from convlint.measuring.rows import Answer, Order, Row, answer_of, encode
+from convlint.measuring.rows import Order, TimingAnswer, TimingRow, answer_of, encode
 from convlint.measuring.workload import Device, Kind, Workload
 from convlint.readers.children.child import Child, ChildDied
 
@@ -41,7 +41,7 @@ class Bench:
     ) -> None:
         self.close()
 
-    def time(self, workload: Workload, seconds: float) -> Answer:
+    def time(self, workload: Workload, seconds: float) -> TimingAnswer:
         """A timing, or what came of it instead."""
         return self._asked(Order(device=self._kind, workload=workload, seconds=seconds), WORKLOAD_S)
 
@@ -51,7 +51,7 @@ class Bench:
             self._child.close()
             self._child = None
 
-    def _asked(self, order: Order, timeout_s: float) -> Answer:
+    def _asked(self, order: Order, timeout_s: float) -> TimingAnswer:
         try:
             if self._child is None:
                 self._child = Child("convlint.measuring.bench:work")
@@ -59,7 +59,7 @@ class Bench:
             answer = answer_of(self._child.ask(encode(order), timeout_s))
         except ChildDied as died:
             self.close()
-            return Answer(error=_ending(died, timeout_s), fatal=True)
+            return TimingAnswer(error=_ending(died, timeout_s), fatal=True)
         if answer.fatal:
             self.close()
         return answer
@@ -84,15 +84,15 @@ class Timer(Protocol):
 
     device: Device
 
-    def time(self, workload: Workload, seconds: float) -> Answer:
+    def time(self, workload: Workload, seconds: float) -> TimingAnswer:
         """A timing, or what came of it instead."""
         ...
 
 
-class Timed(NamedTuple):
+class TimedSession(NamedTuple):
     """What came of all workloads: those in neither were not reached in time."""
 
-    rows: Mapping[Workload, Row]
+    rows: Mapping[Workload, TimingRow]
     failed: Mapping[Workload, str]
 
 
@@ -100,17 +100,17 @@ def timed(
     workloads: Iterable[Workload],
     timer: Timer,
     gpu: str,
-    known: Mapping[Workload, Row],
-    keep: Callable[[Row], None],
+    known: Mapping[Workload, TimingRow],
+    keep: Callable[[TimingRow], None],
     done: Callable[[Workload], None] = lambda _: None,
     limit_s: float | None = None,
     now: Callable[[], float] = time.monotonic,
-) -> Timed:
+) -> TimedSession:
     """Times what is not `known`; each new row is handed to `keep` at once, so that an interrupt loses none.
 
     `gpu` is the name that rows get. After `limit_s` no other workload is begun.
     """
-    rows: dict[Workload, Row] = {}
+    rows: dict[Workload, TimingRow] = {}
     failed: dict[Workload, str] = {}
     begin, device, fatal = now(), timer.device, 0
     for workload in dict.fromkeys(workloads):
@@ -124,11 +124,11 @@ def timed(
             if answer.timing is None:
                 failed[workload] = answer.error
             else:
-                rows[workload] = row = Row(
+                rows[workload] = row = TimingRow(
                     workload=workload, timing=answer.timing, gpu=gpu, device=device.name,
                     framework_version=device.framework_version, cudnn=device.cudnn, cuda=device.cuda,
                     clock=answer.clock,
                 )  # fmt: skip
                 keep(row)
         done(workload)
-    return Timed(rows, failed)
+    return TimedSession(rows, failed)

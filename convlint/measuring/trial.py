@@ -15,7 +15,7 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.timing import as_laid_out
 from convlint.estimate import LayerEstimate, estimate_layer, time_us
 from convlint.gpus.gpu import Gpu
-from convlint.measuring.rows import Row
+from convlint.measuring.rows import TimingRow
 from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
@@ -53,7 +53,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     after: tuple[Part, ...]
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class TrialResult(Struct, frozen=True, kw_only=True):
     """What came of a trial: times of one step in us, for as many images as before.
 
     Their difference may be off by `noise_us`: two standard errors.
@@ -132,13 +132,13 @@ def _can_be_tried(fix: Fix) -> bool:
     return fix.time_change_us < 0 and bool(fix.set or fix.by_layer)
 
 
-def chosen(part: Part, rows: Mapping[Workload, Row]) -> Row | None:
+def chosen(part: Part, rows: Mapping[Workload, TimingRow]) -> TimingRow | None:
     """The timing of a part: the fastest of its options; None where one of them was not timed."""
     found = [rows[option] for option in part.options if option in rows]
     return min(found, key=lambda row: row.timing.us) if len(found) == len(part.options) else None
 
 
-def outcome(trial: Trial, rows: Mapping[Workload, Row]) -> Outcome | None:
+def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | None:
     """What came of a trial; None where not all of it was timed.
 
     Advice holds where it saves more than the timings are uncertain by, and HELD_SHARE of what it promises or more. It
@@ -158,7 +158,7 @@ def outcome(trial: Trial, rows: Mapping[Workload, Row]) -> Outcome | None:
     noise_us = hypot(*(count * _uncertain_us(rows[workload]) for workload, count in counts.items()))
     enough_us = -(trial.promised or 0.0) * before_us * HELD_SHARE
     held = _held(before_us - after_us, noise_us, enough_us)
-    return Outcome(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=held)
+    return TrialResult(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=held)
 
 
 def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
@@ -169,7 +169,7 @@ def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
     return "in part" if saved_us > noise_us else "not held"
 
 
-def _uncertain_us(row: Row) -> float:
+def _uncertain_us(row: TimingRow) -> float:
     timing = row.timing
     return timing.us * hypot(_REPEATED, _ERRORS * timing.spread / sqrt(timing.runs))
 
@@ -208,7 +208,7 @@ class Agreement(Struct, frozen=True, kw_only=True):
 
 def compared(
     names: Sequence[str], some: Sequence[Part], estimates: Sequence[LayerEstimate | None],
-    rows: Mapping[Workload, Row], failed: Mapping[Workload, str],
+    rows: Mapping[Workload, TimingRow], failed: Mapping[Workload, str],
 ) -> list[Compared]:  # fmt: skip
     """One for each part."""
     found = []

@@ -219,13 +219,13 @@ class Shapes:
         self.w = (into, outof // workload.groups, *taps)
 
 
-class Tensors:
+class WorkloadTensors:
     """What one call works on; several sets of it are rotated, so that none lies in the cache from the call before.
 
     `bytes` are those that the pass reads. What it only takes the shape of is that of `other`, where there is one.
     """
 
-    def __init__(self, workload: Workload, shapes: Shapes, device: str, other: Tensors | None = None) -> None:
+    def __init__(self, workload: Workload, shapes: Shapes, device: str, other: WorkloadTensors | None = None) -> None:
         last = torch.channels_last_3d if shapes.volume else torch.channels_last
         dtype, which = _DTYPES[workload.precision], workload.which
         self.bytes = 0
@@ -253,13 +253,13 @@ def calls(workload: Workload, device: str, *, cache_bytes: int, free_bytes: int)
     Raises whatever PyTorch raises where it cannot.
     """
     shapes = Shapes(workload)
-    first = Tensors(workload, shapes, device)
+    first = WorkloadTensors(workload, shapes, device)
     several = min(-(-2 * cache_bytes // first.bytes), free_bytes // 4 // first.bytes, MOST_SETS)
-    rest = [Tensors(workload, shapes, device, first) for _ in range(several - 1)]
+    rest = [WorkloadTensors(workload, shapes, device, first) for _ in range(several - 1)]
     return [_call(workload, shapes, each) for each in (first, *rest)]
 
 
-def _call(workload: Workload, shapes: Shapes, given: Tensors) -> Call:
+def _call(workload: Workload, shapes: Shapes, given: WorkloadTensors) -> Call:
     transposed = workload.op == "conv_transpose"
     geometry = (
         list(shapes.stride), list(shapes.pad), list(shapes.dilation), transposed, list(shapes.output_padding),

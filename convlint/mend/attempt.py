@@ -18,7 +18,7 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages.saying import duration
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.plan import Change, Plan, Planner, Wish, applicability, wishes
+from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
@@ -53,7 +53,7 @@ class Draft(Protocol):
         """Of one reading."""
         ...
 
-    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+    def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
         ...
 
@@ -65,7 +65,7 @@ class Attempt(NamedTuple):
     the whole (None) how it is not what was meant; then nothing of it may be used.
     """
 
-    plan: Plan
+    plan: EditPlan
     refused: list[tuple[Wish, str]]
     draft: Draft | None = None
     read: Network | None = None
@@ -86,7 +86,7 @@ class SpecDraft:
         """As it has been edited so far."""
         return self.source.text or ""
 
-    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+    def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """See `Draft`."""
         read = self._read
         if self.job.reading.batch is not None:  # edits are of what the file states
@@ -99,7 +99,7 @@ class SpecDraft:
             return Attempt(plan, refused)
         return self.after(edits, plan, planner.network)._replace(refused=refused)
 
-    def after(self, edits: Iterable[Edit], plan: Plan, before: Network) -> Attempt:
+    def after(self, edits: Iterable[Edit], plan: EditPlan, before: Network) -> Attempt:
         """With what the edited text reads as, and what is wrong with that; `before` is the network as it ran.
 
         Raises ValueError where edits overlap.
@@ -114,11 +114,11 @@ class SpecDraft:
 
 
 def edited(
-    asked: Sequence[Wish], planner: Planner, edits_of: Callable[[Sequence[Change]], Edits]
-) -> tuple[Plan, list[tuple[Wish, str]], tuple[Edit, ...]]:
+    asked: Sequence[Wish], planner: EditPlanner, edits_of: Callable[[Sequence[ValueChange]], Edits]
+) -> tuple[EditPlan, list[tuple[Wish, str]], tuple[Edit, ...]]:
     """(the plan for those of the wishes that can be granted and written into a spec, the others, the edits)."""
 
-    def write(plan: Plan) -> tuple[tuple[Edit, ...], Mapping[int, str]]:
+    def write(plan: EditPlan) -> tuple[tuple[Edit, ...], Mapping[int, str]]:
         edits = edits_of(list(plan.changes))
         return edits.edits, _unedited(plan, edits.refused)
 
@@ -127,8 +127,8 @@ def edited(
 
 
 def written(
-    asked: Sequence[Wish], planner: Planner, write: Callable[[Plan], tuple[_T, Mapping[int, str]]]
-) -> tuple[Plan, list[tuple[Wish, str]], _T | None]:
+    asked: Sequence[Wish], planner: EditPlanner, write: Callable[[EditPlan], tuple[_T, Mapping[int, str]]]
+) -> tuple[EditPlan, list[tuple[Wish, str]], _T | None]:
     """(the plan for those of the wishes that can be granted and written, the others, what is written).
 
     `write` says what a plan comes to, and of granted wishes, by position, why they cannot be written.
@@ -144,10 +144,10 @@ def written(
             return plan, refused, found
         refused += [(plan.granted[number], reason) for number, reason in failing.items()]
         asked = [wish for number, wish in enumerate(plan.granted) if number not in failing]
-    return Plan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
+    return EditPlan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
 
 
-def _unedited(plan: Plan, refusals: Iterable[Refusal]) -> dict[int, str]:
+def _unedited(plan: EditPlan, refusals: Iterable[Refusal]) -> dict[int, str]:
     """The granted wishes of which something cannot be written, by position."""
     distinct = {id(numbers): numbers for numbers in plan.changes.values()}  # many changes share the same wishes
     written = set(chain(*distinct.values()))
@@ -174,7 +174,7 @@ _NO_CODE = "no code of the project states it"
 CodeEdits = Mapping[str, tuple[Edit, ...]]
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class RunModel(Struct, frozen=True, kw_only=True):
     """One model of a run. Where it is not `judged`, it is enough that it runs."""
 
     source: Input
@@ -193,7 +193,7 @@ class Member(Struct, frozen=True, kw_only=True):
         return frozenset(path for path in (*(layer.path for layer in network.layers), *sized) if path.endswith(".py"))
 
 
-Others = Callable[[], Sequence[Member]]
+Others = Callable[[], Sequence[RunModel]]
 
 
 class CodeDraft:
@@ -204,11 +204,11 @@ class CodeDraft:
 
     cost = 2
 
-    def __init__(self, model: Member, others: Others, files: Mapping[str, Edited], reading: Reading) -> None:
+    def __init__(self, model: RunModel, others: Others, files: Mapping[str, Edited], reading: Reading) -> None:
         self.model, self.others, self.files, self._reading = model, others, files, reading
         self.job = with_sources(model.job, files)
 
-    def attempt(self, asked: Sequence[Wish], planner: Planner) -> Attempt | None:
+    def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """See `Draft`."""
         content = contents(self.job)
         plan, refused, edits = written(asked, planner, code_writer(planner, content))
@@ -225,14 +225,14 @@ class CodeDraft:
         made = CodeDraft(self.model, self.others, files, self._reading)._run(plan, planner.network, frozenset(edits))
         return made._replace(refused=refused)
 
-    def _run(self, plan: Plan, before: Network, edited: frozenset[str]) -> Attempt:
+    def _run(self, plan: EditPlan, before: Network, edited: frozenset[str]) -> Attempt:
         """With what the model is now, and what is wrong with it or with others that run the same code."""
         read, errors = read_input(self.model.source, self.job, self._reading)
         if read is None or errors:
             return Attempt(plan, [], self, wrong={None: _broken(self.model, errors)})
         network = as_asked(read, self.job)
         wrong = unexpected(before, network, plan)
-        others: list[Member] = []
+        others: list[RunModel] = []
         for other in self.others() if not wrong else ():
             if other.paths.isdisjoint(edited):
                 others.append(other)
@@ -245,7 +245,7 @@ class CodeDraft:
         draft = CodeDraft(self.model, lambda: others, self.files, self._reading)
         return Attempt(plan, [], draft, read=read, network=network, wrong=wrong)
 
-    def _of_other(self, other: Member, plan: Plan) -> Member | str:
+    def _of_other(self, other: RunModel, plan: EditPlan) -> RunModel | str:
         """Another model as it is now; or why it must not become that."""
         job, before, errors = with_sources(other.job, self.files), other.checked, list[InputError]()
         read, wrong = read_input(other.source, job, self._reading)
@@ -284,8 +284,8 @@ def contents(job: Job) -> Callable[[str], bytes | None]:
 
 
 def code_writer(
-    planner: Planner, content: Callable[[str], bytes | None]
-) -> Callable[[Plan], tuple[CodeEdits, Mapping[int, str]]]:
+    planner: EditPlanner, content: Callable[[str], bytes | None]
+) -> Callable[[EditPlan], tuple[CodeEdits, Mapping[int, str]]]:
     """Says of plans what they change in which file, and of granted wishes, by position, why they cannot be written."""
     from convlint.fixes.python_text import PythonEditor
 
@@ -293,7 +293,7 @@ def code_writer(
     return lambda plan: _written(editor, plan, planner)
 
 
-def _written(editor: PythonEditor, plan: Plan, planner: Planner) -> tuple[CodeEdits, Mapping[int, str]]:
+def _written(editor: PythonEditor, plan: EditPlan, planner: EditPlanner) -> tuple[CodeEdits, Mapping[int, str]]:
     made = editor.edits(plan.sets)
     failing = {}
     for number, wish in enumerate(plan.granted):
@@ -330,7 +330,7 @@ def by_hand(field: str, value: Scalar) -> str:
     return f"the script that runs the model has to say {line}" if line else ""
 
 
-def _broken(model: Member, errors: Sequence[InputError]) -> str:
+def _broken(model: RunModel, errors: Sequence[InputError]) -> str:
     mode = "" if model.judged else f" in {'train' if model.job.trains(model.source) else 'eval'} mode"
     why = f": {errors[0].message}" if errors else ""
     return f"{model.source.name} would not run any more{mode}{why}"
@@ -347,11 +347,11 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
     if not asked:
         return result
-    from convlint.fixes.plan import Planner
+    from convlint.fixes.plan import EditPlanner
     from convlint.fixes.python_text import PythonEditor
 
     content = contents(job)
-    planner, editor = Planner(network, job.overridden(), result.silenced), PythonEditor(network, content)
+    planner, editor = EditPlanner(network, job.overridden(), result.silenced), PythonEditor(network, content)
     edited: dict[int, Finding] = {}
     for finding in asked:
         plan = planner.plan(wishes([finding]))

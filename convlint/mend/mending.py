@@ -17,8 +17,8 @@ from convlint.checking.one_input import (
     Edited,
     Fixed,
     Fixing,
+    InputResult,
     Job,
-    Outcome,
     Task,
     as_asked,
     check_input,
@@ -32,9 +32,9 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages.saying import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
-from convlint.fixes.plan import UNUSED, Plan, Planner, Wish, WishKey, unused, wishes
+from convlint.fixes.plan import UNUSED, EditPlan, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
-from convlint.mend.attempt import Attempt, CodeDraft, Draft, Member, with_code_edits, with_sources
+from convlint.mend.attempt import Attempt, CodeDraft, Draft, RunModel, with_code_edits, with_sources
 from convlint.mend.proposing import with_applicability
 from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
@@ -100,12 +100,12 @@ class Mending(Generic[D]):
         if network is None or result is None or self.checked.errors:
             return False
         found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
-        planner = Planner(network, self.draft.job.overridden(), result.silenced, self._staying)
+        planner = EditPlanner(network, self.draft.job.overridden(), result.silenced, self._staying)
         others = [wish for wish in found if "N" not in wish.sets]
         # which batch is best depends on everything else
         return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
 
-    def _tried(self, planner: Planner, asked: Sequence[Wish]) -> bool:
+    def _tried(self, planner: EditPlanner, asked: Sequence[Wish]) -> bool:
         """Whether anything of what is asked for was mended."""
         while asked and self._checks > 0:
             made = self._sound(planner, asked)
@@ -163,7 +163,7 @@ class Mending(Generic[D]):
             self.refused[wish.key] = wish, reason
             self._vain.add(wish.key)
 
-    def _sound(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+    def _sound(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
         """An attempt at as many wishes as read again as they were meant; None where that is none of them."""
         made = self._attempt(planner, asked)
         while made is not None and made.wrong:
@@ -178,7 +178,7 @@ class Mending(Generic[D]):
             made = self._attempt(planner, [wish for number, wish in enumerate(granted) if number not in blamed])
         return made
 
-    def _halves(self, planner: Planner, granted: Sequence[Wish]) -> Attempt | None:
+    def _halves(self, planner: EditPlanner, granted: Sequence[Wish]) -> Attempt | None:
         """Both halves of what does not go together, as far as they do."""
         half = len(granted) // 2
         first, second = self._sound(planner, granted[:half]), self._sound(planner, granted[half:])
@@ -190,7 +190,7 @@ class Mending(Generic[D]):
             return first
         return both
 
-    def _attempt(self, planner: Planner, asked: Sequence[Wish]) -> Attempt | None:
+    def _attempt(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
         """One attempt; None where nothing is left of it to edit."""
         made = self.draft.attempt(asked, planner) if asked else None
         if made is None:
@@ -252,7 +252,7 @@ class Mending(Generic[D]):
             tried.clear()
 
 
-def _whole_settings(plan: Plan, failing: dict[int, str]) -> dict[int, str]:
+def _whole_settings(plan: EditPlan, failing: dict[int, str]) -> dict[int, str]:
     """The same with all layers of a setting of the network: it is for all of them, or for none."""
     reasons = {
         id(wish.finding): reason
@@ -277,7 +277,7 @@ def _blamed(made: Attempt) -> dict[int, str]:
     return found or dict.fromkeys(range(len(made.plan.granted)), next(iter(made.wrong.values())))
 
 
-def mended_models(tasks: Sequence[Task], reading: Reading) -> list[Outcome]:
+def mended_models(tasks: Sequence[Task], reading: Reading) -> list[InputResult]:
     """The outcome of each model, with what the files that construct its layers are to become.
 
     Files that any model has in common with another become theirs together, or stay. Nothing is written here. Raises
@@ -292,14 +292,14 @@ class _Models:
     def __init__(self, tasks: Sequence[Task], reading: Reading) -> None:
         self._reading = reading
         self._members = [
-            Member(source=source, rulebook=rulebook, job=job, checked=check_input(source, rulebook, job, reading))
+            RunModel(source=source, rulebook=rulebook, job=job, checked=check_input(source, rulebook, job, reading))
             for source, rulebook, job in tasks
         ]
         self._first = [member.checked for member in self._members]
         self._counts = [0 for _ in tasks]
         self._notes: list[tuple[str, ...]] = [() for _ in tasks]
         self._last: list[Mending[CodeDraft] | None] = [None for _ in tasks]
-        self._turned: dict[int, Member | None] = {}
+        self._turned: dict[int, RunModel | None] = {}
         self._files: dict[str, Edited] = {}
 
     def mend(self) -> None:
@@ -322,7 +322,7 @@ class _Models:
         sharing = [n for n in range(len(self._members)) if not self._members[n].paths.isdisjoint(member.paths)]
 
         @cache  # which takes readings, and not each model can be edited at all
-        def bystanders() -> list[Member]:
+        def bystanders() -> list[RunModel]:
             turned = [self._in_other_mode(n) for n in sharing]
             return [self._members[n] for n in others] + [each for each in turned if each is not None]
 
@@ -345,7 +345,7 @@ class _Models:
         self._turned.update(zip(running, after[len(others) :], strict=True))
         return True
 
-    def _in_other_mode(self, number: int) -> Member | None:
+    def _in_other_mode(self, number: int) -> RunModel | None:
         """A model in train mode that is followed in eval mode, or the other way round; None where that does not run."""
         if number not in self._turned:
             member = self._members[number]
@@ -353,11 +353,11 @@ class _Models:
             job = replace(job, reading=replace(job.reading, trains=not job.trains(member.source)))
             read, errors = read_input(member.source, job, self._reading)
             checked = Checked(read=read, network=None if read is None else as_asked(read, job))
-            turned = Member(source=member.source, rulebook=member.rulebook, job=job, checked=checked, judged=False)
+            turned = RunModel(source=member.source, rulebook=member.rulebook, job=job, checked=checked, judged=False)
             self._turned[number] = None if errors or read is None else turned
         return self._turned[number]
 
-    def outcome(self, number: int) -> Outcome:
+    def outcome(self, number: int) -> InputResult:
         """What becomes of a model, and of the files that it has in common with others."""
         member = self._members[number]
         job, checked = with_sources(member.job, self._files), member.checked
@@ -371,9 +371,9 @@ class _Models:
             notes=self._notes[number],
             unmended=self._first[number].result if files else None,
         )
-        return Outcome(checked.result, checked.errors, fixed)
+        return InputResult(checked.result, checked.errors, fixed)
 
-    def _shared(self, member: Member) -> set[str]:
+    def _shared(self, member: RunModel) -> set[str]:
         """The edited files of a model, of those that share any of them, and so on."""
         groups = [each.paths & self._files.keys() for each in self._members]
         found = set(member.paths & self._files.keys())
@@ -382,12 +382,12 @@ class _Models:
         return found
 
 
-def _fixing(member: Member) -> Fixing:
+def _fixing(member: RunModel) -> Fixing:
     assert member.job.fixing is not None  # it is to be mended
     return member.job.fixing
 
 
-def _wanted(member: Member) -> int:
+def _wanted(member: RunModel) -> int:
     """How many of its findings are to be mended."""
     result = member.checked.result
     return 0 if result is None else len(_fixing(member).wanted(result.findings))
@@ -396,7 +396,7 @@ def _wanted(member: Member) -> int:
 _BOM = b"\xef\xbb\xbf"
 
 
-def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Outcome:
+def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> InputResult:
     """The outcome of one input, with what its file is to become where something in it is to be mended.
 
     Nothing is written here. Raises RuleError and UsageError only.
@@ -420,8 +420,8 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
             checked.result = with_code_edits(checked, job)
             if fixing is not None:
                 checked.result = with_applicability(checked, rulebook, job, fixing, "code")
-        return Outcome(checked.result, checked.errors)
-    outcome = Outcome(checked.result, checked.errors)
+        return InputResult(checked.result, checked.errors)
+    outcome = InputResult(checked.result, checked.errors)
     if fixing is None:
         return outcome
     is_spec = format_of_input(source) is SPEC
@@ -439,7 +439,7 @@ def is_mended_together(source: Input, job: Job) -> bool:
     return job.fixing is not None and job.fixing.mends and format_of_input(source) is MODULE
 
 
-def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> Outcome:
+def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> InputResult:
     from convlint.mend.attempt import SpecDraft
     from convlint.mend.proposing import with_applicability
 
@@ -452,7 +452,7 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
     except InputFault as fault:
         error = InputError(path=shown, message=fault.message, line=fault.line, column=fault.column)
         unread = () if raw is None else (Edited(path=path, before=raw, after=raw),)
-        return Outcome(None, [error], Fixed(files=unread))
+        return InputResult(None, [error], Fixed(files=unread))
     source = replace(source, text=text)
     checked = check_input(source, rulebook, job, reading)
     mending = Mending(SpecDraft(source, job, reading, checked.read), rulebook, fixing, checked)
@@ -460,7 +460,7 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
         mending.run()
     if checked.errors:  # it could not be read in full, or mending it failed
         same = Edited(path=path, before=raw, after=raw)
-        return Outcome(checked.result, checked.errors, Fixed(files=(same,)))
+        return InputResult(checked.result, checked.errors, Fixed(files=(same,)))
     after = (_BOM if raw.startswith(_BOM) else b"") + mending.draft.text.encode()
     fixed = Fixed(
         files=(Edited(path=path, before=raw, after=after),),
@@ -470,7 +470,7 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
     )
     checked, source = mending.checked, mending.draft.source
     checked.result = with_applicability(checked, rulebook, job, fixing, "spec")
-    return Outcome(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
+    return InputResult(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
 
 
 def _with_edits(

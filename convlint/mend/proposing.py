@@ -16,7 +16,7 @@ from convlint.engine.joint import Promise
 from convlint.engine.timing import as_laid_out
 from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
-from convlint.fixes.plan import Applicability, Change, Plan, Planner, Wish, applicability, unused, wishes
+from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.mend.attempt import Attempt, SpecDraft, edited
@@ -42,7 +42,7 @@ def with_applicability(
     if result is None or network is None:
         return result
     if checked.errors or of == "nothing" or (of == "code" and not network.operations):
-        return _promised(_applicable(result, set(), {}), network, Plan(), checked.promises)
+        return _promised(_applicable(result, set(), {}), network, EditPlan(), checked.promises)
     asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
         return _applicable(result, set(), {})
@@ -79,7 +79,7 @@ def _is_slower(then: NetworkResult) -> bool:
     )
 
 
-def _sets_batch(plan: Plan) -> bool:
+def _sets_batch(plan: EditPlan) -> bool:
     return any("N" in wish.sets for wish in plan.granted)
 
 
@@ -88,11 +88,11 @@ def _batches(finding: Finding) -> set[Scalar]:
 
 
 def _batches_once_written(
-    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing, plan: Plan
+    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing, plan: EditPlan
 ) -> list[Wish]:  # fmt: skip
     """The batches that are asked for once all else is written: a batch is written last."""
     others = [wish for wish in plan.granted if "N" not in wish.sets]
-    changed = _changed(network, Planner(network, job.overridden()).plan(others))
+    changed = _changed(network, EditPlanner(network, job.overridden()).plan(others))
     after = check_read(changed, rulebook, job, [])
     left = () if after is None else fixing.counting(after.findings)
     return [wish for wish in wishes(left) if "N" in wish.sets]
@@ -100,11 +100,11 @@ def _batches_once_written(
 
 def _planned(
     network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written
-) -> tuple[Plan, dict[int, str]]:  # fmt: skip
+) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
     """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
     from convlint.mend.attempt import code_writer, contents, written
 
-    planner = Planner(network, job.overridden(), result.silenced)
+    planner = EditPlanner(network, job.overridden(), result.silenced)
     several = list(wishes(finding for finding, _ in asked))
     if of == "code":
         plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
@@ -132,7 +132,7 @@ def _applicable(
 
 
 def _promised(
-    result: NetworkResult, network: Network, plan: Plan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
+    result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
 ) -> NetworkResult:
     """The result with the time that the network takes once the plan is written, as the next check will say it.
 
@@ -140,7 +140,7 @@ def _promised(
     """
     changed = _changed(network, plan)
     if last:
-        changed = _changed(changed, Planner(changed, {}).plan(last))
+        changed = _changed(changed, EditPlanner(changed, {}).plan(last))
     times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
     layers = tuple(
         replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
@@ -152,7 +152,7 @@ def _promised(
     return replace(result, layers=layers, networks=networks)
 
 
-def _changed(network: Network, plan: Plan) -> Network:
+def _changed(network: Network, plan: EditPlan) -> Network:
     """The network with the plan written."""
     layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
     return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
@@ -181,7 +181,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """What mending one finding alone comes to; `number` is its position among the findings."""
 
     number: int
-    plan: Plan
+    plan: EditPlan
     edits: tuple[Edit, ...]
 
 
@@ -194,7 +194,7 @@ class Proposing:
         self._source, self._rulebook, self._job, self._reading, self._checked = source, rulebook, job, reading, checked
         self._fixing = replace(fixing, unsafe=True)
         self._text = source.text or ""
-        self._known: dict[frozenset[Change], Edits] = {}  # findings on one group of channels often want the same
+        self._known: dict[frozenset[ValueChange], Edits] = {}  # findings on one group of channels often want the same
         self._staying: set[int] = set()  # layers that do not follow others into another layout
         self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
@@ -223,7 +223,7 @@ class Proposing:
             read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
         if not wanted or network is None or read is None:
             return []
-        self._planner = Planner(network, self._job.overridden(), result.silenced, self._staying)
+        self._planner = EditPlanner(network, self._job.overridden(), result.silenced, self._staying)
         self._spec = SpecText(self._text, read)
         found = []
         for number in wanted:
@@ -241,7 +241,7 @@ class Proposing:
             return None
         return Proposal(number=number, plan=plan, edits=edits)
 
-    def _edits(self, changes: Sequence[Change]) -> Edits:
+    def _edits(self, changes: Sequence[ValueChange]) -> Edits:
         key = frozenset(changes)
         self._looks -= len(changes)
         if key not in self._known:
@@ -295,7 +295,7 @@ class Proposing:
         else:
             yield from good
 
-    def _attempt(self, together: Sequence[Proposal], plan: Plan) -> Attempt | None:
+    def _attempt(self, together: Sequence[Proposal], plan: EditPlan) -> Attempt | None:
         """The text with the edits of several proposals, and what it reads as; None where they overlap."""
         network = self._checked.network
         assert network is not None  # else there were no proposals
@@ -333,14 +333,14 @@ class Proposing:
         }
 
 
-def _joined(together: Sequence[Proposal]) -> tuple[Plan, list[int]]:
+def _joined(together: Sequence[Proposal]) -> tuple[EditPlan, list[int]]:
     """(one plan of all, for each wish in it the position of the proposal that it is of)."""
     plans = [each.plan for each in together]
     sets: dict[int, dict[str, Scalar]] = {}
     for each in plans:
         for index, own in each.sets.items():
             sets.setdefault(index, {}).update(own)
-    plan = Plan(
+    plan = EditPlan(
         granted=tuple(wish for each in plans for wish in each.granted),
         touched=tuple(touched for each in plans for touched in each.touched),
         sets=sets,

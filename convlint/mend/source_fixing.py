@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Edited, Fixed, Fixing, Job, Outcome, Task, last_resort
+from convlint.checking.one_input import Edited, Fixed, Fixing, InputResult, Job, Task, last_resort
 from convlint.checking.source import errors_of, judged_source, placed, reading_of
 from convlint.engine.findings import NetworkResult
 from convlint.errors import InputFault
@@ -41,7 +41,7 @@ def counted_source(result: NetworkResult, fixing: Fixing) -> NetworkResult:
 
 def mended_source(
     source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, result: NetworkResult
-) -> Outcome:
+) -> InputResult:
     """The outcome, with what the files are to become. Nothing is written here."""
     fixing = job.fixing
     assert fixing is not None  # it is to be mended
@@ -57,7 +57,7 @@ def mended_source(
     left = [(each, "the code would not read as before") for each in wanted if each not in kept]
     notes = notes_on((*left, *_without_edits(unmended.findings, allowed)))
     if not kept:
-        return Outcome(unmended, [], Fixed(notes=notes))
+        return InputResult(unmended, [], Fixed(notes=notes))
     after = mending.texts(kept)
     files = tuple(
         Edited(path=path, before=before[path], after=text, encoding=python_encoding(text))
@@ -65,7 +65,7 @@ def mended_source(
     )
     mended = counted_source(mending.judged(after), fixing)
     fixed = Fixed(files=files, count=len(kept), notes=notes, unmended=unmended)
-    return Outcome(placed(mended, reading.cells), [], fixed)
+    return InputResult(placed(mended, reading.cells), [], fixed)
 
 
 def _without_edits(findings: Iterable[Finding], allowed: Sequence[str]) -> Iterator[tuple[Finding, str]]:
@@ -199,15 +199,15 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
     return [(replace(source, part=part), rulebook, job) for part in parts]
 
 
-def outcome_of_part(source: Input, job: Job) -> Outcome:
+def outcome_of_part(source: Input, job: Job) -> InputResult:
     """What a part says; it is judged with the others."""
     errors: list[InputError] = []
     with last_resort(errors, source.name):
-        return Outcome(None, errors, reading=reading_of(source, job))
-    return Outcome(None, errors)
+        return InputResult(None, errors, reading=reading_of(source, job))
+    return InputResult(None, errors)
 
 
-def outcome_of_parts(task: Task, parts: Sequence[Outcome]) -> Outcome:
+def outcome_of_parts(task: Task, parts: Sequence[InputResult]) -> InputResult:
     """The outcome of a whole input whose parts were read elsewhere."""
     source, rulebook, job = task
     errors = [error for part in parts for error in part.errors]
@@ -215,15 +215,17 @@ def outcome_of_parts(task: Task, parts: Sequence[Outcome]) -> Outcome:
     return _outcome(source, rulebook, job, joined(readings), errors)
 
 
-def source_outcome(source: Input, rulebook: Rulebook, job: Job) -> Outcome:
+def source_outcome(source: Input, rulebook: Rulebook, job: Job) -> InputResult:
     """The outcome of a whole input that is read here. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
     with last_resort(errors, source.name):
         return _outcome(source, rulebook, job, joined([reading_of(source, job)]), errors)
-    return Outcome(None, errors)
+    return InputResult(None, errors)
 
 
-def _outcome(source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, errors: list[InputError]) -> Outcome:
+def _outcome(
+    source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, errors: list[InputError]
+) -> InputResult:
     errors += errors_of(source, reading)
     with last_resort(errors, source.name):
         result = judged_source(reading, rulebook, job)
@@ -231,5 +233,5 @@ def _outcome(source: Input, rulebook: Rulebook, job: Job, reading: SourceReading
             if job.fixing.mends and not errors:
                 return mended_source(source, rulebook, job, reading, result)
             result = counted_source(result, job.fixing)
-        return Outcome(placed(result, reading.cells), errors)
-    return Outcome(None, errors)
+        return InputResult(placed(result, reading.cells), errors)
+    return InputResult(None, errors)

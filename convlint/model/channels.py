@@ -34,7 +34,7 @@ Part = tuple[int, Fraction]  # a group, and how many channels each of its channe
 Axis = tuple[Part, ...]
 
 
-class Reader(NamedTuple):
+class GroupReader(NamedTuple):
     """A layer that reads a group: each channel of the group is `times` of its C."""
 
     layer: int
@@ -51,7 +51,7 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
 
     width: int
     writers: tuple[int, ...] = ()
-    readers: tuple[Reader, ...] = ()
+    readers: tuple[GroupReader, ...] = ()
     depthwise: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     multiple_of: int = 1
@@ -333,7 +333,7 @@ class _Walk:
             ChannelGroup(
                 width=self.width[root],
                 writers=tuple(sorted(writers[group])),
-                readers=tuple(Reader(*item) for item in sorted(readers[group].items())),
+                readers=tuple(GroupReader(*item) for item in sorted(readers[group].items())),
                 depthwise=tuple(sorted(layer for layer in readers[group] if self._follows(layer))),
                 inputs=tuple(inputs[group]),
                 multiple_of=multiple[group],

@@ -126,7 +126,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         return tuple(map(fingerprint, self.identities))
 
 
-class Skipped(Struct, frozen=True, kw_only=True):
+class SkippedRule(Struct, frozen=True, kw_only=True):
     """A rule that could not be checked, and the values that it needs."""
 
     code: str
@@ -190,7 +190,7 @@ class LayerReport(Struct, frozen=True, kw_only=True):
     lacking: Mapping[str, str] = field(default_factory=dict)  # target -> what the framework lacks to run it there
 
 
-class Total(Struct, frozen=True, kw_only=True):
+class NetworkTotal(Struct, frozen=True, kw_only=True):
     """What the layers of one mode come to on one target; `times` is None where one of theirs is not predictable."""
 
     gpu: str
@@ -261,13 +261,13 @@ class Report(Struct, frozen=True, kw_only=True):
     files: int  # those of Python too
     layers: tuple[LayerReport, ...] = ()
     findings: tuple[Finding, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedRule, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     errors: tuple[InputError, ...] = ()
     rules: tuple[RuleInfo, ...] = ()  # every rule that was loaded, whether it fired or not
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # path -> lines, for showing the place
-    total: Total | None = None
-    totals: tuple[Total, ...] = ()  # one for each target and mode
+    total: NetworkTotal | None = None
+    totals: tuple[NetworkTotal, ...] = ()  # one for each target and mode
     networks: tuple[NetworkReport, ...] = ()  # one for each input and target
     calibrations: tuple[CalibrationUse, ...] = ()  # those in force, and those that are not, with the reason
     fixable: int = 0  # findings that --fix would mend, and

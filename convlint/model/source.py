@@ -13,7 +13,7 @@ from convlint.model.location import Location
 Certainty = Literal["stated", "with defaults"]  # by values that the source has; or of parameters that nobody gives
 
 
-class Stated(Struct, frozen=True, kw_only=True, cache_hash=True):
+class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A literal that a number was computed from, where it stands, and the name that it is bound to there.
 
     `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`;
@@ -37,7 +37,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 
     layer: ConvLayer
     framework: str
-    stated: Mapping[str, tuple[Stated, ...]] = field(default_factory=dict)
+    stated: Mapping[str, tuple[StatedLiteral, ...]] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)  # C and K as the construction has them: `num_anchors * 4`
     certainty: Certainty = "stated"
     condition: str = ""
@@ -78,7 +78,7 @@ class UnreadCell(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class ProgramSetting(Struct, frozen=True, kw_only=True):
     """A statement that sets what runs a program: `cudnn.benchmark`, `cudnn.enabled` and their like.
 
     `value` is None where it is an expression that nobody can know. `guard` is the test around it, as written; `certain`
@@ -92,7 +92,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     certain: bool = False
 
 
-class Program(Struct, frozen=True, kw_only=True):
+class TrainingProgram(Struct, frozen=True, kw_only=True):
     """A script that trains: what it sets, and what it shows of its input. None means unknown.
 
     `closure` are the files that it imports, directly or not; `complete` whether all of them were read and nothing else
@@ -107,17 +107,17 @@ class Program(Struct, frozen=True, kw_only=True):
     complete: bool = False
     incomplete_for: str = ""  # what stands in the way of `complete`, in words
     trainer: str = ""  # what owns the settings: Lightning's Trainer, ...
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ProgramSetting, ...] = ()
     cudnn_benchmark: bool | None = None
     deterministic: bool | None = None
     cudnn_enabled: bool | None = None
     tf32: bool | None = None
     fixed_input_size: bool | None = None
     evidence: tuple[tuple[str, Location], ...] = ()  # for `fixed_input_size`: words, and where they stand
-    conflict: tuple[Setting, Setting] | None = None  # deterministic and benchmark, both True on one path
+    conflict: tuple[ProgramSetting, ProgramSetting] | None = None  # deterministic and benchmark, both True on one path
     backward_in_autocast: tuple[Location, ...] = ()
     autocast_around_loss: tuple[Location, ...] = ()
-    autotune_disabled: tuple[Setting, ...] = ()  # MXNET_CUDNN_AUTOTUNE_DEFAULT=0 and its like
+    autotune_disabled: tuple[ProgramSetting, ...] = ()  # MXNET_CUDNN_AUTOTUNE_DEFAULT=0 and its like
     has_convolutions: bool = False
     insert_at: Location | None = None  # before this statement a setting of the whole run can be inserted
     torch_name: str = ""  # what `torch` is called there
@@ -142,7 +142,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
 
     files: tuple[str, ...] = ()  # that were given, and read
     layers: tuple[SourceLayer, ...] = ()
-    programs: tuple[Program, ...] = ()
+    programs: tuple[TrainingProgram, ...] = ()
     constructions: int = 0
     known: int = 0
     unread: tuple[Unread, ...] = ()

@@ -40,7 +40,7 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     again: bool = False  # what the module's code prints has been heard already
 
 
-class Read(Protocol):
+class ReadFunction(Protocol):
     """How an input is read."""
 
     def __call__(self, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -59,7 +59,7 @@ class ReadText(Protocol):
 class Reader(Struct, frozen=True, kw_only=True):
     """What a reader module offers."""
 
-    read: Read
+    read: ReadFunction
     read_text: ReadText | None = None  # a shared format's alone
     load_parser: Callable[[], None] = lambda: None  # imports what is not to count towards the limits of one file
 

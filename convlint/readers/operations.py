@@ -16,7 +16,7 @@ from convlint.readers.bounded_json import MOST_TEXT
 MOST_PRODUCERS = 64
 
 
-class Origin:
+class ValueOrigin:
     """Where a value comes from.
 
     `producers`: indices of the nearest convolutions upstream. `learned`: a linear layer lies in between, so that
@@ -28,41 +28,41 @@ class Origin:
 
     def __init__(
         self, producers: tuple[int, ...] = (), *, learned: bool = False, fault: str | None = None,
-        direct: Written | None = None,
+        direct: ConvOutput | None = None,
     ) -> None:  # fmt: skip
         self.producers, self.learned, self.fault, self.direct = producers, learned, fault, direct
-        self.past: Origin = self if direct is None else Origin(producers, learned=learned, fault=fault)
+        self.past: ValueOrigin = self if direct is None else ValueOrigin(producers, learned=learned, fault=fault)
 
 
-class Written(Struct):
+class ConvOutput(Struct):
     """What happens to the output of one convolution: the operations that read it, whether it is a head."""
 
     readers: list[str] = field(default_factory=list)
     head: bool = True
 
 
-class Flow:
+class ConvFlow:
     """The convolutions met so far, in order."""
 
     def __init__(self) -> None:
-        self.written: list[Written] = []
+        self.written: list[ConvOutput] = []
 
-    def convolution(self, source: Origin | None, fault: str | None = None) -> tuple[int, Origin]:
+    def convolution(self, source: ValueOrigin | None, fault: str | None = None) -> tuple[int, ValueOrigin]:
         """A convolution that reads `source`: its index, and the origin of what it writes."""
         if source is not None:
             self.consume(source)
             fault = fault or source.fault
         index = len(self.written)
-        written = Written()
+        written = ConvOutput()
         self.written.append(written)
-        return index, Origin((index,), fault=fault, direct=written)
+        return index, ValueOrigin((index,), fault=fault, direct=written)
 
-    def consume(self, source: Origin) -> None:
+    def consume(self, source: ValueOrigin) -> None:
         """Another layer with weights reads this value, so its producers are no heads."""
         for index in source.producers:
             self.written[index].head = False
 
-    def merge(self, origins: Iterable[Origin], fault: str | None = None, *, learned: bool = False) -> Origin:
+    def merge(self, origins: Iterable[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
         """The origin of a value computed from several."""
         producers: dict[int, None] = {}
         for origin in origins:
@@ -72,10 +72,10 @@ class Flow:
         kept = sorted(producers)
         for index in kept[:-MOST_PRODUCERS]:
             self.written[index].head = False
-        return Origin(tuple(kept[-MOST_PRODUCERS:]), learned=learned, fault=fault)
+        return ValueOrigin(tuple(kept[-MOST_PRODUCERS:]), learned=learned, fault=fault)
 
 
-def is_first(source: Origin | None) -> bool:
+def is_first(source: ValueOrigin | None) -> bool:
     """Whether a convolution reads the network's input: no layer with weights lies before it."""
     return source is None or not (source.producers or source.learned)
 

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from convlint import __version__
 from convlint.audit.audit import Summary
-from convlint.audit.ranking import Change, Lost, Some, Tally
+from convlint.audit.ranking import Lost, RankedChange, Some, Tally
 from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
@@ -199,7 +199,7 @@ def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
     ]
 
 
-def _change(change: Change) -> str:
+def _change(change: RankedChange) -> str:
     """`CL401 with CL106: NHWC` where it earns its share only beside another rule's fix."""
     others = f" with {', '.join(map(clean, change.pays_with))}:" if change.pays_with else ""
     return f"{change.code}{others} {clean(change.describe) or change.name}"

@@ -32,7 +32,7 @@ from convlint.reporters.words import partly_read, place, shape, step
 _WORTH_SAYING = 1.05
 
 
-class Total(Struct, frozen=True, kw_only=True):
+class EstimateTotal(Struct, frozen=True, kw_only=True):
     """Sums over the layers of one mode that have a time on one GPU; times in us, all calls counted, useful `flops`."""
 
     label: str
@@ -76,7 +76,7 @@ def figures(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.2g}"
 
 
-Totals = Mapping[tuple[str, Mode], Total]  # by GPU and mode
+Totals = Mapping[tuple[str, Mode], EstimateTotal]  # by GPU and mode
 
 
 def totals_of(report: Report) -> Totals:
@@ -88,7 +88,7 @@ def totals_of(report: Report) -> Totals:
     }
 
 
-def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> Total:
+def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> EstimateTotal:
     time = longest = at_peak = at_half = launch = 0.0
     gpu = load_gpu(label)
     half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
@@ -113,7 +113,7 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
             by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
             by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
     times = next((total.times for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
-    return Total(
+    return EstimateTotal(
         label=label, mode=mode, time_us=time, times=times, at_peak_us=at_peak, at_half_us=at_half, launch_us=launch,
         longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
     )  # fmt: skip
@@ -262,7 +262,7 @@ _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave
 
 def render_table(report: Report, style: Style) -> str:
     """The whole table; the same words with and without colour."""
-    page = _Page(report, style)
+    page = _EstimateText(report, style)
     if report.layers:
         if len(report.targets) > 1:
             page.side_by_side()
@@ -273,7 +273,7 @@ def render_table(report: Report, style: Style) -> str:
     return text if style.unicode else ascii_only(text)
 
 
-class _Page:
+class _EstimateText:
     """The lines written so far, and how the terminal wants them."""
 
     def __init__(self, report: Report, style: Style) -> None:

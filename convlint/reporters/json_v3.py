@@ -17,7 +17,7 @@ from convlint.model.report import (
     LayerTimes,
     NetworkReport,
     Report,
-    Skipped,
+    SkippedRule,
     Suppressed,
 )
 from convlint.model.source import PlacedLayer, SourceReport
@@ -278,7 +278,7 @@ def _alternative(one: Alternative) -> dict[str, Any]:
     }
 
 
-def _skipped(skip: Skipped) -> dict[str, Any]:
+def _skipped(skip: SkippedRule) -> dict[str, Any]:
     return {
         "code": clean(skip.code),
         "layer": None if skip.layer is None else clean(skip.layer),

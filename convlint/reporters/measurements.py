@@ -12,7 +12,7 @@ from convlint import __version__
 from convlint.files.languages.saying import duration, plural
 from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
-from convlint.measuring.trial import Agreement, Compared, Held, Outcome
+from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
 from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
 from convlint.model.report import InputError
@@ -37,7 +37,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     benchmark: bool = False
     compared: tuple[Compared, ...] = ()
     agreement: Agreement | None = None
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[TrialResult, ...] = ()
     untried: int = 0
     unfinished: int = 0  # trials of which something was not timed
     csv: str = ""
@@ -75,7 +75,7 @@ def agreed(found: Agreement, gpu: str) -> str:
     )
 
 
-def promise(one: Outcome) -> str:
+def promise(one: TrialResult) -> str:
     """`promised 12 % faster, measured 10 % (310 us -> 279 us)`."""
     before, after = one.before_us, one.after_us
     change = after / before - 1 if before else 0.0
@@ -238,7 +238,7 @@ def _pass(each: Compared) -> dict[str, Any]:
     }
 
 
-def _outcome(one: Outcome) -> dict[str, Any]:
+def _outcome(one: TrialResult) -> dict[str, Any]:
     finding = one.trial.finding
     fix = finding.fix
     return {

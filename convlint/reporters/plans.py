@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from convlint import __version__
-from convlint.engine.steps import LEAST_GAIN, Plan, State, Step
+from convlint.engine.steps import LEAST_GAIN, NetworkPlan, PlannedStep, State
 from convlint.files.languages.saying import duration, plural
 from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
@@ -30,7 +30,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     """
 
     path: str
-    plan: Plan | None
+    plan: NetworkPlan | None
     is_whole: bool = True
     errors: tuple[InputError, ...] = ()
     notes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def percent(before: float | None, after: float | None) -> str:
     return f"{change:+.1f} %" if abs(change) >= 0.05 else f"{change:+.1g} %"
 
 
-def change(one: Step) -> str:
+def change(one: PlannedStep) -> str:
     """What a step changes, in how many layers, and whether the network and its weights stay."""
     counted = plural(len(one.layers), "layer")
     words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
@@ -56,7 +56,7 @@ def change(one: Step) -> str:
     return f"{words}; changes the weights" if one.fills_up else f"{words}; changes the network"
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: NetworkPlan) -> str:
     """`13.9 ms of convolutions per training step with N=64 on a100, grade B`."""
     batch = f" with N={plan.batch}" if plan.batch is not None else ""
     return f"{duration(plan.now.time_us)} of convolutions per {step(plan.mode)}{batch} on {plan.gpu}{_graded(plan.now)}"
@@ -66,7 +66,7 @@ def _graded(state: State) -> str:
     return "" if state.grade is None else f", grade {state.grade}"
 
 
-def verdict(plan: Plan) -> str:
+def verdict(plan: NetworkPlan) -> str:
     """What all steps come to."""
     now, after = plan.now, plan.after
     if not plan.steps:
@@ -78,7 +78,7 @@ def verdict(plan: Plan) -> str:
     return f"{words}: {_missed(plan)}" if plan.is_reached is False else words
 
 
-def _missed(plan: Plan) -> str:
+def _missed(plan: NetworkPlan) -> str:
     return f"{duration(plan.target_us or 0.0)} is out of reach"
 
 
@@ -123,7 +123,7 @@ def render_text(planned: Planned, style: Style) -> str:
     return text if style.unicode else ascii_only(text)
 
 
-def _table(plan: Plan, paint: Paint, width: int) -> list[str]:
+def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     if not plan.steps:
         return []
     rows = [
@@ -173,7 +173,7 @@ def _nothing() -> dict[str, Any]:
     return {"gpu": None, "mode": None, "steps": [], "time_us": None, "time_after_us": None}
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: NetworkPlan) -> dict[str, Any]:
     now, after = plan.now, plan.after
     return {
         "gpu": clean(plan.gpu),
@@ -207,7 +207,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: PlannedStep) -> dict[str, Any]:
     before, after = step.before, step.after
     return {
         "describe": clean(step.describe),

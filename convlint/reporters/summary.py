@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from convlint.files.languages.saying import duration, plural, say, sentence
 from convlint.files.safe import ascii_only, clean
-from convlint.model.report import SEVERITIES, Report, Severity, Skipped
+from convlint.model.report import SEVERITIES, Report, Severity, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, padded, shorten, wrap
 from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
@@ -111,7 +111,7 @@ def _covered(source: SourceReport) -> str:
     return say("{layers} in {files}", layers=found, files=plural(len(source.files), "Python file"))
 
 
-def _lacks_size(skip: Skipped) -> bool:
+def _lacks_size(skip: SkippedRule) -> bool:
     """Whether a layer's rule was skipped for want of a size or the dtype, not of a setting."""
     return skip.layer is not None and any(need.rpartition(".")[2] in _OF_LAYERS for need in skip.needs)
 

@@ -39,7 +39,7 @@ def render(report: Report, style: Style) -> str:
     if style.quiet:
         lines = [*finding_lines(report, linker(style.links), with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
-    page = _Page(report, style)
+    page = _TextReport(report, style)
     for group in _by_layer(report).values():
         page.layer(group)
     partly = partly_read(report)
@@ -75,7 +75,7 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
     return groups
 
 
-class _Page:
+class _TextReport:
     """The lines written so far, and what has been explained in them."""
 
     def __init__(self, report: Report, style: Style) -> None:

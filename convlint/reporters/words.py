@@ -9,7 +9,17 @@ from convlint.files.languages.saying import duration, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.location import Location
-from convlint.model.report import SEVERITIES, Alternative, Finding, Fix, LayerTimes, Report, RuleInfo, Severity, Total
+from convlint.model.report import (
+    SEVERITIES,
+    Alternative,
+    Finding,
+    Fix,
+    LayerTimes,
+    NetworkTotal,
+    Report,
+    RuleInfo,
+    Severity,
+)
 
 HOME = "https://github.com/convlint/convlint"
 # All addresses of pages begin with it, those of the site itself too; it ends with a slash.
@@ -288,14 +298,14 @@ def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def totals(report: Report) -> tuple[Total, ...]:
+def totals(report: Report) -> tuple[NetworkTotal, ...]:
     """What the layers come to on each target and in each mode; of one alone, what the report says of the whole run."""
     if len(report.totals) > 1:
         return report.totals
     return () if report.total is None else (report.total,)
 
 
-def verdicts(report: Report) -> Iterator[tuple[Total, str]]:
+def verdicts(report: Report) -> Iterator[tuple[NetworkTotal, str]]:
     """The verdict on each total, in words too where one of several is unknown."""
     every = totals(report)
     batches = asking_for_a_batch(report)
@@ -315,7 +325,7 @@ def asking_for_a_batch(report: Report) -> frozenset[str | None]:
     )
 
 
-def verdict(total: Total, *, asks_for_a_batch: bool = False) -> str:
+def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
     """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
     times = total.times
     if times is None:

@@ -131,7 +131,7 @@ class Options(Struct, frozen=True, kw_only=True):
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class RunPlan(Struct, frozen=True, kw_only=True):
     """How the inputs that share a config are checked."""
 
     config: Config
@@ -143,20 +143,20 @@ class Plan(Struct, frozen=True, kw_only=True):
     expired: tuple[Mention, ...]  # entries of per-layer-ignores whose last day is over
 
 
-class Planner:
+class RunPlanner:
     """Makes the plan for each input, one per config; whatever is wrong in options or configs is a UsageError."""
 
     def __init__(self, options: Options, today: date) -> None:
         """Raises UsageError where the config that the options name cannot be used."""
         self.options, self.today = options, today
         self.configs = Configs(options.config, isolated=options.isolated)
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[int, RunPlan] = {}
         self._rulebooks: dict[tuple[str, ...], Rulebook] = {}
         self.language = language_chosen(options.language, lambda: self.configs.of_folder(os.getcwd()).lang)
         if options.gpus:
             resolve_targets(options.gpus)
 
-    def plan(self, source: Input | None) -> Plan:
+    def plan(self, source: Input | None) -> RunPlan:
         """The plan for an input; for what is no file, as for None, by the config of the current folder."""
         path = None if source is None else _path_of(source)
         config = self.configs.of(path) if path is not None else self.configs.of_folder(os.getcwd())
@@ -183,7 +183,7 @@ class Planner:
         own = (folder for folders in (self.options.rules, *self._rulebooks) for folder in folders)
         return tuple(dict.fromkeys((builtin_folder(), *own)))
 
-    def _make(self, config: Config) -> Plan:
+    def _make(self, config: Config) -> RunPlan:
         options = self.options
         folders = tuple(dict.fromkeys((*config.rules, *options.rules)))
         if folders not in self._rulebooks:
@@ -230,7 +230,7 @@ class Planner:
             image=None if config.source is None else config.source.input,
             entries=_entries(config),
         )
-        return Plan(
+        return RunPlan(
             config=config,
             job=job,
             policy=policy,

@@ -16,7 +16,7 @@ from threading import Lock, local
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Job, Outcome, Task, resolve_targets, say
+from convlint.checking.one_input import InputResult, Job, Task, resolve_targets, say
 from convlint.config.find import shown_path
 from convlint.engine.findings import NetworkResult, assemble
 from convlint.errors import UsageError
@@ -31,8 +31,17 @@ from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input, source_input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook, load_rulebook
-from convlint.run.plan import Options, Plan, Planner, refuse_idle
-from convlint.verdict.baseline import NOTHING_KNOWN, Baseline, Entry, Known, baseline_of, known_by_path, known_of, stale
+from convlint.run.plan import Options, RunPlan, RunPlanner, refuse_idle
+from convlint.verdict.baseline import (
+    NOTHING_KNOWN,
+    Baseline,
+    BaselineEntry,
+    Known,
+    baseline_of,
+    known_by_path,
+    known_of,
+    stale,
+)
 from convlint.verdict.comments import judge_mentions
 from convlint.verdict.completeness import incompleteness
 from convlint.verdict.select import chosen, counts, verdict
@@ -85,19 +94,19 @@ def check_in_workers(
     tasks: Sequence[Task],
     jobs: int,
     on_done: Callable[[str], None],
-    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
-) -> list[Outcome]:
+    settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
+) -> list[InputResult]:
     """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
     processes = Processes("convlint.run.run:work")
     lock = Lock()
 
-    def done(task: Task, outcome: Outcome) -> Outcome:
+    def done(task: Task, outcome: InputResult) -> InputResult:
         with lock:
             outcome = settled(outcome)
             on_done(task[0].name)
         return outcome
 
-    def one(task: Task) -> Outcome:
+    def one(task: Task) -> InputResult:
         outcome = _checked(processes, task)
         return outcome if task[0].part else done(task, outcome)
 
@@ -121,18 +130,18 @@ def check_in_workers(
         pool.shutdown(cancel_futures=True)
 
 
-def _checked(processes: Processes, task: Task) -> Outcome:
+def _checked(processes: Processes, task: Task) -> InputResult:
     """The outcome of a task from one of the processes, whose death is an error of its input."""
     source, rulebook, job = task
     if processes.ended:
-        return Outcome(None, [])
+        return InputResult(None, [])
     try:
         # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
         asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
-        result: Outcome | str = pickle.loads(processes.ask(asked))
+        result: InputResult | str = pickle.loads(processes.ask(asked))
     except ChildDied as died:
         what = "could not be started" if died.unstarted else "died"
-        return Outcome(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
+        return InputResult(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
     if isinstance(result, str):
         raise UsageError(result)
     return result
@@ -150,7 +159,7 @@ def work(channel: Channel) -> None:
         while (request := channel.receive()) is not None:
             source, folders, language, job, collected = pickle.loads(request)
             gc.set_threshold(*collected)  # as seldom as in the process that asks
-            result: Outcome | str
+            result: InputResult | str
             try:
                 with speaking(language, both=True):
                     if source.part:
@@ -174,7 +183,7 @@ def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Repor
     return _report([(source, rulebook, job) for source in inputs])
 
 
-def check_planned(planned: Sequence[tuple[Input, Plan]]) -> Report:
+def check_planned(planned: Sequence[tuple[Input, RunPlan]]) -> Report:
     """The report on inputs, each by the config that holds for it; nobody asks what could be mended."""
     return _report([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
 
@@ -192,8 +201,8 @@ def check_tasks(
     *,
     jobs: int = 1,
     on_done: Callable[[str], None] = lambda _: None,
-    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
-) -> list[Outcome]:
+    settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
+) -> list[InputResult]:
     """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done.
 
     With 0 of them, as many read folders of much Python as there are cores, and this one all else.
@@ -227,12 +236,12 @@ def _worth(tasks: Sequence[Task]) -> int:
     return max(min(cores, files // _FILES_OF_PROCESS), 1)
 
 
-def _told(outcome: Outcome, path: str, on_done: Callable[[str], None]) -> Outcome:
+def _told(outcome: InputResult, path: str, on_done: Callable[[str], None]) -> InputResult:
     on_done(path)
     return outcome
 
 
-def grouped(inputs: Iterable[Input], planner: Planner) -> list[Input]:
+def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:
     """The inputs in their order, each group of Python files where its first one stood."""
     members: dict[tuple[int, str], dict[str, bool]] = {}  # config and repository -> path -> whether it was named
     found: list[Input | tuple[int, str]] = []
@@ -277,7 +286,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     exit_code: int
     found: tuple[Finding, ...] = ()
     old: tuple[Finding, ...] = ()
-    stale: tuple[Entry, ...] = ()
+    stale: tuple[BaselineEntry, ...] = ()
     language: str = ENGLISH  # where it is another one, the report says its texts in both
 
 
@@ -287,10 +296,10 @@ def lint_paths(
     *,
     baseline: Baseline | None = None,
     adopt: bool = False,
-    on_inputs: Callable[[Sequence[Input], Planner], None] = lambda *_: None,
+    on_inputs: Callable[[Sequence[Input], RunPlanner], None] = lambda *_: None,
     on_start: Callable[[int], None] = lambda _: None,
     on_done: Callable[[str], None] = lambda _: None,
-    settled: Callable[[Outcome], Outcome] = lambda outcome: outcome,
+    settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
     today: date | None = None,
 ) -> Verdict:
     """Checks files, folders, modules and "-"; no path stands for the current folder.
@@ -301,7 +310,7 @@ def lint_paths(
     read beside them before any is read, and may refuse to go on. Where `options` ask for mending, `settled` hears what
     each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
     """
-    planner = Planner(options, today or date.today())
+    planner = RunPlanner(options, today or date.today())
     with speaking(planner.language, both=True):
         return _linted(
             paths, planner, baseline, adopt=adopt, on_inputs=on_inputs, on_start=on_start, on_done=on_done,
@@ -311,14 +320,14 @@ def lint_paths(
 
 def _linted(
     paths: Sequence[str],
-    planner: Planner,
+    planner: RunPlanner,
     baseline: Baseline | None,
     *,
     adopt: bool,
-    on_inputs: Callable[[Sequence[Input], Planner], None],
+    on_inputs: Callable[[Sequence[Input], RunPlanner], None],
     on_start: Callable[[int], None],
     on_done: Callable[[str], None],
-    settled: Callable[[Outcome], Outcome],
+    settled: Callable[[InputResult], InputResult],
 ) -> Verdict:
     options = planner.options
     models = planner.models()
@@ -361,7 +370,7 @@ class _Known:
         return replace(job, silencing=replace(job.silencing, known=known))
 
 
-def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], list[InputError]]:
+def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input], list[InputError]]:
     """Every input once, and what stands for none; in folders, only what the configs include."""
     options = planner.options
     found, errors = discover(
@@ -374,7 +383,7 @@ def find_inputs(paths: Iterable[str], planner: Planner) -> tuple[list[Input], li
     return grouped(dict.fromkeys(map(tidy, found)), planner), list(errors)
 
 
-def included(path: str, planner: Planner) -> bool:
+def included(path: str, planner: RunPlanner) -> bool:
     """Whether the config of this path lets folders and globs stand for it."""
     config = planner.configs.of(path)
     if any(pattern.matches(path) for pattern in config.exclude):
@@ -392,10 +401,10 @@ def tidy(source: Input) -> Input:
 
 
 def conclude(
-    results: Sequence[tuple[NetworkResult, Plan]],
+    results: Sequence[tuple[NetworkResult, RunPlan]],
     errors: Sequence[InputError],
     inputs: Sequence[Input],
-    planner: Planner,
+    planner: RunPlanner,
     *,
     baseline: Baseline | None = None,
     adopt: bool = False,
@@ -430,7 +439,7 @@ def conclude(
         sources={**report.sources, **expired.config_texts},
     )
     failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
-    gone: tuple[Entry, ...] = ()
+    gone: tuple[BaselineEntry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
         checked = [path for source in inputs for path in source.members or (source.name,)]
@@ -446,7 +455,7 @@ def conclude(
     )
 
 
-def _incomplete(results: Sequence[tuple[NetworkResult, Plan]], errors: Sequence[InputError]) -> Iterator[InputError]:
+def _incomplete(results: Sequence[tuple[NetworkResult, RunPlan]], errors: Sequence[InputError]) -> Iterator[InputError]:
     """What of the results is not complete, where no error says so already."""
     broken = {error.path for error in errors}
     for result, plan in results:
@@ -475,7 +484,7 @@ class _Expired:
         self._known = known
         self._asked: set[int] = set()  # plans whose expired entries were reported
 
-    def judge(self, result: NetworkResult, plan: Plan) -> NetworkResult:
+    def judge(self, result: NetworkResult, plan: RunPlan) -> NetworkResult:
         """The result as the user's config has it."""
         findings, suppressed = result.findings, result.suppressed
         if plan.expired and id(plan) not in self._asked:
@@ -486,7 +495,7 @@ class _Expired:
             findings, suppressed = (*findings, *left), (*suppressed, *silenced)
         return replace(result, findings=chosen(findings, set(plan.codes), plan.severities), suppressed=suppressed)
 
-    def _own(self, plan: Plan) -> tuple[list[Finding], list[Suppressed]]:
+    def _own(self, plan: RunPlan) -> tuple[list[Finding], list[Suppressed]]:
         """(what is wrong with a config's entries, and what of that is an old finding)."""
         left, silenced = [], []
         for finding in judge_mentions(plan.expired, plan.rulebook):

@@ -30,7 +30,7 @@ _TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people,
 _KEYS = frozenset(("fingerprint", *_TEXTS))
 
 
-class Entry(Struct, frozen=True, kw_only=True, gc=False):
+class BaselineEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One finding that was there when the baseline was written."""
 
     fingerprint: str
@@ -41,7 +41,7 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
     joined: bool = False  # of version 1, and names no layer: it may stand for any of them
 
     @staticmethod
-    def of(finding: Finding) -> Iterator[Entry]:
+    def of(finding: Finding) -> Iterator[BaselineEntry]:
         """The entries of a finding: one for each of its layers."""
         layers: Iterable[tuple[str, str | None]] = zip(finding.fingerprints, finding.layers, strict=True)
         said: set[str] = set()  # layers at which nothing was found change with those at which it was
@@ -49,7 +49,7 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
             if fingerprint in said:
                 continue
             said.add(fingerprint)
-            yield Entry(
+            yield BaselineEntry(
                 fingerprint=fingerprint,
                 code=clean(finding.rule.code),
                 path=clean_path(finding.location.path),
@@ -67,12 +67,12 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
         return f"{clean(self.code)} {clean_path(self.path)}{layer}" + (f" [{clean(self.gpu)}]" if self.gpu else "")
 
 
-Baseline = Mapping[str, Entry]  # by fingerprint
+Baseline = Mapping[str, BaselineEntry]  # by fingerprint
 
 
 def baseline_of(findings: Iterable[Finding]) -> Baseline:
     """The entries of these findings."""
-    return {entry.fingerprint: entry for finding in findings for entry in Entry.of(finding)}
+    return {entry.fingerprint: entry for finding in findings for entry in BaselineEntry.of(finding)}
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Known(Struct, frozen=True, kw_only=True):
         """Whether a finding of one layer, or of the network, is an old one."""
         if finding.fingerprint in self.entries:
             return True
-        return finding.layer is not None and any(entry.kind in self.joined for entry in Entry.of(finding))
+        return finding.layer is not None and any(entry.kind in self.joined for entry in BaselineEntry.of(finding))
 
 
 NOTHING_KNOWN = Known()
@@ -101,19 +101,19 @@ def known_of(baseline: Baseline) -> Known:
 
 def known_by_path(baseline: Baseline) -> dict[str, Known]:
     """What `baseline` holds of each file."""
-    by_path: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
+    by_path: defaultdict[str, dict[str, BaselineEntry]] = defaultdict(dict)
     for key, entry in baseline.items():
         by_path[entry.path][key] = entry
     return {path: known_of(entries) for path, entries in by_path.items()}
 
 
-def renewed(baseline: Baseline, gone: Collection[Entry], still: Iterable[Finding]) -> Baseline:
+def renewed(baseline: Baseline, gone: Collection[BaselineEntry], still: Iterable[Finding]) -> Baseline:
     """The baseline without the entries that are gone, and with one for each layer in place of those that were joined.
 
     `still` are the findings that it silenced.
     """
     left_out = {entry.fingerprint for entry in gone}
-    found = {entry.fingerprint: entry for finding in still for entry in Entry.of(finding)}
+    found = {entry.fingerprint: entry for finding in still for entry in BaselineEntry.of(finding)}
     split = {entry.kind for entry in found.values() if entry.layer is not None}
     kept = {
         key: entry
@@ -195,9 +195,9 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     entries = document.get(_ENTRIES_KEY)
     if not isinstance(entries, list):
         raise UsageError(f'{path}:1:1: "{_ENTRIES_KEY}" must be a list')
-    baseline: dict[str, Entry] = {}
+    baseline: dict[str, BaselineEntry] = {}
     for number, entry in enumerate(entries):
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, BaselineEntry):
             line, column = _place_of_item(text, number)
             raise UsageError(
                 f'{path}:{line}:{column}: must be an object with "fingerprint", "code" and "path", and perhaps '
@@ -214,14 +214,14 @@ class _Entries:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}  # rules, files and GPUs, which many entries share
 
-    def of(self, item: dict[str, Any]) -> Entry | dict[str, Any]:
+    def of(self, item: dict[str, Any]) -> BaselineEntry | dict[str, Any]:
         """The entry that `item` is; `item` itself where it is none."""
         if not _REQUIRED <= item.keys() <= _KEYS or not all(isinstance(value, str) for value in item.values()):
             return item
         for name in ("code", "path", "gpu"):
             if name in item:
                 item[name] = self._texts.setdefault(item[name], item[name])
-        return Entry(**item)
+        return BaselineEntry(**item)
 
 
 def _place_of_item(text: str, number: int) -> tuple[int, int]:
@@ -248,7 +248,7 @@ def _position(before: str) -> tuple[int, int]:
 
 def stale(
     baseline: Baseline, seen: Baseline, report: Report, paths: Iterable[str], codes: Collection[str]
-) -> tuple[Entry, ...]:
+) -> tuple[BaselineEntry, ...]:
     """Entries that no longer occur, of those that a run on `paths` could find; `seen` are those that do.
 
     An entry of an input, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
@@ -259,7 +259,7 @@ def stale(
     kinds = {entry.kind for entry in seen.values()}
     may_exist = cache(_may_exist)  # thousands of entries have one path
 
-    def gone(entry: Entry) -> bool:
+    def gone(entry: BaselineEntry) -> bool:
         if entry.fingerprint in seen or (entry.joined and entry.kind in kinds):
             return False
         if entry.code not in rules:

@@ -12,7 +12,7 @@ from convlint.errors import UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.model.report import Finding, Skipped, Suppressed
+from convlint.model.report import Finding, SkippedRule, Suppressed
 from convlint.model.source import SourceLayer, SourceReading
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.baseline import NOTHING_KNOWN, Known
@@ -20,7 +20,7 @@ from convlint.verdict.comments import MARKER, Comment, Mention, RuleKey, find_co
 from convlint.verdict.select import Exemption, matching
 
 
-class Named:
+class NamedRule:
     """One rule of one comment, and the codes that it means; without a key, a comment that cannot be read."""
 
     def __init__(self, comment: Comment, key: RuleKey | None, codes: set[str], problem: str, *, expired: bool) -> None:
@@ -53,14 +53,14 @@ class Naming:
         self._rulebook, self._today = rulebook, today
         self._known: dict[str, tuple[set[str], str]] = {}
 
-    def of(self, comment: Comment) -> Iterator[Named]:
+    def of(self, comment: Comment) -> Iterator[NamedRule]:
         """The rules of a comment; one without a key where it cannot be read."""
         if comment.problem:
-            yield Named(comment, None, set(), comment.problem, expired=False)
+            yield NamedRule(comment, None, set(), comment.problem, expired=False)
         expired = comment.expires is not None and comment.expires < self._today
         for key in comment.rules:
             codes, problem = self._meant(key.text)
-            yield Named(comment, key, codes, problem, expired=expired)
+            yield NamedRule(comment, key, codes, problem, expired=expired)
 
     def _meant(self, key: str) -> tuple[set[str], str]:
         if key not in self._known:
@@ -121,7 +121,7 @@ class SourceComments:
             entry.named.used = True
         return applying[0].named.comment.reason if applying else None
 
-    def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
+    def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """Every rule that a comment of the files that were given names, once all findings have been asked about."""
         given, skips = set(self._reading.files), {(skip.code, skip.path) for skip in skipped}
         return [self._mention(entry, skips) for entry in self._entries if entry.path in given]
@@ -161,7 +161,7 @@ class SourceComments:
 class _SourceEntry:
     """A rule that a comment of a file names, and the lines that it is on."""
 
-    def __init__(self, path: str, named: Named, on: set[int]) -> None:
+    def __init__(self, path: str, named: NamedRule, on: set[int]) -> None:
         self.path, self.named, self.on = path, named, on
 
 
@@ -194,7 +194,7 @@ class Comments:
             entry.named.used = True
         return applying[0].named.comment.reason if applying else None
 
-    def mentions(self, skipped: Iterable[Skipped]) -> list[Mention]:
+    def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """Every rule that a comment names, once all findings have been asked about."""
         skips = {(skip.code, skip.layer) for skip in skipped} if self else set()
         return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
@@ -203,7 +203,7 @@ class Comments:
 class _Entry:
     """A rule that a comment names, and the layers that it is about."""
 
-    def __init__(self, named: Named, layers: set[str]) -> None:
+    def __init__(self, named: NamedRule, layers: set[str]) -> None:
         self.named, self.layers = named, layers
 
 
@@ -354,7 +354,7 @@ class Silencer:
         """Whether the baseline holds `finding`, once it is weighed; that is kept."""
         return self._kept(self._by_baseline(finding))
 
-    def of_comments(self, skipped: tuple[Skipped, ...]) -> tuple[Finding, ...]:
+    def of_comments(self, skipped: tuple[SkippedRule, ...]) -> tuple[Finding, ...]:
         """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
         mentions = self._comments.mentions(skipped)
         self.until = min((each.expires for each in mentions if each.expires and not each.expired), default=None)

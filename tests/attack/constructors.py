@@ -24,7 +24,7 @@ from typing import Any
 from unittest import mock
 
 from convlint.model.source import SourceLayer
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn import merging
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
@@ -728,7 +728,7 @@ def judged(text: str, seed: int) -> Verdict:
     project = Project("/constructors", [PATH], {PATH: text.encode()})
     layers: dict[int, list[SourceLayer]] = defaultdict(list)
     with mock.patch.object(merging, "_merged", list):  # what each root says, one by one
-        read = read_layers(Imports(project), [PATH])
+        read = read_layers(ProjectImports(project), [PATH])
     for each in read.layers:
         layers[each.layer.locate().line or 0].append(each)
     lines = sorted({each.line for run in runs for each in run})

@@ -16,13 +16,13 @@ from convlint.audit.subjects import Subject
 from convlint.audit.task import TRIES, Task, setting_of
 from convlint.readers.children.child import Child
 from convlint.readers.inputs import file_input
-from convlint.run.plan import Options, Planner
+from convlint.run.plan import Options, RunPlanner
 
 pytestmark = pytest.mark.slow
 
 
 def tasks_of(names: list[str]) -> list[Task]:
-    setting = setting_of(Planner(Options(isolated=True), date(2026, 1, 1)).plan(None))
+    setting = setting_of(RunPlanner(Options(isolated=True), date(2026, 1, 1)).plan(None))
     return [
         Task(number=number, subject=Subject(name=name, source=file_input(name)), setting=setting)
         for number, name in enumerate(names)

@@ -22,9 +22,9 @@ from onnx_graphs import model, save, value, weight
 from ray_clusters import ENV, PATH, RayCluster, until
 
 from convlint.audit import cluster as audit_cluster
-from convlint.audit.cluster import Answer, Common, Request, answer, connect, content_of, is_alike, other_version
+from convlint.audit.cluster import ClusterAnswer, Common, Request, answer, connect, content_of, is_alike, other_version
 from convlint.audit.subjects import Subject
-from convlint.audit.task import Setting, Task, audited, stamp_of
+from convlint.audit.task import AuditConfig, Task, audited, stamp_of
 from convlint.checking.one_input import Job
 from convlint.errors import InputFault, UsageError
 from convlint.readers.inputs import Input, Model, decide, file_input
@@ -168,7 +168,7 @@ def test_what_is_no_file_is_said_as_by_readers(name: str, said: str, tmp_path: P
         content_of(file_input(str(tmp_path / name)), MIB)
 
 
-SETTING = Setting(folders=(), job=Job(), policy=Policy(), codes=frozenset(), severities={})
+SETTING = AuditConfig(folders=(), job=Job(), policy=Policy(), codes=frozenset(), severities={})
 
 
 @pytest.fixture
@@ -181,10 +181,10 @@ def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, graph, "net.onnx")
 
 
-def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> Answer:
+def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> ClusterAnswer:
     request = Request(number=0, subject=Subject(name="m", source=source), stamp=stamp)
     common = Common(setting=SETTING, folder=folder)
-    found: Answer = pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
+    found: ClusterAnswer = pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
     return found
 
 
@@ -217,11 +217,11 @@ def test_what_was_sent_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_file_that_is_not_there_or_another_is_asked_for(tmp_path: Path) -> None:
     source = file_input("a.yaml")
     stamp = stamp_of(source)
-    assert asked(source, folder="/no/such/folder", stamp=stamp) == Answer()
+    assert asked(source, folder="/no/such/folder", stamp=stamp) == ClusterAnswer()
     (tmp_path / "a.yaml").write_text(SPEC + "\n")
-    assert asked(source, folder=str(tmp_path), stamp=stamp) == Answer()
+    assert asked(source, folder=str(tmp_path), stamp=stamp) == ClusterAnswer()
     (tmp_path / "a.yaml").unlink()
-    assert asked(source, folder=str(tmp_path), stamp=stamp) == Answer()
+    assert asked(source, folder=str(tmp_path), stamp=stamp) == ClusterAnswer()
 
 
 @pytest.mark.usefixtures("_with_files")
@@ -247,7 +247,7 @@ def test_what_nobody_sees_is_judged_in_the_common_folder_alone(tmp_path: Path) -
     found = asked(gone, folder=str(tmp_path)).audited
     assert found is not None
     assert [row.path for row in found.rows.errors] == ["gone.yaml"]
-    assert asked(gone, folder="/no/such/folder") == Answer()
+    assert asked(gone, folder="/no/such/folder") == ClusterAnswer()
 
 
 @pytest.mark.usefixtures("_with_files")

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from convlint.audit.subjects import MOST_LINE, Entry, Subject, entries_of, subject_of
+from convlint.audit.subjects import MOST_LINE, ListEntry, Subject, entries_of, subject_of
 from convlint.checking.one_input import Job, Running
 from convlint.errors import InputFault, UsageError
 from convlint.model.layer import Dtype
@@ -109,7 +109,7 @@ def test_the_command_line_has_the_last_word(tmp_path: Path) -> None:
     assert (loud.asked.dtype, loud.asked.settings["cudnn"]) == (Dtype.bf16, "9")
 
 
-def entries(folder: Path, text: str | bytes, name: str = "list.txt") -> list[Entry]:
+def entries(folder: Path, text: str | bytes, name: str = "list.txt") -> list[ListEntry]:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return list(entries_of(str(path)))

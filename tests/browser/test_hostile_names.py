@@ -13,7 +13,7 @@ from report_pages import HOSTILE_NAMES, RUN, Made, make_page, named_layers
 from reports import ALIGNMENT, at, finding, full_report, rendered
 from watched_pages import Watch, overflow_px
 
-from convlint.model.report import Fix, InputError, Skipped
+from convlint.model.report import Fix, InputError, SkippedRule
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -97,7 +97,7 @@ def test_every_text_of_a_report_is_text(watch: Watch, tmp_path: Path) -> None:
     report = full_report(
         findings=(one,),
         errors=(InputError(path=text, message=text),),
-        skipped=(Skipped(code=text, layer=text, path=text, needs=(text,)),),
+        skipped=(SkippedRule(code=text, layer=text, path=text, needs=(text,)),),
     )
     file = tmp_path / "report.html"
     file.write_text(rendered("html", report), encoding="utf-8")

@@ -15,7 +15,7 @@ from toml_values import values as drawn_values
 
 from convlint.config.calibration import calibration_text, read_calibration
 from convlint.errors import UsageError
-from convlint.gpus.gpu import Group, Origin, load_gpu
+from convlint.gpus.gpu import CalibrationOrigin, Group, load_gpu
 from convlint.model.layer import Dtype
 from convlint.model.runtime import Version
 
@@ -24,7 +24,7 @@ GROUPS = (
     Group(kind="depthwise", dtype=Dtype.tf32, which="wgrad", rows=3, spread=0.5),
 )
 FULL = calibration(load_gpu("a100"), tensor_clock=0.91, bandwidth=1.125, launch_us=-2.5, groups=GROUPS)
-ORIGIN = Origin(
+ORIGIN = CalibrationOrigin(
     device="NVIDIA A100-SXM4-40GB", compute_capability=Version("8.0"), convlint=Version("7.5.3"),
     cudnn=Version("9.1.0"), cuda=Version("12.4"), framework="pytorch", framework_version=Version("2.5.1"),
     date="2026-01-31",
@@ -54,7 +54,7 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_the_least_that_a_file_holds() -> None:
-    plain = Origin(device="x", compute_capability=Version("8.0"), convlint=Version("0.2"))
+    plain = CalibrationOrigin(device="x", compute_capability=Version("8.0"), convlint=Version("0.2"))
     empty = calibration(load_gpu("a100"))
     file = read(calibration_text(plain, empty))
     assert (file.origin, file.calibration) == (plain, empty)
@@ -70,7 +70,7 @@ def test_numbers_of_a_fit_survive_to_five_figures() -> None:
 
 
 def test_a_device_s_name_is_harmless() -> None:
-    odd = Origin(device='A"1\\\n\x1b[31m\x7f≥', compute_capability=Version("8.0"), convlint=Version("0.2"))
+    odd = CalibrationOrigin(device='A"1\\\n\x1b[31m\x7f≥', compute_capability=Version("8.0"), convlint=Version("0.2"))
     there = read(calibration_text(odd, FULL)).origin.device
     assert there.startswith('A"1\\ ')
     assert there.isprintable()

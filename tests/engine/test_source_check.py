@@ -11,9 +11,9 @@ from source_records import checked as checked_alone
 
 from convlint.engine.hits import Flaw
 from convlint.engine.source_check import (
-    Draft,
+    FindingMember,
     Findings,
-    Member,
+    RuleStatement,
     SourceResult,
     merged,
     of_layer,
@@ -24,12 +24,12 @@ from convlint.engine.source_check import (
 from convlint.facts.source_layers import GETTING, Width
 from convlint.model.layer import Dtype
 from convlint.model.report import Finding
-from convlint.model.source import SourceLayer, Stated
+from convlint.model.source import SourceLayer, StatedLiteral
 
-INSIDE = Stated(at=at(100, column=30), value=1)
+INSIDE = StatedLiteral(at=at(100, column=30), value=1)
 
 
-def line_of(K: int, *literals: Stated) -> int | None:
+def line_of(K: int, *literals: StatedLiteral) -> int | None:
     return of_width(Width(record=record(K=K, K_of=literals), side="K")).line
 
 
@@ -68,7 +68,7 @@ def line_of(K: int, *literals: Stated) -> int | None:
         (62, (literal(62, 4, quiet=True), literal(124, 5)), 5),
     ],
 )
-def test_the_literal_that_is_to_blame(K: int, literals: tuple[Stated, ...], line: int) -> None:
+def test_the_literal_that_is_to_blame(K: int, literals: tuple[StatedLiteral, ...], line: int) -> None:
     assert line_of(K, *literals) == line_of(K, *reversed(literals)) == line
 
 
@@ -115,9 +115,9 @@ def test_the_statements_of_a_program(places: tuple[str, ...], given: dict[str, A
 RULE = RULEBOOK.of_source[0]
 
 
-def draft(message: str = "m", line: int = 1, name: str = "a", *, is_program: bool = False) -> Draft:
+def draft(message: str = "m", line: int = 1, name: str = "a", *, is_program: bool = False) -> RuleStatement:
     flaw = Flaw(rule=RULE, case=RULE.cases[-1], places=(), message=message)
-    return Draft(flaw=flaw, at=at(line), members=(Member(name, "net.py"),), is_program=is_program)
+    return RuleStatement(flaw=flaw, at=at(line), members=(FindingMember(name, "net.py"),), is_program=is_program)
 
 
 def test_what_makes_two_drafts_one() -> None:
@@ -423,14 +423,16 @@ WIDTH, SITE, SCRIPT = (
 
 def draft_of_saying(
     rule: object = WIDTH, line: int = 1, *names: str, message: str = f"{GETTING}!", **given: bool
-) -> Draft:
+) -> RuleStatement:
     assert isinstance(rule, type(WIDTH))
     flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message=message, describe=f"use {GETTING}")
-    members = tuple(Member(name, "net.py", "K", 1) for name in names or ("a",))
-    return Draft(flaw=flaw, at=at(line), members=members, **given)
+    members = tuple(FindingMember(name, "net.py", "K", 1) for name in names or ("a",))
+    return RuleStatement(flaw=flaw, at=at(line), members=members, **given)
 
 
-def findings(*drafts: Draft, silenced: tuple[str, ...] = (), given: tuple[str, ...] = ("net.py",)) -> list[Finding]:
+def findings(
+    *drafts: RuleStatement, silenced: tuple[str, ...] = (), given: tuple[str, ...] = ("net.py",)
+) -> list[Finding]:
     return Findings(given, lambda finding: finding.layer in silenced).of([(None, each) for each in drafts])
 
 
@@ -467,8 +469,8 @@ def test_texts_name_the_layers_that_are_left() -> None:
 
 
 def test_numbers_of_one_layer_stand_together() -> None:
-    members = [Member("a", "net.py", "K", number) for number in (9, 3, 5, 11, 7)]
-    (finding,) = findings(replace(draft_of_saying(), members=(*members, Member("a", "net.py", "C", 3))))
+    members = [FindingMember("a", "net.py", "K", number) for number in (9, 3, 5, 11, 7)]
+    (finding,) = findings(replace(draft_of_saying(), members=(*members, FindingMember("a", "net.py", "C", 3))))
     assert finding.message == "K=3/5/7/9/... and C=3 of a!"
     (finding,) = findings(replace(draft_of_saying(), members=tuple(members[:2])))
     assert finding.message == "K=3/9 of a!"

@@ -10,7 +10,18 @@ from promised import followed, promised
 from random_networks import chain, tangle
 from wirings import Wiring, resnet50
 
-from convlint.engine.steps import LEAST_GAIN, LOTS, NONE, Members, Plan, State, Wishes, changed, group_of, ordered
+from convlint.engine.steps import (
+    LEAST_GAIN,
+    LOTS,
+    NONE,
+    Members,
+    NetworkPlan,
+    State,
+    Wishes,
+    changed,
+    group_of,
+    ordered,
+)
 from convlint.model.channels import channels_of
 
 BAD = (60, 124, 250, 500)
@@ -110,7 +121,9 @@ def test_layers_that_stand_alone_change_by_themselves() -> None:
 
 def test_a_plan_says_nothing_of_what_was_not_asked() -> None:
     now = State(time_us=1.0, grade=None, parameters=None, flops=None)
-    plan = Plan(path="x", gpu="a100", mode="training", batch=None, now=now, after=now, steps=(), network=resnet50())
+    plan = NetworkPlan(
+        path="x", gpu="a100", mode="training", batch=None, now=now, after=now, steps=(), network=resnet50()
+    )
     assert (plan.is_reached, plan.target_us) == (None, None)
     assert plan.without_time == plan.unpriced == plan.notes == ()
     with pytest.raises(AttributeError):

@@ -11,7 +11,7 @@ from wirings import Wiring, resnext50
 
 from convlint.engine import timing
 from convlint.engine.hits import UNPRICED, Flaw, Hit, Price
-from convlint.engine.timing import Pricer, Stake, Timing, as_laid_out, key_of, shares, weighed
+from convlint.engine.timing import NetworkTiming, Pricer, Stake, as_laid_out, key_of, shares, weighed
 from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Dtype, Layout
@@ -48,7 +48,7 @@ def pair(one: Layout = "NHWC", other: Layout = "NHWC", *, dtypes: str = "fp16 fp
 )
 def test_what_arrives_otherwise_is_copied(network: Network, copied: bool) -> None:
     assert [layer.copies_input for layer in as_laid_out(network)] == [False, copied]
-    timing = Timing(network, A100, "training")
+    timing = NetworkTiming(network, A100, "training")
     alone = time_us(network.layers[1], A100, network.runtime, "training")
     assert alone is not None
     assert ((timing.times(timing.now)[1] or 0.0) > alone) is copied
@@ -69,7 +69,7 @@ def test_what_a_reader_saw_copied_is_copied_in_nhwc_alone() -> None:
 
 def test_a_setting_costs_what_the_network_costs_that_has_it() -> None:
     network = resnext50(6, dtype="fp32", layout="NCHW")
-    timing = Timing(network, A100, "training")
+    timing = NetworkTiming(network, A100, "training")
     grouped = [index for index, layer in enumerate(network.layers) if layer.groups > 1]
     layers = tuple(
         replace(layer, dtype=Dtype.fp16, layout="NCHW" if index in grouped else "NHWC")
@@ -78,14 +78,14 @@ def test_a_setting_costs_what_the_network_costs_that_has_it() -> None:
     setting = timing.setting(layers, network.runtime)
     other = replace(network, layers=layers)
     assert setting.running == as_laid_out(other)
-    again = Timing(other, A100, "training")
+    again = NetworkTiming(other, A100, "training")
     assert timing.times(setting) == again.times(again.now)
     assert sum(layer.copies_input for layer in setting.running) >= len(grouped)
 
 
 def test_sizes_change_their_layers_alone() -> None:
     network = pair()
-    timing = Timing(network, A100, "training")
+    timing = NetworkTiming(network, A100, "training")
     plain = timing.gpu_us(timing.now, {})
     changed = timing.gpu_us(timing.now, {1: {"K": 128}})
     one, two = (timing.time_us(timing.now, 1, changes) or 0.0 for changes in ({}, {"K": 128}))
@@ -94,7 +94,7 @@ def test_sizes_change_their_layers_alone() -> None:
 
 
 def test_the_ideal_is_no_longer_than_the_time() -> None:
-    timing = Timing(pair(), A100, "training")
+    timing = NetworkTiming(pair(), A100, "training")
     ideal, now = timing.ideal_us(timing.now, 1), timing.time_us(timing.now, 1)
     assert ideal is not None
     assert now is not None
@@ -103,7 +103,7 @@ def test_the_ideal_is_no_longer_than_the_time() -> None:
 
 def test_int8_has_no_time_where_training_is_asked_for() -> None:
     network = replace(pair(dtypes="int8 int8"), mode="training")
-    timing = Timing(network, A100, "training")
+    timing = NetworkTiming(network, A100, "training")
     assert timing.times(timing.now) == [None, None]
     assert timing.ideal_us(timing.now, 0) is timing.estimate(timing.now, 0) is None
     assert timing.gpu_us(timing.now, {}) == 0.0
@@ -125,7 +125,7 @@ def network() -> Network:
 def pricer() -> Pricer:
     net = network()
     estimates = [estimate_layer(layer, A100, net.runtime, "training") for layer in net.layers]
-    return Pricer(Timing(net, A100, "training"), estimates)
+    return Pricer(NetworkTiming(net, A100, "training"), estimates)
 
 
 def test_times_are_those_of_the_estimate() -> None:

@@ -27,7 +27,7 @@ from convlint.estimate.kernels import (
 )
 from convlint.estimate.price import Situation, cheapest
 from convlint.estimate.results import problem_of
-from convlint.estimate.search import Choice, Lowering, Program, join
+from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, join
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
@@ -53,7 +53,9 @@ TEN_SMS = SimpleNamespace(sms=10)
 def priced(*, useful=100, compute_us=24.0, memory_us=0.0, algorithm="implicit-gemm", fused_tiles=0, split=1, share=1.0):
     """25 tiles of 2 x 4 outputs; ten run at once, for 8 us: of three waves the last is half full."""
     lowering = Lowering(algorithm, "", 1, 1, 1, 1, useful, fused_tiles=fused_tiles, peak_share=share)
-    choice = Choice(lowering, Program(2, 4, 1, (0.0, 8.0), 0.0, 8.0, 10), split, 25, 1, compute_us, memory_us, 0)
+    choice = ProgramChoice(
+        lowering, TileProgram(2, 4, 1, (0.0, 8.0), 0.0, 8.0, 10), split, 25, 1, compute_us, memory_us, 0
+    )
     return Priced(SimpleNamespace(family=SimpleNamespace(round_us=0.0)), choice, 100.0, 5.0, NONE)
 
 

@@ -26,7 +26,7 @@ from convlint.facts.source_layers import (
 )
 from convlint.facts.target import RUNTIME
 from convlint.model.location import Location
-from convlint.model.source import Stated
+from convlint.model.source import StatedLiteral
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ DEFAULTS = {"certainty": "with defaults", "root": "net.py:Net"}
         ({**DEFAULTS, "root": ""}, (), ", with its defaults"),
     ],
 )  # fmt: skip
-def test_provisos(given: dict[str, Any], literals: tuple[Stated, ...], expected: str) -> None:
+def test_provisos(given: dict[str, Any], literals: tuple[StatedLiteral, ...], expected: str) -> None:
     assert proviso(record(**given), literals) == expected
     view = View(CONSTRUCTION, record(**given))
     assert (view.proviso, view.stated, view.condition) == (
@@ -251,7 +251,7 @@ def test_what_is_made_of_an_image_s_channels_alone(K: int, values: tuple[Any, ..
 
 
 def test_names_inside_of_the_construction_are_the_convolution_s_own() -> None:
-    own = Stated(at=Location(path="net.py", line=100, column=20), value=62, name="num_classes")
+    own = StatedLiteral(at=Location(path="net.py", line=100, column=20), value=62, name="num_classes")
     assert View(WIDTH, Width(record=record(K=62, K_of=(own,)), side="K")).of_task is False
 
 
@@ -280,7 +280,7 @@ def test_inside_of_a_construction(path: str, line: int | None, column: int | Non
         ((literal(62, 7, quiet=True), literal(2, 8)), False),
     ],
 )
-def test_a_number_of_tests_alone_is_quiet(literals: tuple[Stated, ...], quiet: bool) -> None:
+def test_a_number_of_tests_alone_is_quiet(literals: tuple[StatedLiteral, ...], quiet: bool) -> None:
     assert View(WIDTH, Width(record=record(K=62, K_of=literals), side="K")).quiet is quiet
 
 

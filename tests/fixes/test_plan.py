@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.fixes.plan import (
     UNUSED,
-    Change,
     Company,
+    EditPlanner,
     Layouts,
-    Planner,
-    Stated,
+    StatedChanges,
+    ValueChange,
     agreed,
     applicability,
     group_of,
@@ -33,9 +33,13 @@ from convlint.rulebook.book import Rulebook
 
 
 def test_equal_changes_are_one() -> None:
-    one = Change(layer=1, field="K", value=64)
-    wishes = {one: "CL102", Change(layer=1, field="K", value=64): "CL201", Change(layer=None, field="K", value=64): "-"}
-    assert wishes == {one: "CL201", Change(layer=None, field="K", value=64): "-"}
+    one = ValueChange(layer=1, field="K", value=64)
+    wishes = {
+        one: "CL102",
+        ValueChange(layer=1, field="K", value=64): "CL201",
+        ValueChange(layer=None, field="K", value=64): "-",
+    }
+    assert wishes == {one: "CL201", ValueChange(layer=None, field="K", value=64): "-"}
 
 
 RULE = RuleInfo(
@@ -99,30 +103,30 @@ CHAIN = network_of(
 
 
 def test_values_are_written_where_their_layer_stands() -> None:
-    stated = Stated(CHAIN)
+    stated = StatedChanges(CHAIN)
     stated.claims({(None, "runtime.tf32"): (True, (0,)), (1, "dtype"): ("fp16", (1,)), (1, "PadH"): (2.0, (2,))})
     assert stated.changes == {
-        Change(layer=None, field="runtime.tf32", value=True): (0,),
-        Change(layer=2, field="dtype", value="fp16"): (1,),
-        Change(layer=2, field="PadH", value=2): (2,),
+        ValueChange(layer=None, field="runtime.tf32", value=True): (0,),
+        ValueChange(layer=2, field="dtype", value="fp16"): (1,),
+        ValueChange(layer=2, field="PadH", value=2): (2,),
     }
 
 
 def test_a_batch_that_is_carried_is_written_where_it_comes_in() -> None:
-    stated = Stated(CHAIN)
+    stated = StatedChanges(CHAIN)
     stated.claims({(0, "N"): (16, (0, 1)), (1, "N"): (16, (0, 1))})
-    assert stated.changes == {Change(layer=0, field="N", value=16): (0, 1)}
+    assert stated.changes == {ValueChange(layer=0, field="N", value=16): (0, 1)}
 
 
 def test_widths_are_written_wherever_they_are_stated() -> None:
-    stated, channels = Stated(CHAIN), channels_of(CHAIN)
+    stated, channels = StatedChanges(CHAIN), channels_of(CHAIN)
     group = channels.written[0]
     by_layer = channels.changes(CHAIN.layers, {group: 64})
     stated.widths(channels, {group: 64}, {group: (4, 2)}, by_layer)
-    expected = {Change(layer=1, field="K", value=64): (4, 2), Change(layer=2, field="C", value=64): (4, 2)}
+    expected = {ValueChange(layer=1, field="K", value=64): (4, 2), ValueChange(layer=2, field="C", value=64): (4, 2)}
     assert stated.changes == expected
     stated.claims({(0, "K"): (64, (2, 5))})
-    assert stated.changes[Change(layer=1, field="K", value=64)] == (4, 2, 5)
+    assert stated.changes[ValueChange(layer=1, field="K", value=64)] == (4, 2, 5)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +387,7 @@ def test_what_the_command_line_overrides_is_refused() -> None:
 
 def test_a_layer_in_which_the_rule_is_silenced_does_not_change() -> None:
     several = (wish("a", K=64), wish("b", "XY002", K=128))
-    plan = Planner(CHAINED, silenced=[("XY001", "b"), ("XY002", "a"), ("XY002", None)]).plan(several)
+    plan = EditPlanner(CHAINED, silenced=[("XY001", "b"), ("XY002", "a"), ("XY002", None)]).plan(several)
     assert refusals(plan) == {"a": "it is silenced in b"}
     assert plan.sets == {1: {"K": 128}, 2: {"C": 128}}
 
@@ -393,10 +397,10 @@ def test_connected_layers_change_their_layout_together() -> None:
     plan = planned(network, wish("a", layout="NHWC"))
     assert {index for index, sets in plan.sets.items() if sets == {"layout": "NHWC"}} == {0, 1, 2}
     assert plan.touched == ({0, 1, 2},)
-    silenced = Planner(network, silenced=[("XY001", "c")]).plan([wish("a", layout="NHWC")])
+    silenced = EditPlanner(network, silenced=[("XY001", "c")]).plan([wish("a", layout="NHWC")])
     assert refusals(silenced) == {"a": "it is silenced in c"}
     assert planned(ALONE_IN_NCHW, wish("a", layout="NHWC")).loose == (frozenset({1}),)
-    alone = Planner(ALONE_IN_NCHW, silenced=[("XY001", "b")]).plan([wish("a", layout="NHWC")])
+    alone = EditPlanner(ALONE_IN_NCHW, silenced=[("XY001", "b")]).plan([wish("a", layout="NHWC")])
     assert (alone.loose, alone.sets) == ((), {0: {"layout": "NHWC"}})
 
 

@@ -14,9 +14,9 @@ from resolved_specs import resolved
 from convlint.errors import InputFault
 from convlint.fixes.edits import applied
 from convlint.fixes.forms import Data, Sides, data_of
-from convlint.fixes.plan import Change
-from convlint.fixes.spec_text import Change as Change_of_separate
+from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import SpecText, missing_sides, rendered, spec_edits, unwritable
+from convlint.fixes.spec_text import ValueChange as Change_of_separate
 from convlint.fixes.yaml_nodes import Mapping, Node, nodes_of
 from convlint.model.network import Network
 from convlint.readers.spec.reader import read_spec
@@ -243,7 +243,7 @@ def check(seed: int) -> int:
     items = range(len(before.operations))
     convolutions = [item for item in items if before.operations[item].layer is not None]
     asked = random_changes(rng, convolutions, len(items))
-    changes = [Change(layer, name, value) for (layer, name), value in asked.items()]
+    changes = [ValueChange(layer, name, value) for (layer, name), value in asked.items()]
     found = spec_edits(text, before, changes)
     refused_changes = {refusal.change for refusal in found.refused}
     made = [change for change in changes if change not in refused_changes]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from convlint.files.located_yaml import LINE_BREAK, parse
-from convlint.fixes.yaml_nodes import Mapping, Node, Scalar, Sequence, Tree, behind, nodes_of
+from convlint.fixes.yaml_nodes import Mapping, Node, Scalar, Sequence, YamlTree, behind, nodes_of
 
 
-def tree(text: str) -> Tree:
+def tree(text: str) -> YamlTree:
     found = nodes_of(text)
     assert found is not None
     return found

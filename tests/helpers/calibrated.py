@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.estimate.passes import pass_time_us
 from convlint.gpus.gpu import Calibration, Constant, Gpu, load_gpu
-from convlint.measuring.calibrate import Timed
+from convlint.measuring.calibrate import TimedPass
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 
@@ -43,5 +43,5 @@ def timings(sizes: list[dict], dtypes=("fp16", "fp32"), passes=PASSES, gpu: Gpu 
     rows = []
     for size, dtype, which in product(sizes, dtypes, passes):
         layer = conv(**size, dtype=Dtype(dtype))
-        rows.append(Timed(layer, which, PYTORCH, pass_time_us(layer, which, there, PYTORCH)))
+        rows.append(TimedPass(layer, which, PYTORCH, pass_time_us(layer, which, there, PYTORCH)))
     return rows, plain

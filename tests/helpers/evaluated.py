@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from convlint.readers.python.evaluator.library import Call, Library
+from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.machine import Machine, RootRun
 from convlint.readers.python.evaluator.values import (
     Class,
@@ -29,7 +29,7 @@ class RecordingLibrary(Library):
         self.set: list[tuple[str, Value]] = []
         self.outside: list[tuple[str, object, object]] = []
 
-    def call(self, machine: Machine, name: str, call: Call) -> Value | None:
+    def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         if not name.startswith("torch.nn.") or not name.split(".")[-1][0].isupper():
             return None
         found = Instance(machine.heap, Name(name), (name, tuple(map(plain, call.args))))
@@ -38,16 +38,16 @@ class RecordingLibrary(Library):
         found.first.items = {str(at): value for at, value in enumerate(call.args)}
         return found
 
-    def method(self, machine: Machine, receiver: Value, name: str, call: Call) -> Value | None:
+    def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         return Const("method " + name) if name == "known" else None
 
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:
         return None
 
-    def call_instance(self, machine: Machine, instance: Instance, call: Call) -> Value | None:
+    def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
         return None
 
-    def initialize(self, machine: Machine, instance: Instance, base: str, call: Call) -> bool:
+    def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         return base.startswith("torch.nn.")
 
     def set_attribute(self, machine: Machine, instance: Instance, name: str, value: Value) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from convlint.fixes.edits import applied
-from convlint.fixes.plan import Change
+from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import Edits, spec_edits
 from convlint.readers.spec.reader import read_spec
 
@@ -16,7 +16,7 @@ def edits_of(text: str, *changes: Asked) -> Edits:
     network, errors = read_spec(text, "net.yaml")
     assert errors == ()
     assert network is not None
-    return spec_edits(text, network, [Change(*change) for change in changes])
+    return spec_edits(text, network, [ValueChange(*change) for change in changes])
 
 
 def fixed(text: str, *changes: Asked) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from convolutions import conv
 
 from convlint.gpus.gpu import load_gpu
-from convlint.measuring.rows import Answer, Row, Timing
+from convlint.measuring.rows import CallTiming, TimingAnswer, TimingRow
 from convlint.measuring.workload import Device, Workload, layer_of, runtime_of, workloads
 from convlint.model.layer import ConvLayer, Dtype, Pass
 from convlint.model.runtime import Runtime
@@ -25,15 +25,15 @@ def work(layer: ConvLayer | None = None, which: Pass = "dgrad") -> Workload:
     return next(workloads(layer, which, load_gpu("a100"), Runtime()))
 
 
-def row(layer: ConvLayer | None = None, us: float = 123.4, spread: float = 0.02, runs: int = 20) -> Row:
+def row(layer: ConvLayer | None = None, us: float = 123.4, spread: float = 0.02, runs: int = 20) -> TimingRow:
     """Its timing."""
     return row_of(work(layer), us, spread, runs)
 
 
-def row_of(workload: Workload, us: float, spread: float = 0.0, runs: int = 20) -> Row:
+def row_of(workload: Workload, us: float, spread: float = 0.0, runs: int = 20) -> TimingRow:
     """A timing of this."""
-    return Row(
-        workload=workload, timing=Timing(us=us, spread=spread, runs=runs), gpu="a100-40gb-sxm", device=DEVICE.name,
+    return TimingRow(
+        workload=workload, timing=CallTiming(us=us, spread=spread, runs=runs), gpu="a100-40gb-sxm", device=DEVICE.name,
         framework_version=DEVICE.framework_version, cudnn=DEVICE.cudnn, cuda=DEVICE.cuda, clock=1410,
     )  # fmt: skip
 
@@ -44,13 +44,13 @@ class Pretender:
     def __init__(self, times: Callable[[Workload], float | str]) -> None:
         self.device, self.asked, self._times = DEVICE, list[Workload](), times
 
-    def time(self, workload: Workload, seconds: float) -> Answer:
+    def time(self, workload: Workload, seconds: float) -> TimingAnswer:
         assert seconds > 0
         self.asked.append(workload)
         found = self._times(workload)
         if isinstance(found, str):
-            return Answer(error=found)
-        return Answer(timing=Timing(us=found, spread=0.01, runs=25), clock=1410)
+            return TimingAnswer(error=found)
+        return TimingAnswer(timing=CallTiming(us=found, spread=0.01, runs=25), clock=1410)
 
     def __call__(self, kind: str) -> Pretender:
         assert kind == "cuda"

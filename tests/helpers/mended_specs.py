@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convlint.fixes.plan import Plan, Planner, Wish
+from convlint.fixes.plan import EditPlan, EditPlanner, Wish
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, RuleInfo, Source
@@ -33,13 +33,13 @@ def wish(
     return Wish(finding=found, layer=layer, sets=named)
 
 
-def planned(network: Network, *wishes: Wish, **blocked: str) -> Plan:
-    return Planner(network, blocked).plan(wishes)
+def planned(network: Network, *wishes: Wish, **blocked: str) -> EditPlan:
+    return EditPlanner(network, blocked).plan(wishes)
 
 
-def changes(plan: Plan) -> set[tuple[int | None, str, Any]]:
+def changes(plan: EditPlan) -> set[tuple[int | None, str, Any]]:
     return {(change.layer, change.field, change.value) for change in plan.changes}
 
 
-def refusals(plan: Plan) -> dict[str | None, str]:
+def refusals(plan: EditPlan) -> dict[str | None, str]:
     return {each.layer: reason for each, reason in plan.refused}

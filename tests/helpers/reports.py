@@ -18,12 +18,12 @@ from convlint.model.report import (
     LayerReport,
     LayerTimes,
     NetworkReport,
+    NetworkTotal,
     Report,
     RuleInfo,
-    Skipped,
+    SkippedRule,
     Source,
     Suppressed,
-    Total,
 )
 from convlint.reporters import Style, reporter
 
@@ -215,9 +215,9 @@ def full_report(**changes: Any) -> Report:
         ),
         "findings": (stem, conv2, conv3, wrong, autotune, head),
         "skipped": (
-            Skipped(code="CL402", layer="conv2", path="nets/spec.yaml", needs=("dtype",)),
-            Skipped(code="CL402", layer="conv3", path="nets/spec.yaml", needs=("dtype",)),
-            Skipped(code="CL505", layer=None, path="nets/spec.yaml", needs=("runtime.cudnn",)),
+            SkippedRule(code="CL402", layer="conv2", path="nets/spec.yaml", needs=("dtype",)),
+            SkippedRule(code="CL402", layer="conv3", path="nets/spec.yaml", needs=("dtype",)),
+            SkippedRule(code="CL505", layer=None, path="nets/spec.yaml", needs=("runtime.cudnn",)),
         ),
         "suppressed": (
             Suppressed(finding=finding(ALIGNMENT, "K=21", at(8, "21"), "head"), reason="classes", by="comment"),
@@ -278,8 +278,8 @@ def _changing(one: Finding, time_change_us: float) -> Fix:
     return replace(one.fix, time_change_us=time_change_us)
 
 
-def total(gpu: str, times: LayerTimes | None, mode: Mode = "training") -> Total:
-    return Total(gpu=gpu, mode=mode, times=times)
+def total(gpu: str, times: LayerTimes | None, mode: Mode = "training") -> NetworkTotal:
+    return NetworkTotal(gpu=gpu, mode=mode, times=times)
 
 
 def many(count: int) -> Report:

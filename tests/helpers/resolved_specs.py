@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from convlint.files.located_yaml import Value, parse
-from convlint.fixes.plan import Change
+from convlint.fixes.plan import ValueChange
 from convlint.model.network import Network
 from convlint.readers.spec.fields import COMPOSITES, NEUTRAL, PADS, read_fields
 from convlint.readers.spec.graph import Defaults
@@ -14,7 +14,7 @@ from convlint.readers.spec.graph import Defaults
 SIDES = ("front", "back", "top", "bottom", "left", "right")
 
 
-def resolved(text: str, network: Network, changes: Iterable[Change]) -> str:
+def resolved(text: str, network: Network, changes: Iterable[ValueChange]) -> str:
     """The text of a spec without defaults, anchors and merges that says what `text` says after `changes`."""
     document = parse(text)
     assert document is not None

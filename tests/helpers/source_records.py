@@ -10,7 +10,7 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.report import Finding
-from convlint.model.source import Program, Setting, SourceLayer, SourceReading, Stated
+from convlint.model.source import ProgramSetting, SourceLayer, SourceReading, StatedLiteral, TrainingProgram
 from convlint.rulebook.book import load_rulebook
 
 RULEBOOK = load_rulebook()
@@ -20,8 +20,8 @@ def at(line: int, path: str = "net.py", column: int = 1) -> Location:
     return Location(path=path, line=line, column=column, end_line=line, end_column=column + 4)
 
 
-def literal(value: Any, line: int, name: str = "", path: str = "net.py", *, quiet: bool = False) -> Stated:
-    return Stated(at=at(line, path), value=value, name=name, quiet=quiet)
+def literal(value: Any, line: int, name: str = "", path: str = "net.py", *, quiet: bool = False) -> StatedLiteral:
+    return StatedLiteral(at=at(line, path), value=value, name=name, quiet=quiet)
 
 
 def record(name: str = "Net.conv", line: int = 100, path: str = "net.py", **given: Any) -> SourceLayer:
@@ -33,17 +33,17 @@ def record(name: str = "Net.conv", line: int = 100, path: str = "net.py", **give
     return SourceLayer(**{"layer": layer, "framework": "pytorch", "stated": stated} | of_record)
 
 
-def setting(name: str, value: Any = None, line: int = 1, path: str = "train.py", **given: Any) -> Setting:
-    return Setting(name=name, value=value, at=at(line, path), **given)
+def setting(name: str, value: Any = None, line: int = 1, path: str = "train.py", **given: Any) -> ProgramSetting:
+    return ProgramSetting(name=name, value=value, at=at(line, path), **given)
 
 
-def program(path: str = "train.py", **given: Any) -> Program:
-    return Program(**{"path": path, "at": at(1, path), "has_convolutions": True} | given)
+def program(path: str = "train.py", **given: Any) -> TrainingProgram:
+    return TrainingProgram(**{"path": path, "at": at(1, path), "has_convolutions": True} | given)
 
 
-def checked(*found: SourceLayer | Program, gpus: tuple[str, ...] = ("a100",), **options: Any) -> SourceResult:
+def checked(*found: SourceLayer | TrainingProgram, gpus: tuple[str, ...] = ("a100",), **options: Any) -> SourceResult:
     layers = tuple(each for each in found if isinstance(each, SourceLayer))
-    programs = tuple(each for each in found if isinstance(each, Program))
+    programs = tuple(each for each in found if isinstance(each, TrainingProgram))
     options = {"given": ("net.py", "train.py", "other.py")} | options
     targets = [Target(label=gpu, gpu=load_gpu(gpu)) for gpu in gpus]
     mode = options.pop("mode", None)

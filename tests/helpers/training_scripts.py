@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from convlint.model.source import Program
-from convlint.readers.python.imports import Imports
+from convlint.model.source import TrainingProgram
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.reading import read_programs
 from convlint.readers.python.project import Project
 
@@ -31,7 +31,7 @@ def train(args=None):
 
 def programs(
     root: Path, files: Mapping[str, str], paths: Sequence[str] | None = None, entries: Sequence[str] = ()
-) -> tuple[Program, ...]:
+) -> tuple[TrainingProgram, ...]:
     """The programs of a repository that has these files; `paths` are those to report on, all where not given."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -40,12 +40,12 @@ def programs(
     os.chdir(root)
     try:
         project = Project(".", ())
-        return read_programs(Imports(project), project.paths if paths is None else paths, entries)
+        return read_programs(ProjectImports(project), project.paths if paths is None else paths, entries)
     finally:
         os.chdir(before)
 
 
-def program(root: Path, files: Mapping[str, str] | str) -> Program:
+def program(root: Path, files: Mapping[str, str] | str) -> TrainingProgram:
     """The one program of a repository; of one file, `train.py`, where the text of that is given."""
     (found,) = programs(root, {"train.py": files} if isinstance(files, str) else files)
     return found

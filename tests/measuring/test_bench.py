@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from convlint.measuring import bench
 from convlint.measuring.bench import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, EventTimer, Stopwatch, timed
-from convlint.measuring.rows import Answer, Order, answer_of, encode
+from convlint.measuring.rows import Order, TimingAnswer, answer_of, encode
 from convlint.model.layer import Dtype
 
 
@@ -119,7 +119,7 @@ class Asked:
     """A channel on which these orders come."""
 
     def __init__(self, *orders: Order) -> None:
-        self._orders, self.answers = list(orders), list[Answer]()
+        self._orders, self.answers = list(orders), list[TimingAnswer]()
 
     def receive(self) -> bytes | None:
         return encode(self._orders.pop(0)) if self._orders else None
@@ -128,10 +128,10 @@ class Asked:
         self.answers.append(answer_of(content))
 
 
-def answers(*orders: Order) -> list[Answer]:
+def answers(*orders: Order) -> list[TimingAnswer]:
     channel: Any = Asked(*orders)
     bench.work(channel)
-    found: list[Answer] = channel.answers
+    found: list[TimingAnswer] = channel.answers
     return found
 
 

@@ -24,7 +24,7 @@ from convlint.measuring.calibrate import (
     FOLDS,
     LEAST_ROWS,
     LEAST_SHAPES,
-    Timed,
+    TimedPass,
     calibration_file,
     fit,
     folds,
@@ -34,7 +34,7 @@ from convlint.measuring.calibrate import (
     shape_of,
     solved,
 )
-from convlint.measuring.rows import Row, header, rows_of
+from convlint.measuring.rows import TimingRow, header, rows_of
 from convlint.measuring.rows import line as line_of_calibrate
 from convlint.measuring.workload import layer_of, runtime_of, workloads
 from convlint.model.layer import PASSES, Dtype
@@ -185,7 +185,7 @@ def test_noise_alone_determines_nothing_far_from_the_model():
 def test_a_kind_that_is_off_as_a_whole_gets_a_factor():
     rows, gpu = timings(ALL, dtypes=("fp16",))
     depthwise = [conv(C=C, K=C, groups=C, H=H, W=H) for C in (64, 128, 256) for H in (14, 28, 56, 112)]
-    rows += [Timed(one, "fprop", PYTORCH, 3 * pass_time_us(one, "fprop", gpu, PYTORCH)) for one in depthwise]
+    rows += [TimedPass(one, "fprop", PYTORCH, 3 * pass_time_us(one, "fprop", gpu, PYTORCH)) for one in depthwise]
     groups = {(group.kind, group.which): group for group in fit(rows, gpu).groups}
     assert groups["depthwise", "fprop"].factor == pytest.approx(3.0, rel=0.2)
     assert groups["depthwise", "fprop"].rows == len(depthwise)
@@ -197,7 +197,7 @@ def test_a_calibration_predicts_what_it_was_made_of():
     """Also of short passes, which are mostly launches."""
     rows, gpu = timings(ALL, dtypes=("fp16",))
     short = [conv(N=1, C=C, K=C, groups=C, H=H, W=H) for C in (16, 32, 48, 64, 96, 128) for H in (4, 7, 14)]
-    rows += [Timed(one, "fprop", PYTORCH, 2 * pass_time_us(one, "fprop", gpu, PYTORCH)) for one in short]
+    rows += [TimedPass(one, "fprop", PYTORCH, 2 * pass_time_us(one, "fprop", gpu, PYTORCH)) for one in short]
     there = replace(gpu, calibration=fit(rows, gpu))
     for row in rows:
         assert pass_time_us(row.layer, row.which, there, PYTORCH) == pytest.approx(row.us, rel=0.1)
@@ -208,7 +208,7 @@ def test_few_scattered_rows_of_a_kind_get_none():
     odd = [conv(C=C, K=C, groups=C, H=28, W=28) for C in (64, 128, 256, 512)]
     off = (0.3, 1.4, 0.8, 2.2)
     rows += [
-        Timed(one, "fprop", PYTORCH, by * pass_time_us(one, "fprop", gpu, PYTORCH))
+        TimedPass(one, "fprop", PYTORCH, by * pass_time_us(one, "fprop", gpu, PYTORCH))
         for one, by in zip(odd, off, strict=True)
     ]
     (group,) = [group for group in fit(rows, gpu).groups if group.kind == "depthwise"]
@@ -275,7 +275,7 @@ A100 = load_gpu("a100")
 SLOWER = replace(A100, calibration=calibration(A100, tensor_clock=0.8, launch_us=6.0))
 
 
-def rows() -> list[Row]:
+def rows() -> list[TimingRow]:
     """What an A100 of a lower clock would give, as the file of timings keeps it."""
     works = [
         work

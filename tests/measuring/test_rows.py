@@ -12,9 +12,9 @@ from convlint.errors import InputFault
 from convlint.measuring.rows import (
     COLUMNS,
     PUBLIC,
-    Answer,
+    CallTiming,
     Order,
-    Timing,
+    TimingAnswer,
     answer_of,
     encode,
     header,
@@ -28,9 +28,9 @@ def test_orders_and_answers_arrive_as_they_were_sent() -> None:
     order = Order(device="cuda", workload=work(), seconds=0.25)
     assert order_of(encode(order)) == order
     for answer in (
-        Answer(device=DEVICE),
-        Answer(timing=Timing(us=1.5, spread=0.1, runs=9), clock=1410),
-        Answer(error="no"),
+        TimingAnswer(device=DEVICE),
+        TimingAnswer(timing=CallTiming(us=1.5, spread=0.1, runs=9), clock=1410),
+        TimingAnswer(error="no"),
     ):
         assert answer_of(encode(answer)) == answer
 

@@ -8,7 +8,7 @@ from measured import DEVICE, Pretender, row_of, work
 from msgspec.structs import replace
 
 from convlint.measuring import session
-from convlint.measuring.rows import Answer, Row
+from convlint.measuring.rows import TimingAnswer, TimingRow
 from convlint.measuring.session import MOST_FATAL, Bench, NoDevice, timed
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Dtype
@@ -50,7 +50,7 @@ WORKLOADS = [work(conv(K=width)) for width in (32, 64, 96)]
 
 
 def test_each_is_timed_once_and_kept_at_once() -> None:
-    timer, kept = Pretender(lambda workload: float(workload.K)), list[Row]()
+    timer, kept = Pretender(lambda workload: float(workload.K)), list[TimingRow]()
     found = timed([*WORKLOADS, *WORKLOADS], timer, "a100-40gb-sxm", {}, kept.append)
     assert timer.asked == WORKLOADS
     assert [found.rows[each].timing.us for each in WORKLOADS] == [32.0, 64.0, 96.0]
@@ -61,7 +61,7 @@ def test_each_is_timed_once_and_kept_at_once() -> None:
 
 def test_what_is_known_is_not_timed_again() -> None:
     known = {WORKLOADS[1]: row_of(WORKLOADS[1], 7.0)}
-    timer, kept = Pretender(lambda _: 5.0), list[Row]()
+    timer, kept = Pretender(lambda _: 5.0), list[TimingRow]()
     found = timed(WORKLOADS, timer, "a100", known, kept.append)
     assert timer.asked == [WORKLOADS[0], WORKLOADS[2]]
     assert [found.rows[each].timing.us for each in WORKLOADS] == [5.0, 7.0, 5.0]
@@ -92,7 +92,7 @@ def test_an_interrupt_leaves_what_was_kept() -> None:
             raise KeyboardInterrupt
         return 1.0
 
-    kept: list[Row] = []
+    kept: list[TimingRow] = []
     with pytest.raises(KeyboardInterrupt):
         timed(WORKLOADS, Pretender(interrupted), "a100", {}, kept.append)
     assert [row.workload for row in kept] == WORKLOADS[:2]
@@ -109,7 +109,7 @@ def test_a_device_that_fails_again_and_again_is_left_alone() -> None:
     several = [work(conv(K=8 * width)) for width in range(1, 12)]
 
     class Broken(Pretender):
-        def time(self, workload: Workload, seconds: float) -> Answer:
+        def time(self, workload: Workload, seconds: float) -> TimingAnswer:
             return replace(super().time(workload, seconds), fatal=True)
 
     timer = Broken(lambda _: "CUDA error: unspecified launch failure")

@@ -10,12 +10,12 @@ from measured import predicted_us, row_of
 from convlint.engine.check import Target
 from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
-from convlint.measuring.rows import Row
+from convlint.measuring.rows import TimingRow
 from convlint.measuring.trial import (
     Compared,
-    Outcome,
     Part,
     Trial,
+    TrialResult,
     Wanted,
     agreement,
     chosen,
@@ -49,12 +49,12 @@ def trial_of(found: Wanted, code: str) -> Trial:
     return next(trial for trial in found.trials if trial.finding.rule.code == code)
 
 
-def rows(found: Wanted, factor: float = 1.0, spread: float = 0.001) -> dict[Workload, Row]:
+def rows(found: Wanted, factor: float = 1.0, spread: float = 0.001) -> dict[Workload, TimingRow]:
     """Timings as predicted, but for a factor."""
     return {work: row_of(work, factor * predicted_us(work), spread) for work in found.workloads()}
 
 
-def held(found: Outcome | None) -> str:
+def held(found: TrialResult | None) -> str:
     assert found is not None
     return found.held
 

@@ -14,8 +14,8 @@ from convlint.measuring import workload
 from convlint.measuring.workload import (
     Device,
     Shapes,
-    Tensors,
     Workload,
+    WorkloadTensors,
     calls,
     gpu_of,
     layer_of,
@@ -197,12 +197,12 @@ def workload_of(layer: ConvLayer, which: Pass) -> Workload:
 def test_each_pass_is_what_autograd_makes_of_it(name: str, which: Pass, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, made = LAYERS[name], []
 
-    class Kept(Tensors):
+    class Kept(WorkloadTensors):
         def __init__(self, *arguments: object) -> None:
             super().__init__(*arguments)  # type: ignore[arg-type]
             made.append(self)
 
-    monkeypatch.setattr(workload, "Tensors", Kept)
+    monkeypatch.setattr(workload, "WorkloadTensors", Kept)
     work = workload_of(layer, which)
     (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
     found = call()
@@ -227,11 +227,11 @@ def test_each_pass_is_what_autograd_makes_of_it(name: str, which: Pass, monkeypa
 def test_tensors_lie_in_memory_as_the_layer_says() -> None:
     for name, (x, w) in {"plain": (False, False), "nhwc": (True, True), "copied": (False, True)}.items():
         work = workload_of(LAYERS[name], "fprop")
-        given = Tensors(work, Shapes(work), "cpu")
+        given = WorkloadTensors(work, Shapes(work), "cpu")
         last = [each.is_contiguous(memory_format=torch.channels_last) for each in (given.x, given.w)]
         assert last == [x, w]
     work = workload_of(LAYERS["volume"], "wgrad")
-    given = Tensors(work, Shapes(work), "cpu")
+    given = WorkloadTensors(work, Shapes(work), "cpu")
     assert given.gradient is not None
     assert given.gradient.is_contiguous(memory_format=torch.channels_last_3d)
 
@@ -243,7 +243,7 @@ def test_tensors_lie_in_memory_as_the_layer_says() -> None:
 )  # fmt: skip
 def test_filters_of_one_tap_or_channel_lie_in_nhwc_too(layer: ConvLayer) -> None:
     work = workload_of(layer, "fprop")
-    given = Tensors(work, Shapes(work), "cpu")
+    given = WorkloadTensors(work, Shapes(work), "cpu")
     assert given.w.stride()[1] == 1
     assert given.w.stride()[-1] == given.w.shape[1]
     (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
@@ -252,7 +252,7 @@ def test_filters_of_one_tap_or_channel_lie_in_nhwc_too(layer: ConvLayer) -> None
 
 def test_sets_of_tensors_exceed_the_cache_twice_but_not_the_memory() -> None:
     work = workload_of(PLAIN, "fprop")
-    size = Tensors(work, Shapes(work), "cpu").bytes
+    size = WorkloadTensors(work, Shapes(work), "cpu").bytes
     assert size == 8 * (2 * 4 * 9 * 7 + 6 * 4 * 3 * 2)
     assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=1 << 30)) == 10
     assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=12 * size)) == 3
@@ -265,8 +265,8 @@ def test_only_what_a_pass_reads_is_rotated() -> None:
     for which, unread in several:
         work = workload_of(PLAIN, which)
         shapes = Shapes(work)
-        first = Tensors(work, shapes, "cpu")
-        second = Tensors(work, shapes, "cpu", first)
+        first = WorkloadTensors(work, shapes, "cpu")
+        second = WorkloadTensors(work, shapes, "cpu", first)
         assert getattr(second, unread) is getattr(first, unread)
         assert first.gradient is not second.gradient
         read = first.w if which == "dgrad" else first.x

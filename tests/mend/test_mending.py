@@ -15,8 +15,8 @@ from constructed import NN, chain, conv, norm
 from msgspec.structs import replace
 from specs import HEAD
 
-from convlint.checking.one_input import Fixing, Job, Outcome
-from convlint.fixes.plan import Change
+from convlint.checking.one_input import Fixing, InputResult, Job
+from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.mend import attempt, mending
 from convlint.mend.mending import mended_models
@@ -48,7 +48,7 @@ def but(*numbers: int) -> str:
     return HEAD + "".join(layer if n in numbers else layer.replace("60", "64") for n, layer in enumerate(LAYERS))
 
 
-def spoiled(text: str, network: Network, changes: Iterable[Change], with_what: Any) -> Edits:
+def spoiled(text: str, network: Network, changes: Iterable[ValueChange], with_what: Any) -> Edits:
     """The edits for `changes`, where some of them do something else as well."""
     edits = spec_edits(text, network, list(changes))
     return replace(edits, edits=tuple(replace(edit, new=with_what(text, edit)) for edit in edits.edits))
@@ -61,7 +61,7 @@ def test_all_at_once() -> None:
 
 
 def test_what_cannot_be_edited_is_left_out() -> None:
-    def partly(text: str, network: Network, changes: list[Change]) -> Edits:
+    def partly(text: str, network: Network, changes: list[ValueChange]) -> Edits:
         refused = tuple(Refusal(change, "it is carved in stone") for change in changes if change.layer == 4)
         kept = spec_edits(text, network, [change for change in changes if change.layer != 4])
         return replace(kept, refused=refused)
@@ -74,7 +74,7 @@ def test_what_cannot_be_edited_is_left_out() -> None:
 
 @pytest.mark.parametrize("new", ["-64", "72", "64, N: 3"])
 def test_what_reads_as_something_else_is_left_out(new: str) -> None:
-    def wrong(text: str, network: Network, changes: list[Change]) -> Edits:
+    def wrong(text: str, network: Network, changes: list[ValueChange]) -> Edits:
         return spoiled(text, network, changes, lambda text, edit: new if "l6" in _line(text, edit.start) else edit.new)
 
     with patch.object(attempt, "spec_edits", wrong):
@@ -85,7 +85,7 @@ def test_what_reads_as_something_else_is_left_out(new: str) -> None:
 
 @pytest.mark.parametrize("culprits", [{2}, {0, 7}])
 def test_what_breaks_the_whole_file_is_searched_for(culprits: set[int]) -> None:
-    def breaking(text: str, network: Network, changes: list[Change]) -> Edits:
+    def breaking(text: str, network: Network, changes: list[ValueChange]) -> Edits:
         def new(text: str, edit: Any) -> str:
             return "[" if any(f"l{n}," in _line(text, edit.start) for n in culprits) else edit.new
 
@@ -97,7 +97,7 @@ def test_what_breaks_the_whole_file_is_searched_for(culprits: set[int]) -> None:
 
 
 def test_two_that_do_not_go_together() -> None:
-    def clashing(text: str, network: Network, changes: list[Change]) -> Edits:
+    def clashing(text: str, network: Network, changes: list[ValueChange]) -> Edits:
         both = {1, 5} <= {change.layer for change in changes} | {
             n for n, layer in enumerate(network.layers) if layer.C == 64
         }
@@ -208,7 +208,7 @@ def _here_of_mending_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("net.py").write_text(TEXT)
 
 
-def mended(models: dict[str, Read]) -> list[Outcome]:
+def mended(models: dict[str, Read]) -> list[InputResult]:
     rulebook = load_rulebook()
     codes = frozenset(selected(Policy(), rulebook)) & {"CL102"}
     fixing = Fixing(policy=Policy(), codes=codes, severities={}, unsafe=True, mends=True)
@@ -216,12 +216,12 @@ def mended(models: dict[str, Read]) -> list[Outcome]:
     return mended_models(tasks, cast(Reading, Models(models)))
 
 
-def after(outcome: Outcome) -> list[bytes]:
+def after(outcome: InputResult) -> list[bytes]:
     assert outcome.fixed is not None
     return [file.after for file in outcome.fixed.files]
 
 
-def notes(outcome: Outcome) -> str:
+def notes(outcome: InputResult) -> str:
     assert outcome.fixed is not None
     return "\n".join(outcome.fixed.notes)
 

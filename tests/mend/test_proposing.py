@@ -15,7 +15,7 @@ from parsed import rdjson, sarif
 from sarif_fixes import applied
 from specs import HEAD
 
-from convlint.fixes.spec_text import Change, Edits, SpecText
+from convlint.fixes.spec_text import Edits, SpecText, ValueChange
 from convlint.mend import proposing
 from convlint.model.report import Finding
 from convlint.run.plan import Options
@@ -276,7 +276,7 @@ def spoiling(what: str, layers: Sequence[int]) -> Any:
     """Edits of some layers that do something else."""
     right = SpecText.edits
 
-    def wrong(self: SpecText, changes: Sequence[Change]) -> Edits:
+    def wrong(self: SpecText, changes: Sequence[ValueChange]) -> Edits:
         found = right(self, changes)
         if not {change.layer for change in changes} & set(layers):
             return found

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from convlint.model import channels
-from convlint.model.channels import THE_INPUT, ChannelGroup, Channels, Reader, channels_of
+from convlint.model.channels import THE_INPUT, ChannelGroup, Channels, GroupReader, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation, OperationKind
 
 
 def test_a_group_names_all_its_layers_in_order() -> None:
-    group = ChannelGroup(width=8, writers=(3, 1), readers=(Reader(2, Fraction(1)), Reader(1, Fraction(1))))
+    group = ChannelGroup(width=8, writers=(3, 1), readers=(GroupReader(2, Fraction(1)), GroupReader(1, Fraction(1))))
     assert group.layers == (1, 2, 3)
     assert not group.only_input
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cases import for_each
 
-from convlint.model.report import LayerTimes, Total, fingerprint
+from convlint.model.report import LayerTimes, NetworkTotal, fingerprint
 
 ONE = ("CL102", "net.yaml", "stem", "a100", 0)
 
@@ -26,7 +26,7 @@ def test_letters_say_how_close_a_time_is_to_the_best_form() -> None:
 
 
 def test_the_total_of_what_has_no_time_has_none() -> None:
-    nothing = Total(gpu="a100", mode="training")
+    nothing = NetworkTotal(gpu="a100", mode="training")
     assert (nothing.grade, nothing.time_us, nothing.time_after_us, nothing.lost_us) == (None, None, None, None)
-    known = Total(gpu="a100", mode="training", times=LayerTimes(time_us=20.0, after_us=15.0, ideal_us=10.0))
+    known = NetworkTotal(gpu="a100", mode="training", times=LayerTimes(time_us=20.0, after_us=15.0, ideal_us=10.0))
     assert (known.time_us, known.lost_us, known.time_after_fix_us) == (20.0, 5.0, None)

@@ -6,7 +6,7 @@ import pickle
 
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-from convlint.model.source import SourceLayer, SourceReading, Stated, Unread
+from convlint.model.source import SourceLayer, SourceReading, StatedLiteral, Unread
 
 
 def test_a_reading_travels() -> None:
@@ -14,7 +14,7 @@ def test_a_reading_travels() -> None:
     layer = SourceLayer(
         layer=ConvLayer(name="Net.conv", path="net.py", C=64, K=60),
         framework="pytorch",
-        stated={"K": (Stated(at=at, value=60, name="width"),)},
+        stated={"K": (StatedLiteral(at=at, value=60, name="width"),)},
     )
     reading = SourceReading(
         files=("net.py",), layers=(layer,), unread=(Unread(at=at, why="config"),), cells={"net.py": ((2, 1, 5),)}

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from reports import full_report, rendered
 
 from convlint.model.layer import ConvLayer
-from convlint.model.report import LayerReport, Skipped
+from convlint.model.report import LayerReport, SkippedRule
 
 
 def test_junit_has_a_suite_per_file_and_a_case_per_layer() -> None:
     plain = LayerReport(layer=ConvLayer(name="fine", path="nets/spec.yaml"))
-    unknown = Skipped(code="CL203", layer="unknown", path="nets/spec.yaml", needs=("H", "W"))
+    unknown = SkippedRule(code="CL203", layer="unknown", path="nets/spec.yaml", needs=("H", "W"))
     report = full_report()
     report = replace(report, layers=(*report.layers, plain), skipped=(*report.skipped, unknown))
     root = ElementTree.fromstring(rendered("junit", report))

@@ -20,7 +20,7 @@ from convlint import reporters
 from convlint.cli.options import listed
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
-from convlint.model.report import Fix, InputError, LayerReport, Report, Skipped, Suppressed
+from convlint.model.report import Fix, InputError, LayerReport, Report, SkippedRule, Suppressed
 from convlint.reporters import REPORTERS, Reporter, Style, github, reporter
 from convlint.reporters.words import costs_nothing
 
@@ -132,7 +132,7 @@ def reports(draw: Any) -> Report:
         targets=tuple(draw(st.lists(hostile, min_size=1, max_size=2))),
         layers=tuple(LayerReport(layer=ConvLayer(name=name, path=paths[0])) for name in names),
         findings=findings,
-        skipped=(Skipped(code="CL102", layer=names[0], path=paths[0], needs=(draw(hostile),)),),
+        skipped=(SkippedRule(code="CL102", layer=names[0], path=paths[0], needs=(draw(hostile),)),),
         suppressed=tuple(Suppressed(finding=f, reason=draw(hostile), by="comment") for f in findings[:1]),
         errors=tuple(draw(st.lists(errors, max_size=2))),
         sources=sources,

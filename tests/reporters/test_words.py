@@ -13,7 +13,7 @@ from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 from convlint.files.languages.saying import duration
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
-from convlint.model.report import Alternative, Fix, InputError, Report, Skipped, Source, Total
+from convlint.model.report import Alternative, Fix, InputError, NetworkTotal, Report, SkippedRule, Source
 from convlint.reporters import Style, reporter
 from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS
@@ -141,12 +141,12 @@ def test_coverage_has_the_form_of_the_contract() -> None:
 
 def test_coverage_counts_skipped_layers_and_unread_inputs_once() -> None:
     skipped = (
-        Skipped(code="CL102", layer="a", path="x", needs=("C",)),
-        Skipped(code="CL103", layer="a", path="x", needs=("C",)),
-        Skipped(code="CL103", layer="a", path="y", needs=("C",)),
-        Skipped(code="CL501", layer=None, path="y", needs=("runtime.framework",)),
-        Skipped(code="CL506", layer="b", path="y", needs=("bias", "norm_follows")),
-        Skipped(code="CL507", layer="c", path="y", needs=("runtime.cudnn",)),
+        SkippedRule(code="CL102", layer="a", path="x", needs=("C",)),
+        SkippedRule(code="CL103", layer="a", path="x", needs=("C",)),
+        SkippedRule(code="CL103", layer="a", path="y", needs=("C",)),
+        SkippedRule(code="CL501", layer=None, path="y", needs=("runtime.framework",)),
+        SkippedRule(code="CL506", layer="b", path="y", needs=("bias", "norm_follows")),
+        SkippedRule(code="CL507", layer="c", path="y", needs=("runtime.cudnn",)),
     )
     errors = (InputError(path="z", message="1"), InputError(path="z", message="2"), InputError(path="w", message="3"))
     report = full_report(findings=(), skipped=skipped, errors=errors)
@@ -305,7 +305,7 @@ PASS = layer_times(12_300.0, 12_300.0, 12_000.0)
         (total("a100", None), ""),
     ],
 )
-def test_the_verdict(one: Total, text: str) -> None:
+def test_the_verdict(one: NetworkTotal, text: str) -> None:
     assert verdict(one) == text
 
 

@@ -13,7 +13,7 @@ from rule_texts import RULE, edited, written
 
 from convlint.checking.examples import run_examples
 from convlint.errors import RuleError
-from convlint.files.languages.catalogue import Catalogue, Entry
+from convlint.files.languages.catalogue import Catalogue, Translation
 from convlint.files.languages.saying import english_of, other_of
 from convlint.rulebook.book import linked, load_rulebook
 from convlint.rulebook.expr import UNKNOWN
@@ -29,7 +29,7 @@ def template(text: str) -> Template:
 
 
 def catalogue(**pairs: str) -> Catalogue:
-    found = (Entry(file="", section="CL102", english=english, other=other) for english, other in pairs.items())
+    found = (Translation(file="", section="CL102", english=english, other=other) for english, other in pairs.items())
     return Catalogue("zh", tuple(found))
 
 

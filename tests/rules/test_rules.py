@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cases import for_each
 
-from convlint.checking.examples import Outcome, run_examples
+from convlint.checking.examples import ExampleResult, run_examples
 from convlint.files.located_yaml import parse, read_text
 from convlint.rulebook.book import builtin_folder, load_rulebook, rule_files
 from convlint.rulebook.rule import Rule
@@ -39,7 +39,7 @@ def outcomes() -> list[tuple[Rule, int, int]]:
 
 
 CASES = outcomes()
-_RUN: dict[str, list[Outcome]] = {}
+_RUN: dict[str, list[ExampleResult]] = {}
 
 
 @for_each("rule, number", [case[:2] for case in CASES])

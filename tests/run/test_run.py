@@ -20,7 +20,7 @@ from convlint.readers.children.child import Child
 from convlint.readers.inputs import Input, file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.run import run
-from convlint.run.plan import Options, Planner
+from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import check_in_workers, check_tasks, find_inputs
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
@@ -136,7 +136,7 @@ def _files(*names: str) -> None:
 
 
 def _found(*paths: str, **options: object) -> list[Input]:
-    found, errors = find_inputs(paths, Planner(Options(**options), date.today()))  # type: ignore[arg-type]
+    found, errors = find_inputs(paths, RunPlanner(Options(**options), date.today()))  # type: ignore[arg-type]
     assert errors == []
     return found
 

@@ -19,7 +19,7 @@ from convlint.cli.streams import files
 from convlint.errors import UsageError
 from convlint.model.report import fingerprint
 from convlint.verdict import baseline
-from convlint.verdict.baseline import Entry, known_by_path, known_of, parse_baseline, render, rendered_for
+from convlint.verdict.baseline import BaselineEntry, known_by_path, known_of, parse_baseline, render, rendered_for
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_what_was_not_checked_may_still_occur() -> None:
 
 
 def test_entries_of_rules_that_are_gone_are_told() -> None:
-    Path("base.json").write_text(render({"f": Entry(fingerprint="f", code="CL999", path="bad.yaml")}))
+    Path("base.json").write_text(render({"f": BaselineEntry(fingerprint="f", code="CL999", path="bad.yaml")}))
     assert "1 finding of base.json no longer occurs (" in convlint("check", "bad.yaml", "--baseline", "base.json").err
 
 
@@ -285,7 +285,7 @@ def test_older_entries_of_one_layer_are_those_of_today() -> None:
 
 def test_entries_are_grouped_by_file() -> None:
     entries = {
-        name: Entry(fingerprint=name, code="CL401", path=path, joined=name == "c")
+        name: BaselineEntry(fingerprint=name, code="CL401", path=path, joined=name == "c")
         for name, path in (("a", "a.yaml"), ("b", "b.yaml"), ("c", "b.yaml"))
     }
     by_path = known_by_path(entries)
@@ -473,9 +473,9 @@ def test_a_baseline_has_its_limits(content: bytes, refused: bool) -> None:
         parse_baseline(content, "base.json")
 
 
-def _entries(count: int, name: str = "backbone.stage.block{}.conv") -> dict[str, Entry]:
+def _entries(count: int, name: str = "backbone.stage.block{}.conv") -> dict[str, BaselineEntry]:
     made = [
-        Entry(fingerprint=f"{i:016x}", code="CL102", path="models/net.yaml", layer=name.format(i), gpu="a100")
+        BaselineEntry(fingerprint=f"{i:016x}", code="CL102", path="models/net.yaml", layer=name.format(i), gpu="a100")
         for i in range(count)
     ]
     return {entry.fingerprint: entry for entry in made}

@@ -24,7 +24,7 @@ from convlint.engine.check import Target
 from convlint.gpus.gpu import load_gpu
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.model.report import Finding, Skipped
+from convlint.model.report import Finding, SkippedRule
 from convlint.model.source import SourceReading, Unread
 from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
@@ -136,7 +136,7 @@ def test_of_another_file_nothing() -> None:
 
 
 def _unused(
-    reading: SourceReading, *asked: Finding, skipped: tuple[Skipped, ...] = ()
+    reading: SourceReading, *asked: Finding, skipped: tuple[SkippedRule, ...] = ()
 ) -> list[tuple[int | None, bool]]:
     comments = SourceComments(reading, RULEBOOK, CODES, TODAY_of_source_comments)
     for finding in asked:
@@ -157,7 +157,7 @@ def test_nobody_can_say_so_where_something_is_not_known() -> None:
     assert _unused(_reading(TEXT, whole=False)) == [(1, True)]
     assert _unused(_reading(TEXT, unread=(Unread(at=at, why="config"),))) == [(1, True)]
     assert _unused(_reading(TEXT.replace("CL102", "CL101"))) == [(1, True)]  # a rule that does not count
-    skipped = (Skipped(code="CL102", layer=None, path="net.py", needs=("x",)),)
+    skipped = (SkippedRule(code="CL102", layer=None, path="net.py", needs=("x",)),)
     assert _unused(_reading(TEXT), skipped=skipped) == [(1, True)]
 
 

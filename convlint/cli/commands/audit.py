@@ -17,7 +17,7 @@ from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
 from convlint.audit.subjects import Found, Subject, subjects_of
 from convlint.cli.streams import tables
-from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, written_over
+from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Destination, Presentation, deliver
 from convlint.cli.streams.progress import Progress
@@ -26,7 +26,7 @@ from convlint.files.languages.saying import plural
 from convlint.model.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.audits import render_json, render_text
-from convlint.run.plan import Options, Planner
+from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import NOTHING
 
 TABLES = tables.FORMATS
@@ -34,7 +34,7 @@ FORMATS = ("text", "json", *TABLES)
 _STATE = "-resume.sqlite"
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AuditRequest(Struct, frozen=True, kw_only=True):
     """What is to be audited, where, and what becomes of it."""
 
     paths: tuple[str, ...]
@@ -47,9 +47,9 @@ class Asked(Struct, frozen=True, kw_only=True):
     allow_empty: bool = False
 
 
-def run(asked: Asked, options: Options, shown: Presentation) -> int:
+def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
     """Audits, writes tables and the answer, and returns the exit code. Raises UsageError."""
-    planner = Planner(options, date.today())
+    planner = RunPlanner(options, date.today())
     planner.plan(None)  # what is wrong in options or the config here ends the audit before it begins
     written = [place for place in shown.outputs if place.format in tables.FORMATS]
     for place in written:
@@ -90,7 +90,7 @@ def run(asked: Asked, options: Options, shown: Presentation) -> int:
 
 
 @contextmanager
-def _running(asked: Asked, jobs: int) -> Iterator[Run]:
+def _running(asked: AuditRequest, jobs: int) -> Iterator[Run]:
     """What audits tasks, where that is asked for. Raises UsageError for a cluster that cannot be used."""
     if asked.cluster is None:
         yield audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
@@ -101,7 +101,7 @@ def _running(asked: Asked, jobs: int) -> Iterator[Run]:
         yield run
 
 
-def _or_nothing(subjects: Iterator[Found], asked: Asked) -> Iterator[Found]:
+def _or_nothing(subjects: Iterator[Found], asked: AuditRequest) -> Iterator[Found]:
     """The subjects; an audit of none says so, unless that is forgiven."""
     found = None
     for found in subjects:
@@ -145,24 +145,24 @@ def _state(written: Sequence[Destination], *, resume: bool) -> str:
     return state
 
 
-def _uses(outputs: Sequence[Destination], state: str) -> list[Use]:
+def _uses(outputs: Sequence[Destination], state: str) -> list[FileUse]:
     """All files that are written."""
-    uses = [Use(role="what was found so far", path=state)] if state else []
+    uses = [FileUse(role="what was found so far", path=state)] if state else []
     for place in outputs:
         if place.file is not None:
             files = tables.files_of(place.file).values() if place.format in tables.FORMATS else (place.file,)
-            uses += [Use(role=place.format, path=path) for path in files]
+            uses += [FileUse(role=place.format, path=path) for path in files]
     return uses
 
 
-def _read(asked: Asked) -> Iterator[Use]:
+def _read(asked: AuditRequest) -> Iterator[FileUse]:
     """What is read beside models."""
-    yield from (Use(role="a list of models", path=path) for path in asked.lists if path != "-")
+    yield from (FileUse(role="a list of models", path=path) for path in asked.lists if path != "-")
     if asked.weights is not None:
-        yield Use(role="the weights", path=asked.weights)
+        yield FileUse(role="the weights", path=asked.weights)
 
 
-def _apart(subjects: Iterator[Found], uses: Sequence[Use]) -> Iterator[Found]:
+def _apart(subjects: Iterator[Found], uses: Sequence[FileUse]) -> Iterator[Found]:
     """The subjects, none of which is written over. Raises UsageError."""
     there = {identify(use.path): use for use in uses if os.path.isfile(use.path)}
     there.pop(None, None)  # may be shared

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
 from convlint.cli.commands.fix import Mender
-from convlint.cli.streams.files import Use, identify, in_force, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
@@ -30,7 +30,7 @@ from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.layer import conv_layer, conv_op
 from convlint.reporters import reporter
 from convlint.reporters.words import place
-from convlint.run.plan import Options, Planner
+from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
 from convlint.verdict.select import incomplete
@@ -159,14 +159,16 @@ def _job_summary(outputs: Sequence[Destination]) -> str | None:
     return path if path and any(place.format == "github" for place in outputs) else None
 
 
-def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str | None) -> tuple[list[Use], list[Use]]:
+def _written(
+    outputs: Sequence[Destination], files: BaselineFiles, summary: str | None
+) -> tuple[list[FileUse], list[FileUse]]:
     """What this run writes, and the baseline that it only reads; renewing one in its place is no clash."""
     written = files_of(outputs)
     if summary is not None:
-        written.append(Use(role="the job summary", path=summary))
+        written.append(FileUse(role="the job summary", path=summary))
     if files.write is not None:
-        written.append(Use(role="the new baseline", path=files.write))
-    read = [Use(role="the baseline", path=files.read)] if files.read is not None else []
+        written.append(FileUse(role="the new baseline", path=files.write))
+    read = [FileUse(role="the baseline", path=files.read)] if files.read is not None else []
     if files.read is not None and files.write is not None and identify(files.read) == identify(files.write):
         read = []
     elif files.prune:
@@ -174,7 +176,7 @@ def _written(outputs: Sequence[Destination], files: BaselineFiles, summary: str 
     return written, read
 
 
-def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) -> Iterator[Use]:
+def _read(found: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
     yield from inputs(found)
     yield from baselines
@@ -183,7 +185,7 @@ def _read(found: Sequence[Input], planner: Planner, baselines: Sequence[Use]) ->
 
 def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
-    planner = Planner(options, date.today())
+    planner = RunPlanner(options, date.today())
     plan = planner.plan(None)
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)

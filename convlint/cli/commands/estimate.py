@@ -16,7 +16,7 @@ from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
 from convlint.reporters import Style
 from convlint.reporters.estimates import why_no_time
-from convlint.run.plan import Options, Planner, models_here, refuse_idle
+from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
 from convlint.run.run import check_planned
 from convlint.verdict.select import incomplete
 
@@ -32,7 +32,7 @@ def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, sh
     """
     sources = [*map(decide, paths), *models_here(models)]
     refuse_idle(options.reading, sources)
-    planner = Planner(options, date.today())
+    planner = RunPlanner(options, date.today())
     planned = [(source, planner.plan(source)) for source in sources]
     refuse_clashes(files_of(shown.outputs), [*inputs(sources), *in_force(planner)])
     checked = check_planned(planned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from convlint.checking.one_input import Job, last_resort, read_input, say
-from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.files import FileUse, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
 from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
@@ -25,7 +25,7 @@ def run(path: str | None, model: str | None, options: ReadOptions, file: str | N
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
     source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(options, [source])
-    refuse_clashes([Use(role="the spec", path=file)] if file is not None else [], inputs([source]))
+    refuse_clashes([FileUse(role="the spec", path=file)] if file is not None else [], inputs([source]))
     errors: list[InputError] = []
     network = None
     with last_resort(errors, source.name), Reading(on_output=say) as reading:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from convlint.checking.one_input import Edited, Outcome
+from convlint.checking.one_input import Edited, InputResult
 from convlint.cli.streams.files import refuse_way_out, replace_file
 from convlint.cli.streams.gate import bare, silence, style_of, write
 from convlint.errors import InputFault, UsageError
@@ -47,7 +47,7 @@ class Mender:
         """Whether any input would change."""
         return self._files > 0
 
-    def settled(self, outcome: Outcome) -> Outcome:
+    def settled(self, outcome: InputResult) -> InputResult:
         """Writes what an input became: all of its files or none, each once, whichever inputs have it too.
 
         Where that cannot be done, it is an error, and what was found before stands.

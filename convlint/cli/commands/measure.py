@@ -23,7 +23,7 @@ from convlint.checking.one_input import (
     resolve_targets,
     say,
 )
-from convlint.cli.streams.files import Use, append, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.files import FileUse, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.cli.streams.progress import Progress
@@ -35,7 +35,7 @@ from convlint.files.languages.saying import plural
 from convlint.files.safe import clean_path
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.calibrate import calibration_file
-from convlint.measuring.rows import MOST_BYTES, Row, header, line, rows_of
+from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Device, Kind, Workload, gpu_of
@@ -65,7 +65,7 @@ class TimingsFile:
         except InputFault as fault:
             raise _another(f"{path}:{fault.line}", fault) from None
 
-    def known(self, device: Device, workloads: Collection[Workload]) -> dict[Workload, Row]:
+    def known(self, device: Device, workloads: Collection[Workload]) -> dict[Workload, TimingRow]:
         """The timings of these on this device, with its libraries."""
         return {row.workload: row for row in self.rows if row.is_of(device) and row.workload in workloads}
 
@@ -76,7 +76,7 @@ class TimingsFile:
             self.rows, self._is_cut = list(last.values()), False
             replace_file(self.path, "".join([header(), *map(line, self.rows)]))
 
-    def add(self, row: Row) -> None:
+    def add(self, row: TimingRow) -> None:
         """One more. Raises UsageError where it cannot be written."""
         append(self.path, header() + line(row) if self._is_empty else line(row))
         self._is_empty = False
@@ -102,7 +102,7 @@ _NAMES = 5  # layers named in one message
 INCOMPLETE = 3  # exit code: there was no time for all of it
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class MeasureRequest(Struct, frozen=True, kw_only=True):
     """What the command line asks of timing."""
 
     kind: Kind = "cuda"
@@ -113,13 +113,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     calibration: str | None = None  # the file to write
 
 
-def run(path: str | None, model: str | None, job: Job, asked: Asked, shown: Presentation) -> int:
+def run(path: str | None, model: str | None, job: Job, asked: MeasureRequest, shown: Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
     source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
     files = {"the timings": asked.csv, "the calibration": asked.calibration}
     written = files_of(shown.outputs)
-    written += [Use(role=role, path=path) for role, path in files.items() if path is not None]
+    written += [FileUse(role=role, path=path) for role, path in files.items() if path is not None]
     refuse_clashes(written, inputs([source]))
     resolve_targets(job.gpus)
     if asked.calibration is None:
@@ -141,7 +141,9 @@ def _render(name: str, found: Measurement, style: Style) -> str:
     return render_text(found, style)
 
 
-def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, quiet: bool) -> Measurement:
+def _measured(
+    source: Input, job: Job, asked: MeasureRequest, written: Sequence[FileUse], *, quiet: bool
+) -> Measurement:
     """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
     errors: list[InputError] = []
     found = Measurement(path=source.name)
@@ -157,7 +159,7 @@ def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, 
                     network = as_asked(network, job)
                     csv = asked.csv or f"convlint-{_name(bench.device)}.csv"
                     if asked.csv is None:
-                        refuse_clashes([*written, Use(role="the timings", path=csv)], inputs([source]))
+                        refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
                     found = _on(bench, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
                 errors.append(InputError(path=source.name, message=str(error)))
@@ -165,7 +167,14 @@ def _measured(source: Input, job: Job, asked: Asked, written: Sequence[Use], *, 
 
 
 def _on(
-    bench: Bench, network: Network, job: Job, asked: Asked, kept: TimingsFile, errors: list[InputError], *, quiet: bool
+    bench: Bench,
+    network: Network,
+    job: Job,
+    asked: MeasureRequest,
+    kept: TimingsFile,
+    errors: list[InputError],
+    *,
+    quiet: bool,
 ) -> Measurement:
     own, name, stated = gpu_of(bench.device), _name(bench.device), network.runtime.cudnn
     target = _target(bench.device, own, network, job)

@@ -23,18 +23,18 @@ from convlint.checking.one_input import (
     say,
 )
 from convlint.cli.commands.plan_spec import opened, written
-from convlint.cli.streams.files import Use, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.files import FileUse, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of
 from convlint.engine.check import Target
 from convlint.engine.findings import NetworkResult, lacking
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.plan import plan
-from convlint.engine.steps import Plan, Wishes
+from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.errors import UsageError
 from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
-from convlint.fixes.plan import Planner as Corrections
+from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
 from convlint.gpus.gpu import CalibrationUse
 from convlint.model.layer import ConvLayer, Mode
@@ -47,8 +47,8 @@ from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.plans import Planned
 from convlint.rulebook.book import Rulebook
-from convlint.run.plan import Options, Planner, models_here, refuse_idle
-from convlint.run.plan import Plan as Project
+from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
+from convlint.run.plan import RunPlan as Project
 from convlint.verdict.select import incomplete
 from convlint.verdict.suppress import Silencing
 
@@ -60,12 +60,12 @@ def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Pr
     """Writes the plan, and the changed network to `file`, and returns the exit code. Raises UsageError."""
     source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
-    spec = [Use(role="the spec", path=file)] if file is not None else []
+    spec = [FileUse(role="the spec", path=file)] if file is not None else []
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
     job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
-    project = Planner(Options(isolated=job.isolated), date.today()).plan(source)
+    project = RunPlanner(Options(isolated=job.isolated), date.today()).plan(source)
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, project, wishes)
     if file is not None and not planned.is_whole:
         planned = replace(planned, notes=(*planned.notes, f"{file} is not written: the input is incomplete"))
@@ -99,7 +99,7 @@ def _render(name: str, planned: Planned, style: Style) -> str:
 def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Planned:
     """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     errors: list[InputError] = []
-    found: Plan | None = None
+    found: NetworkPlan | None = None
     uses: tuple[CalibrationUse, ...] = ()
     notes: list[str] = []
     is_whole = True
@@ -174,7 +174,7 @@ def _target(network: Network, job: Job, errors: list[InputError], notes: list[st
     return target
 
 
-def _without_time(network: Network, target: Target, mode: Mode, found: Plan | None) -> list[InputError]:
+def _without_time(network: Network, target: Target, mode: Mode, found: NetworkPlan | None) -> list[InputError]:
     """One error for each reason why layers have no time: a plan for the whole network lacks them."""
     left_out = None if found is None else found.without_time
     layers: dict[str, list[ConvLayer]] = {}

@@ -7,14 +7,14 @@ from json import dumps
 
 from msgspec.structs import replace
 
-from convlint.engine.steps import Plan
+from convlint.engine.steps import NetworkPlan
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, flow, text_of
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.placing import added, quotes
-from convlint.fixes.plan import Change
+from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import spec_edits
 from convlint.mend.mending import with_content
 from convlint.model.network import Network
@@ -30,7 +30,7 @@ _OF_ITEMS = ("C", "K", "groups", "N")  # what an item may leave to what it reads
 _TARGET = ("target", "targets", "gpu")
 
 
-def written(found: Plan, source: Input) -> str:
+def written(found: NetworkPlan, source: Input) -> str:
     """The spec of a plan, on the GPU and in the mode that it is for."""
     network = replace(found.network, targets=(found.gpu,), mode=found.mode)
     text = _text(source)
@@ -87,7 +87,7 @@ def _wires(network: Network) -> list[tuple[object, ...]]:
     ]
 
 
-def _changes(read: Network, planned: Network) -> Iterator[Change]:
+def _changes(read: Network, planned: Network) -> Iterator[ValueChange]:
     """The values that have to be written anew; what the spec leaves to be carried on follows by itself."""
     numbered = reversed(list(enumerate(read.operations)))
     position_of = {operation.layer: number for number, operation in numbered if operation.layer is not None}
@@ -98,23 +98,25 @@ def _changes(read: Network, planned: Network) -> Iterator[Change]:
             value = getattr(new, field)
             if value != getattr(old, field) and value is not None:
                 if field in old.spans:
-                    yield Change(layer=position, field=field, value=value)
+                    yield ValueChange(layer=position, field=field, value=value)
                 elif field == "N":
                     batches.add(value)
         if new.dtype != old.dtype and new.dtype is not None:
-            yield Change(layer=position, field="dtype", value=new.dtype.value)
+            yield ValueChange(layer=position, field="dtype", value=new.dtype.value)
         if new.layout != old.layout:
-            yield Change(layer=position, field="layout", value=new.layout)
+            yield ValueChange(layer=position, field="layout", value=new.layout)
     for number, (before, after) in enumerate(zip(read.operations, planned.operations, strict=True)):
         if before.kind == "input":
             if after.C != before.C and after.C is not None:
-                yield Change(layer=number, field="C", value=after.C)
+                yield ValueChange(layer=number, field="C", value=after.C)
             for N in batches:
-                yield Change(layer=number, field="N", value=N)
+                yield ValueChange(layer=number, field="N", value=N)
     for name in read.runtime.__struct_fields__:
         value = getattr(planned.runtime, name)
         if name != "spans" and value != getattr(read.runtime, name) and value is not None:
-            yield Change(layer=None, field=f"runtime.{name}", value=str(value) if isinstance(value, Version) else value)
+            yield ValueChange(
+                layer=None, field=f"runtime.{name}", value=str(value) if isinstance(value, Version) else value
+            )
 
 
 def _headed(text: str, read: Network, planned: Network) -> str:

@@ -22,7 +22,7 @@ from convlint.readers.inputs import Input
 from convlint.rulebook.book import rule_files
 
 if TYPE_CHECKING:
-    from convlint.run.plan import Planner
+    from convlint.run.plan import RunPlanner
 
 
 _STREAM = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})")
@@ -174,35 +174,35 @@ _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
 Identity = tuple[object, ...]
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class FileUse(Struct, frozen=True, kw_only=True):
     """A file and what it is to this run, in the words of a message: "an input", "the baseline"."""
 
     role: str
     path: str
 
 
-def inputs(sources: Iterable[Input]) -> list[Use]:
+def inputs(sources: Iterable[Input]) -> list[FileUse]:
     """The files behind the inputs, with the parts of checkpoints that come in several files."""
     uses = []
     for source in sources:
         if source.kind == "module":
-            uses += [Use(role="an input", path=file) for file in _module_files(source.name)]
+            uses += [FileUse(role="an input", path=file) for file in _module_files(source.name)]
         elif source.kind == "source":
-            uses += [Use(role="an input", path=member) for member in source.members]
+            uses += [FileUse(role="an input", path=member) for member in source.members]
         elif source.kind == "file":
-            uses.append(Use(role="an input", path=source.name))
+            uses.append(FileUse(role="an input", path=source.name))
             if source.name.lower().endswith(_INDEX):
-                uses += [Use(role="part of an input", path=part) for part in _shards(source.name)]
+                uses += [FileUse(role="part of an input", path=part) for part in _shards(source.name)]
     return uses
 
 
-def in_force(planner: Planner) -> Iterator[Use]:
+def in_force(planner: RunPlanner) -> Iterator[FileUse]:
     """What decides on the plans made so far: configs with those they extend, calibrations and rules."""
     for path in (*planner.configs.files(), *planner.calibrations()):
-        yield Use(role="a config in force", path=path)
+        yield FileUse(role="a config in force", path=path)
     for folder in planner.rule_folders():
         for path in rule_files(folder):
-            yield Use(role="a rule", path=path)
+            yield FileUse(role="a rule", path=path)
 
 
 def _shards(index: str) -> list[str]:
@@ -218,7 +218,7 @@ def _module_files(reference: str) -> list[str]:
     return [f"{stem}.py", os.path.join(stem, "__init__.py")]
 
 
-def refuse_clashes(outputs: Sequence[Use], sources: Iterable[Use] = ()) -> None:
+def refuse_clashes(outputs: Sequence[FileUse], sources: Iterable[FileUse] = ()) -> None:
     """Raises UsageError where an output is one of `sources`, another output, or cannot be written at all.
 
     Files are told apart by what they are, not by how they are spelled. Devices and pipes may be shared.
@@ -227,7 +227,7 @@ def refuse_clashes(outputs: Sequence[Use], sources: Iterable[Use] = ()) -> None:
         return
     for output in outputs:
         _refuse_unwritable(output.path)
-    read: dict[Identity, Use] = {}
+    read: dict[Identity, FileUse] = {}
     for source in sources:
         identity = identify(source.path)
         if identity is not None:
@@ -248,18 +248,18 @@ def refuse_clashes(outputs: Sequence[Use], sources: Iterable[Use] = ()) -> None:
         written[identity] = output
 
 
-def written_over(output: Use, source: Use) -> UsageError:
+def written_over(output: FileUse, source: FileUse) -> UsageError:
     """What to raise where an output is a file that is read."""
     same = "" if source.path == output.path else f" ({source.path})"
     return UsageError(f"{output.path} is {source.role}{same}; write {output.role} to another file")
 
 
-def _standard_output() -> dict[Identity, Use]:
+def _standard_output() -> dict[Identity, FileUse]:
     """Where the shell sends it, if that is a file."""
     with suppress(OSError):
         status = os.fstat(1)
         if stat.S_ISREG(status.st_mode):
-            return {(status.st_dev, status.st_ino): Use(role="standard output", path="the shell's > or >>")}
+            return {(status.st_dev, status.st_ino): FileUse(role="standard output", path="the shell's > or >>")}
     return {}
 
 

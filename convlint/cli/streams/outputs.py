@@ -8,7 +8,7 @@ from typing import Literal, TextIO
 
 from msgspec import Struct
 
-from convlint.cli.streams.files import Use, append, replace_file
+from convlint.cli.streams.files import FileUse, append, replace_file
 from convlint.cli.streams.gate import style_of, write
 from convlint.errors import UsageError, suggestion
 from convlint.files.languages import ENGLISH
@@ -55,9 +55,9 @@ def parse_outputs(
     return tuple(places)
 
 
-def files_of(places: Sequence[Destination]) -> list[Use]:
+def files_of(places: Sequence[Destination]) -> list[FileUse]:
     """The files among the places."""
-    return [Use(role=place.format, path=place.file) for place in places if place.file is not None]
+    return [FileUse(role=place.format, path=place.file) for place in places if place.file is not None]
 
 
 def deliver(

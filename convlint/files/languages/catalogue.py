@@ -12,7 +12,7 @@ from msgspec import Struct
 _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Translation(Struct, frozen=True, kw_only=True):
     """One pair as its file has it; `section` is the code of a rule, or what the sentences are part of."""
 
     file: str
@@ -29,7 +29,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Catalogue:
     """What texts are in one language. A text that it lacks stays English: so do rules of the user's own."""
 
-    def __init__(self, language: str, entries: tuple[Entry, ...]) -> None:
+    def __init__(self, language: str, entries: tuple[Translation, ...]) -> None:
         self.language = language
         self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
         self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
@@ -43,7 +43,7 @@ class Catalogue:
         return self._sentences.get(english, english)
 
 
-def entries_of(language: str) -> Iterator[Entry]:
+def entries_of(language: str) -> Iterator[Translation]:
     """Every pair in the language's files, in order."""
     import yaml
 
@@ -53,7 +53,7 @@ def entries_of(language: str) -> Iterator[Entry]:
         if file.name.endswith(".yaml"):
             for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():
                 for each in pairs:
-                    yield Entry(file=file.name, section=section, english=each["en"], other=each[language])
+                    yield Translation(file=file.name, section=section, english=each["en"], other=each[language])
 
 
 @cache

@@ -61,7 +61,7 @@ class Argument(NamedTuple):
     unclear: str = ""
 
 
-class Imports:
+class ImportedNames:
     """The names of a module that mean one import wherever they stand in it."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -143,7 +143,7 @@ def _bindings(nodes: Nodes) -> Iterator[tuple[str, str | None]]:
 
 
 Read = Callable[[str], bytes | None]  # the content of a file; None where it cannot be read
-Opened = tuple[PythonSource, Imports]
+Opened = tuple[PythonSource, ImportedNames]
 
 
 def opened(read: Read, path: str) -> Opened | str:
@@ -155,7 +155,7 @@ def opened(read: Read, path: str) -> Opened | str:
         source = PythonSource(raw)
     except InputFault as fault:
         return fault.message
-    return source, Imports(source.nodes)
+    return source, ImportedNames(source.nodes)
 
 
 class Sources:

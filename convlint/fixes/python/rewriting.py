@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.python.source import Lines, Module, PythonSource, Value, parsed, same
+from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Value, parsed, same
 from convlint.fixes.python.source import Rewrites as Rewrites
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
@@ -24,7 +24,7 @@ def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
         text = applied(source.text, edits)
     except ValueError:
         raise InputFault("what would change overlaps") from None
-    if not same(Module(source.tree, source), Module(parsed(text), Lines(text)), rewrites):
+    if not same(ParsedModule(source.tree, source), ParsedModule(parsed(text), Lines(text)), rewrites):
         raise InputFault("the edited module would mean something else")
     in_bytes = source.in_bytes(edits)
     if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):

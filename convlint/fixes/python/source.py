@@ -160,14 +160,14 @@ class Rewrites(NamedTuple):
     keywords: Mapping[ast.Call, Mapping[str, Value]]
 
 
-class Module(NamedTuple):
+class ParsedModule(NamedTuple):
     """A syntax tree, and the text that it was parsed from."""
 
     tree: ast.Module
     lines: Lines
 
 
-def same(old: Module, new: Module, rewrites: Rewrites) -> bool:
+def same(old: ParsedModule, new: ParsedModule, rewrites: Rewrites) -> bool:
     """Whether two modules differ in nothing but what was to be rewritten."""
     wanted = len(rewrites.literals) + len(rewrites.keywords)
     comparison = _Comparison(rewrites)
@@ -195,7 +195,7 @@ class _Comparison:
         self.rewrites = rewrites
         self.met: set[ast.AST] = set()
 
-    def agree(self, old: Module, new: Module, texts: _Texts | None) -> bool:
+    def agree(self, old: ParsedModule, new: ParsedModule, texts: _Texts | None) -> bool:
         """Whether all that has another text is as it was meant; without texts, whether all is."""
         pending: list[tuple[Any, Any]] = [(old.tree, new.tree)]
         while pending:

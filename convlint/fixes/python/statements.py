@@ -27,7 +27,7 @@ _PARAMETER = {field: name for name, fields in _FIELDS.items() for field in field
 _PARAMETER |= {f"Pad{axis}_end": "padding" for axis in _AXES}
 
 
-class Site(NamedTuple):
+class ConstructorCall(NamedTuple):
     """A place in the user's code that constructs something."""
 
     path: str
@@ -41,7 +41,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     none can.
     """
 
-    site: Site | None
+    site: ConstructorCall | None
     parameter: str
     old: tuple[int | bool, ...]
     new: tuple[int | bool, ...]
@@ -62,13 +62,13 @@ class Constructed:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.built: dict[Site, Built] = {}
+        self.built: dict[ConstructorCall, Built] = {}
         for index, layer in enumerate(network.layers):
             if (site := site_of(layer)) is not None:
                 self.built.setdefault(site, Built([], [])).layers.append(index)
         for number, operation in enumerate(network.operations):
             if operation.sized and operation.span is not None:
-                site = Site(operation.path, operation.span)
+                site = ConstructorCall(operation.path, operation.span)
                 self.built.setdefault(site, Built([], [])).operations.append(number)
 
     @cached_property
@@ -146,7 +146,7 @@ class Statements:
             asked = set().union(
                 *(asked_of.get(each, set()) for each, _ in channels.axes[number] or () if each in widths)
             )
-            site = None if before.span is None else Site(before.path, before.span)
+            site = None if before.span is None else ConstructorCall(before.path, before.span)
             together = site is not None and bool(
                 self.constructed.built[site].layers
             )  # by one call: its out_channels are both's
@@ -158,10 +158,10 @@ class Statements:
             )  # fmt: skip
 
 
-def site_of(layer: ConvLayer) -> Site | None:
+def site_of(layer: ConvLayer) -> ConstructorCall | None:
     """Where the user's code constructs a layer."""
     span = layer.spans.get("layer")
-    return None if span is None else Site(layer.path, span)
+    return None if span is None else ConstructorCall(layer.path, span)
 
 
 def _groups_of(channels: Channels, layer: ConvLayer, index: int, field: str) -> list[int]:

@@ -12,7 +12,7 @@ from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
 from convlint.model.network import Edge
 from convlint.readers.bounded_json import MOST_SIZE, Node
 from convlint.readers.keras.shapes import Shape, number, numbers, spatial_axes, text
-from convlint.readers.operations import Origin, Written, is_first
+from convlint.readers.operations import ConvOutput, ValueOrigin, is_first
 
 _KIND = re.compile(r"(Depthwise|Separable)?Conv(?:olution)?([123])D(Transpose)?")
 _DTYPES = {
@@ -141,10 +141,12 @@ def _dtype(config: Node) -> Dtype | None:
     return _DTYPES.get(policy)
 
 
-Found = tuple[ConvLayer, Origin, Written]  # one call: the layer, where its input comes from, what becomes of its output
+Found = tuple[
+    ConvLayer, ValueOrigin, ConvOutput
+]  # one call: the layer, where its input comes from, what becomes of its output
 
 
-def read_by(origin: Origin, kind: str) -> None:
+def read_by(origin: ValueOrigin, kind: str) -> None:
     """Notes that a layer of class `kind` reads the value."""
     if origin.direct is not None:
         origin.direct.readers.append(kind)

@@ -36,21 +36,21 @@ _ADD_OPS = frozenset(
 _POOLS = ("Max", "Average", "GlobalMax", "GlobalAverage", "AdaptiveMax", "AdaptiveAverage")
 
 
-class Tensor(NamedTuple):
+class CallTensor(NamedTuple):
     """What a call reads: the operation that made it, and its shape."""
 
     operation: int
     shape: Shape | None
 
 
-class Step(NamedTuple):
+class LayerEffect(NamedTuple):
     """What a layer does."""
 
     kind: OperationKind
     groups: int = 1
 
 
-class Steps:
+class ModelOperations:
     """Grows as the model is walked. `channels_first`: where the model's maps have their channels."""
 
     def __init__(self, model: Node) -> None:
@@ -79,7 +79,7 @@ class Steps:
         """The activation within a convolution layer."""
         return self._operations.add("identity", f"{name}/activation", (source,), shape, self.axis(shape))
 
-    def other(self, kind: str, layer: Node, name: str, given: Sequence[Tensor], shape: Shape | None) -> int:
+    def other(self, kind: str, layer: Node, name: str, given: Sequence[CallTensor], shape: Shape | None) -> int:
         """A call of a layer of class `kind` that is no convolution and makes a tensor of that shape."""
         inputs = [each.operation for each in given]
         step = self._step(kind, layer, given, shape) if given else None
@@ -87,7 +87,7 @@ class Steps:
             return self.opaque(name, f"{kind} {name}", inputs, shape)
         return self._operations.add(step.kind, name, inputs, shape, self.axis(shape), groups=step.groups)
 
-    def _step(self, kind: str, layer: Node, given: Sequence[Tensor], after: Shape | None) -> Step | None:
+    def _step(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> LayerEffect | None:
         module, config = layer.get("module"), layer.at("config")
         where = "keras" if module is None else module.text()
         if not where.startswith("keras"):
@@ -98,10 +98,12 @@ class Steps:
             ranks = {None if each.shape is None else len(each.shape) for each in given}
             if None in ranks or len(ranks) > 1:
                 return None
-            return Step("add" if len(given) > 1 else "identity")  # the rest is numbers, which follow from the code
+            return LayerEffect(
+                "add" if len(given) > 1 else "identity"
+            )  # the rest is numbers, which follow from the code
         if kind == "Concatenate":
             known = before is not None and len(given) > 1
-            return Step("concat") if known and _along(config, before) == [self.axis(before)] else None
+            return LayerEffect("concat") if known and _along(config, before) == [self.axis(before)] else None
         rule = (_RULES_OF_OPS if ops else _RULES).get(kind)
         return None if rule is None or len(given) > 1 else rule(self, config, before, after)
 
@@ -119,7 +121,7 @@ class Steps:
         return self._operations.finished(layers, layer_of)
 
 
-Rule = Callable[[Steps, Node, Shape | None, Shape | None], Step | None]
+Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], LayerEffect | None]
 
 
 def _is_first(config: Node) -> bool:
@@ -150,34 +152,34 @@ def _along(config: Node, shape: Shape | None) -> list[int] | None:
     return sorted(axis + len(shape) if axis < 0 else axis for axis in axes)
 
 
-def _spatial(steps: Steps, config: Node, _: Shape | None, __: Shape | None) -> Step | None:
-    return Step("resize") if _is_first(config) == steps.channels_first else None
+def _spatial(steps: ModelOperations, config: Node, _: Shape | None, __: Shape | None) -> LayerEffect | None:
+    return LayerEffect("resize") if _is_first(config) == steps.channels_first else None
 
 
-def _group_norm(steps: Steps, config: Node, before: Shape | None, _: Shape | None) -> Step | None:
+def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> LayerEffect | None:
     given = config.get("groups")
     groups = 32 if given is None else given.value
     if before is None or _along(config, before) != [steps.axis(before)]:
         return None
-    return Step("identity", groups) if type(groups) is int and groups > 0 else None
+    return LayerEffect("identity", groups) if type(groups) is int and groups > 0 else None
 
 
-def _reshape(steps: Steps, _: Node, before: Shape | None, after: Shape | None) -> Step | None:
+def _reshape(steps: ModelOperations, _: Node, before: Shape | None, after: Shape | None) -> LayerEffect | None:
     if before is None or after is None or len(after) < 3:
         return None
-    return Step("identity") if one_element(before, after, steps.axis(before)) == steps.axis(after) else None
+    return LayerEffect("identity") if one_element(before, after, steps.axis(before)) == steps.axis(after) else None
 
 
-def _reduction(steps: Steps, config: Node, before: Shape | None, _: Shape | None) -> Step | None:
+def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> LayerEffect | None:
     if before is None or config.get("axis") is None:
         return None
     space = [axis for axis in range(1, len(before)) if axis != steps.axis(before)]
-    return Step("resize") if _along(config, before) == space else None
+    return LayerEffect("resize") if _along(config, before) == space else None
 
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME.split(), lambda *_: Step("identity")),
-    **dict.fromkeys(NORMS, lambda *_: Step("batchnorm")),
+    **dict.fromkeys(_SAME.split(), lambda *_: LayerEffect("identity")),
+    **dict.fromkeys(NORMS, lambda *_: LayerEffect("batchnorm")),
     **{f"{kind}Pooling{n}D": _spatial for kind in _POOLS for n in (1, 2, 3)},
     **{f"{kind}{n}D": _spatial for kind in ("UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)},
     **dict.fromkeys(("Resizing", "CenterCrop", "RandomCrop"), _spatial),
@@ -185,6 +187,6 @@ _RULES: Mapping[str, Rule] = {
     "Reshape": _reshape,
 }
 _RULES_OF_OPS: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME_OPS.split(), lambda *_: Step("identity")),
+    **dict.fromkeys(_SAME_OPS.split(), lambda *_: LayerEffect("identity")),
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduction),
 }

@@ -23,9 +23,9 @@ from convlint.readers.bounded_json import (
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.input_shapes import by_name, parse_shape
 from convlint.readers.keras.layer import Found, build, is_convolution, read_by, without_copies
-from convlint.readers.keras.operations import Steps, Tensor
+from convlint.readers.keras.operations import CallTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, Shape, output_shape, references, text, unify
-from convlint.readers.operations import Flow, Origin
+from convlint.readers.operations import ConvFlow, ValueOrigin
 
 _LEARNED = frozenset(
     {"Dense", "EinsumDense", "Embedding", "LSTM", "GRU", "SimpleRNN", "MultiHeadAttention", "Bidirectional"}
@@ -36,36 +36,36 @@ _DEEPEST = 50
 Call: TypeAlias = tuple[str, int]  # layer, which of its calls
 
 
-class Value:
+class LayerTensor:
     """A tensor between layers: its shape, where it comes from, and the operation that makes it."""
 
     __slots__ = ("operation", "origin", "shape")
 
-    def __init__(self, shape: Shape | None, origin: Origin, operation: int) -> None:
+    def __init__(self, shape: Shape | None, origin: ValueOrigin, operation: int) -> None:
         self.shape, self.origin, self.operation = shape, origin, operation
 
 
-class Walk:
+class ModelWalk:
     """Collects the convolutions of a model, and all other operations, in call order."""
 
     def __init__(self, path: str, model: Node) -> None:
         self._path, self._model = path, model
-        self._flow = Flow()
-        self._steps = Steps(model)
+        self._flow = ConvFlow()
+        self._steps = ModelOperations(model)
         self._found: list[Found] = []
         self._messages: dict[str, None] = {}
         self._calls = self._listed = self._reads = 0
 
     def network(self, inputs: Mapping[str, Shape | None]) -> tuple[Network, list[str]]:
         """The network of the model with these inputs, and what could not be understood. Raises InputFault."""
-        given = [Value(shape, Origin(), self._steps.input(name, shape)) for name, shape in inputs.items()]
+        given = [LayerTensor(shape, ValueOrigin(), self._steps.input(name, shape)) for name, shape in inputs.items()]
         outputs = [value.operation for value in self._walk(self._model, given)]
         layers, edges, layer_of = without_copies(self._found)
         refuse_layers(len(layers))
         operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._found], layer_of)
         return Network(path=self._path, layers=layers, edges=edges, operations=operations), list(self._messages)
 
-    def _walk(self, model: Node, inputs: list[Value], prefix: str = "", depth: int = 0) -> list[Value]:
+    def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
         """Walks a model that is called with `inputs`; its outputs."""
         if depth > _DEEPEST:
             raise InputFault(f"models are nested deeper than {_DEEPEST} levels")
@@ -83,10 +83,10 @@ class Walk:
         return [value]
 
     def _functional(
-        self, config: Node, listed: list[Node], inputs: list[Value], prefix: str, depth: int
-    ) -> list[Value]:
+        self, config: Node, listed: list[Node], inputs: list[LayerTensor], prefix: str, depth: int
+    ) -> list[LayerTensor]:
         layers = _by_name(listed)
-        values: dict[Reference, Value] = {}
+        values: dict[Reference, LayerTensor] = {}
         names = [reference[0] for reference, _ in self._read(config.get("input_layers"))] or [
             name for name, layer in layers.items() if layer.at("class_name").text() == "InputLayer"
         ]
@@ -132,19 +132,19 @@ class Walk:
         return found
 
     def _argument(
-        self, values: dict[Reference, Value], reference: Reference, shape: Shape | None, prefix: str
-    ) -> Value:
+        self, values: dict[Reference, LayerTensor], reference: Reference, shape: Shape | None, prefix: str
+    ) -> LayerTensor:
         value = values.get(reference) or values.get((*reference[:2], 0))
         if value is None:
             raise InputFault(f"layer {prefix + reference[0]!r} has no output {reference[2]}")
         try:
-            return Value(unify(value.shape, shape), value.origin, value.operation)
+            return LayerTensor(unify(value.shape, shape), value.origin, value.operation)
         except ValueError as error:
             name = prefix + reference[0]
             self._messages.setdefault(f"the shapes disagree after layer {name!r}: {error}")
-            return Value(None, value.origin, self._steps.opaque(name, f"layer {name}", [value.operation]))
+            return LayerTensor(None, value.origin, self._steps.opaque(name, f"layer {name}", [value.operation]))
 
-    def _layer(self, layer: Node, given: list[Value], prefix: str, depth: int) -> list[Value]:
+    def _layer(self, layer: Node, given: list[LayerTensor], prefix: str, depth: int) -> list[LayerTensor]:
         """One call of one layer."""
         self._calls += 1
         if self._calls > MOST_CALLS:
@@ -159,7 +159,7 @@ class Walk:
         if inside is not None and inside.is_list and given:
             for value in given:
                 read_by(value.origin, kind)
-            inner = [Value(value.shape, value.origin.past, value.operation) for value in given]
+            inner = [LayerTensor(value.shape, value.origin.past, value.operation) for value in given]
             return self._walk(layer, inner, f"{name}/", depth + 1) or [self._unknown(kind, name, given)]
         if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
             return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
@@ -174,10 +174,12 @@ class Walk:
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
         return [self._other(kind, layer, name, given)]
 
-    def _unknown(self, kind: str, name: str, given: list[Value]) -> Value:
-        return Value(None, Origin(), self._steps.opaque(name, f"{kind} {name}", [value.operation for value in given]))
+    def _unknown(self, kind: str, name: str, given: list[LayerTensor]) -> LayerTensor:
+        return LayerTensor(
+            None, ValueOrigin(), self._steps.opaque(name, f"{kind} {name}", [value.operation for value in given])
+        )
 
-    def _other(self, kind: str, layer: Node, name: str, given: list[Value]) -> Value:
+    def _other(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
         learned = kind in _LEARNED
         for value in given:
             read_by(value.origin, kind)
@@ -185,10 +187,12 @@ class Walk:
                 self._flow.consume(value.origin)
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
-        operation = self._steps.other(kind, layer, name, [Tensor(each.operation, each.shape) for each in given], shape)
-        return Value(shape, self._flow.merge([value.origin.past for value in given], learned=learned), operation)
+        operation = self._steps.other(
+            kind, layer, name, [CallTensor(each.operation, each.shape) for each in given], shape
+        )
+        return LayerTensor(shape, self._flow.merge([value.origin.past for value in given], learned=learned), operation)
 
-    def _each_step(self, layer: Node, value: Value, shape: Shape, prefix: str, depth: int) -> list[Value]:
+    def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:
         """TimeDistributed: the layer runs on batch times steps."""
         if len(shape) < 3:
             raise layer.fault(f"runs on each step of an input that has {len(shape)} axes")
@@ -196,10 +200,10 @@ class Walk:
         folded = None if batch is None or steps is None else batch * steps
         if folded is not None and folded > MOST_SIZE:
             raise layer.fault(f"runs on {batch} times {steps} inputs, more than 2^31 - 1")
-        inside = Value((folded, *rest), value.origin, self._between_steps(prefix, value.operation))
+        inside = LayerTensor((folded, *rest), value.origin, self._between_steps(prefix, value.operation))
         (result,) = self._layer(layer, [inside], prefix, depth + 1)[:1]
         after = None if result.shape is None else (batch, steps, *result.shape[1:])
-        return [Value(after, result.origin, self._between_steps(prefix, result.operation))]
+        return [LayerTensor(after, result.origin, self._between_steps(prefix, result.operation))]
 
     def _between_steps(self, prefix: str, operation: int) -> int:
         """What a layer at each step reads or makes: its channels stay where they are if they are last."""
@@ -210,7 +214,7 @@ class Walk:
             else operation
         )
 
-    def _convolution(self, kind: str, layer: Node, name: str, value: Value) -> Value:
+    def _convolution(self, kind: str, layer: Node, name: str, value: LayerTensor) -> LayerTensor:
         config = layer.at("config")
         built = layer.get("build_config")
         noted = built.get("input_shape") if built is not None and built.is_object else None
@@ -225,11 +229,11 @@ class Walk:
             read_by(value.origin, kind)
             index, origin = self._flow.convolution(value.origin)
             self._found.append((part, value.origin, self._flow.written[index]))
-            value = Value(out, origin, self._steps.convolution(index, name, config, value.operation))
+            value = LayerTensor(out, origin, self._steps.convolution(index, name, config, value.operation))
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
             read_by(value.origin, "Activation")
-            value = Value(out, value.origin.past, self._steps.activation(name, value.operation, out))
+            value = LayerTensor(out, value.origin.past, self._steps.activation(name, value.operation, out))
         return value
 
     @staticmethod
@@ -276,7 +280,7 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
     given = _given_shapes(inputs, options)
     # TensorFlow and XLA choose the layout themselves and the file does not say what will run it, so the layout
     # stays "auto" whatever data_format says
-    network, messages = Walk(path, model).network({name: given[name] for name in inputs})
+    network, messages = ModelWalk(path, model).network({name: given[name] for name in inputs})
     if not messages and any(
         None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in network.layers
     ):

@@ -52,12 +52,12 @@ ALIKE = frozenset({"Dropout", "MaxPool"})
 Shape = tuple[int | None, ...]
 
 
-class Scope:
+class GraphScope:
     """What is known of the values of one graph: shapes, element types, stored tensors. Looks outward if need be."""
 
     __slots__ = ("outer", "tensors", "values")
 
-    def __init__(self, graph: onnx.GraphProto, outer: Scope | None = None) -> None:
+    def __init__(self, graph: onnx.GraphProto, outer: GraphScope | None = None) -> None:
         self.values: dict[str, Any] = {value.name: value for value in graph.value_info}
         for declared in (graph.input, graph.output):
             self.values.update({value.name: value for value in declared})
@@ -105,7 +105,7 @@ class Map(NamedTuple):
     composed: bool = False
 
 
-class Step(NamedTuple):
+class NodeEffect(NamedTuple):
     """What a node does; `axis` is that of the channels that it hands on."""
 
     kind: OperationKind
@@ -133,7 +133,7 @@ class Given(NamedTuple):
         return next((each.i for each in self.node.attribute if each.name == name), default)
 
 
-def step_of(op: str, given: Given) -> Step | None:
+def step_of(op: str, given: Given) -> NodeEffect | None:
     """What a node of that operator does; None where it may do anything, or nobody can tell."""
     if op in ELEMENTWISE:
         return _elementwise(given)
@@ -143,7 +143,7 @@ def step_of(op: str, given: Given) -> Step | None:
     return None if rule is None or len(given.maps) > 1 else rule(given)
 
 
-def _elementwise(given: Given) -> Step | None:
+def _elementwise(given: Given) -> NodeEffect | None:
     after, axis = given.after, given.axis
     if after is None or axis >= len(after) or after[axis] is None:
         return None
@@ -151,9 +151,9 @@ def _elementwise(given: Given) -> Step | None:
         if shape is None or len(shape) != len(after) or each.axis != axis:
             return None
     if len(given.maps) > 1:
-        return Step("add", axis)
+        return NodeEffect("add", axis)
     same = all(None in sizes or sizes[0] == sizes[1] for sizes in zip(given.before[0] or (), after, strict=True))
-    return Step("identity", axis) if same and _keeps_channels(given) else None
+    return NodeEffect("identity", axis) if same and _keeps_channels(given) else None
 
 
 def _keeps_channels(given: Given) -> bool:
@@ -164,38 +164,38 @@ def _keeps_channels(given: Given) -> bool:
     return before[axis] is not None and before[axis] == after[axis] and before[0] == after[0]
 
 
-def _concatenation(given: Given) -> Step | None:
+def _concatenation(given: Given) -> NodeEffect | None:
     shapes, axis = [given.after, *given.before], given.axis
     ranks = {len(shape) for shape in shapes if shape is not None}
     if given.constants or None in shapes or len(ranks) != 1 or any(each.axis != axis for each in given.maps):
         return None
     along = given.number("axis", 0)
-    return Step("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
+    return NodeEffect("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
 
 
-def _any_axis(given: Given) -> Step | None:
+def _any_axis(given: Given) -> NodeEffect | None:
     if not _keeps_channels(given):
         return None
     known = given.after is not None and None not in given.after[1:]
-    return Step("identity" if known and given.before[0] == given.after else "resize", given.axis)
+    return NodeEffect("identity" if known and given.before[0] == given.after else "resize", given.axis)
 
 
-def _reduction(given: Given) -> Step | None:
+def _reduction(given: Given) -> NodeEffect | None:
     """Over axes of space alone: the one channel of a map would look the same when reduced."""
     before = given.before[0]
-    return Step("resize", given.axis) if _keeps_channels(given) and before and before[given.axis] != 1 else None
+    return NodeEffect("resize", given.axis) if _keeps_channels(given) and before and before[given.axis] != 1 else None
 
 
-def _pool(given: Given) -> Step | None:
-    return Step("resize", 1) if given.axis == 1 else None
+def _pool(given: Given) -> NodeEffect | None:
+    return NodeEffect("resize", 1) if given.axis == 1 else None
 
 
-def _group_norm(given: Given) -> Step | None:
+def _group_norm(given: Given) -> NodeEffect | None:
     groups = given.number("num_groups", 0)
-    return Step("identity", 1, groups=groups) if given.axis == 1 and groups > 0 else None
+    return NodeEffect("identity", 1, groups=groups) if given.axis == 1 and groups > 0 else None
 
 
-def _transpose(given: Given) -> Step | None:
+def _transpose(given: Given) -> NodeEffect | None:
     """Moves the channels to the front or the end of the axes of space, which stay in order."""
     order = next((list(each.ints) for each in given.node.attribute if each.name == "perm"), [])
     rank, axis = len(order), given.axis
@@ -203,40 +203,40 @@ def _transpose(given: Given) -> Step | None:
     if axis not in order or [position for position in order if position != axis] != others:
         return None
     moved = order.index(axis)
-    return Step("identity", moved) if rank > 2 and moved in (1, rank - 1) else None
+    return NodeEffect("identity", moved) if rank > 2 and moved in (1, rank - 1) else None
 
 
-def _shuffle(given: Given) -> Step | None:
+def _shuffle(given: Given) -> NodeEffect | None:
     """DCR mode orders what it reads by block, then channel: only one run of channels stays in one piece then."""
     mode = next((each.s for each in given.node.attribute if each.name == "mode"), b"DCR")
     factor = given.number("blocksize", 0)
     if given.axis != 1 or factor < 1 or (mode != b"CRD" and (mode != b"DCR" or given.maps[0].composed)):
         return None
-    return Step("pixel_shuffle", 1, factor=factor)
+    return NodeEffect("pixel_shuffle", 1, factor=factor)
 
 
-def _unshuffle(given: Given) -> Step | None:
+def _unshuffle(given: Given) -> NodeEffect | None:
     """Orders what it writes by block, then channel."""
     factor = given.number("blocksize", 0)
     whole = given.axis == 1 and factor > 0 and not given.maps[0].composed
-    return Step("pixel_unshuffle", 1, factor=factor) if whole else None
+    return NodeEffect("pixel_unshuffle", 1, factor=factor) if whole else None
 
 
-def _one_element(given: Given) -> Step | None:
+def _one_element(given: Given) -> NodeEffect | None:
     """Adds or takes axes of one element around the channels of maps of one element."""
     before, after = given.before[0], given.after
     moved = None if before is None or after is None else one_element(before, after, given.axis)
-    return None if moved is None else Step("identity", moved)
+    return None if moved is None else NodeEffect("identity", moved)
 
 
-def _map_of_one_element(given: Given) -> Step | None:
+def _map_of_one_element(given: Given) -> NodeEffect | None:
     """What makes a vector may as well flatten maps of more elements: only what makes a map is sure to mean one."""
     return _one_element(given) if given.after is not None and len(given.after) > 2 else None
 
 
-_RULES: Mapping[str, Callable[[Given], Step | None]] = {
-    **dict.fromkeys(SAME, lambda given: Step("identity", given.axis)),
-    **dict.fromkeys(NORMS, lambda given: Step("batchnorm", given.axis)),
+_RULES: Mapping[str, Callable[[Given], NodeEffect | None]] = {
+    **dict.fromkeys(SAME, lambda given: NodeEffect("identity", given.axis)),
+    **dict.fromkeys(NORMS, lambda given: NodeEffect("batchnorm", given.axis)),
     **dict.fromkeys(POOLS, _pool),
     **dict.fromkeys(ANY_AXIS, _any_axis),
     **dict.fromkeys(REDUCTIONS, _reduction),

@@ -21,18 +21,18 @@ from convlint.readers.onnx.channels import (
     STANDARD_DOMAINS,
     WEIGHT_INPUT,
     Given,
+    GraphScope,
     Map,
-    Scope,
     step_of,
 )
 from convlint.readers.onnx.file import text
-from convlint.readers.operations import Flow, Operations, Origin, Written
+from convlint.readers.operations import ConvFlow, ConvOutput, Operations, ValueOrigin
 
 if TYPE_CHECKING:
     import onnx
 
 
-class Steps:
+class GraphOperations:
     """Grows as the graph is walked."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Steps:
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the one it is computed of
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> the convolutions that read them, and how
 
-    def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: Scope) -> None:
+    def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
         """The graph's inputs. One that is turned into NCHW has its channels last."""
         last = _channels_last(graph, inputs)
         for name in inputs:
@@ -73,7 +73,7 @@ class Steps:
         written = Map(number, 1, groups > 1 and source is not None and source.composed)
         self._maps.update(dict.fromkeys(node.output, written))
 
-    def enter(self, node: onnx.NodeProto, body: onnx.GraphProto, scope: Scope) -> None:
+    def enter(self, node: onnx.NodeProto, body: onnx.GraphProto, scope: GraphScope) -> None:
         """What the body of a Loop or Scan is given at each turn."""
         sources = list(node.input)
         for position, formal in enumerate(body.input):
@@ -83,7 +83,7 @@ class Steps:
             number = self._operations.opaque(text(formal.name), _label(node), inputs, shape)
             self._maps[formal.name] = Map(number, 1)
 
-    def other(self, node: onnx.NodeProto, scope: Scope, *, trusted: bool) -> None:
+    def other(self, node: onnx.NodeProto, scope: GraphScope, *, trusted: bool) -> None:
         """A node that is no convolution. The shapes around it say nothing unless they are `trusted`."""
         op = node.op_type if node.domain in STANDARD_DOMAINS else ""
         if op in SIZES or not node.output:
@@ -156,47 +156,48 @@ def _label(node: onnx.NodeProto) -> str:
 _LEARNED = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "LSTM", "GRU", "RNN"})
 
 
-class Site:
+class GraphConv:
     """A convolution where it stands in the graph."""
 
     __slots__ = ("calls", "fault", "node", "readers", "scope", "source")
 
     def __init__(
-        self, node: Any, scope: Scope, source: Origin | None, readers: Written, calls: int, fault: str | None
+        self, node: Any, scope: GraphScope, source: ValueOrigin | None, readers: ConvOutput, calls: int,
+        fault: str | None,
     ) -> None:  # fmt: skip
         self.node, self.scope, self.source, self.readers = node, scope, source, readers
         self.calls, self.fault = calls, fault
 
 
-class Walk:
+class GraphWalk:
     """One pass over the nodes. `dequantized` maps the output of DequantizeLinear to its quantized input."""
 
     def __init__(self, faults: Mapping[str, str]) -> None:
-        self.flow = Flow()
-        self.steps = Steps()
-        self.sites: list[Site] = []
+        self.flow = ConvFlow()
+        self.steps = GraphOperations()
+        self.sites: list[GraphConv] = []
         self.unknown_convolutions: dict[str, str] = {}  # label -> operator that looks like one, but is not known
         self.dequantized: dict[str, str] = {}
         self._faults = faults
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, ValueOrigin] = {}
 
     def start(self, graph: onnx.GraphProto, inputs: Iterable[str]) -> None:
         """Walks the main graph, whose real inputs have these names."""
-        scope = Scope(graph)
+        scope = GraphScope(graph)
         names = list(inputs)
-        self._origins.update({name: Origin() for name in names})
+        self._origins.update({name: ValueOrigin() for name in names})
         self.steps.start(graph, names, scope)
         self._graph(graph, scope, 1)
 
-    def _graph(self, graph: onnx.GraphProto, scope: Scope, calls: int) -> None:
+    def _graph(self, graph: onnx.GraphProto, scope: GraphScope, calls: int) -> None:
         origins, faults = self._origins, self._faults
         for node in graph.node:
             op = node.op_type
             if op in CONSTANTS:
                 continue
             names = node.input[:]
-            found: Origin | None = None
-            more: list[Origin] | None = None
+            found: ValueOrigin | None = None
+            more: list[ValueOrigin] | None = None
             for name in names:
                 origin = origins.get(name)
                 if origin is None:
@@ -213,7 +214,7 @@ class Walk:
             if op in CONVOLUTIONS and node.domain in STANDARD_DOMAINS:
                 data = origins.get(names[0]) if names else None
                 index, written = self.flow.convolution(data, fault)
-                self.sites.append(Site(node, scope, data, self.flow.written[index], calls, fault))
+                self.sites.append(GraphConv(node, scope, data, self.flow.written[index], calls, fault))
                 self.steps.convolution(node, index)
                 origins.update(dict.fromkeys(node.output, written))
                 continue
@@ -229,9 +230,9 @@ class Walk:
                     origins[name] = result
 
     def _other(
-        self, node: Any, op: str, scope: Scope, calls: int, found: Origin | None, more: list[Origin] | None,
-        fault: str | None,
-    ) -> Origin:  # fmt: skip
+        self, node: Any, op: str, scope: GraphScope, calls: int, found: ValueOrigin | None,
+        more: list[ValueOrigin] | None, fault: str | None,
+    ) -> ValueOrigin:  # fmt: skip
         """The origin of what a node writes that is no convolution."""
         learned = op in _LEARNED
         if op in BODIES:
@@ -248,7 +249,7 @@ class Walk:
                 if origin is not None:
                     self.flow.consume(origin)
         if found is None:
-            return Origin(fault=fault)
+            return ValueOrigin(fault=fault)
         if more is None and fault is None and (not learned or found.learned):
             return found
         return self.flow.merge((found, *(more or ())), fault, learned=learned)
@@ -257,23 +258,23 @@ class Walk:
         if node.input and node.output:
             self.dequantized[node.output[0]] = node.input[0]
 
-    def _bodies(self, node: Any, op: str, scope: Scope, calls: int) -> str | None:
+    def _bodies(self, node: Any, op: str, scope: GraphScope, calls: int) -> str | None:
         """Walks the bodies of a control-flow node and gives its outputs their origins."""
-        outputs: list[list[Origin]] = [[] for _ in node.output]
+        outputs: list[list[ValueOrigin]] = [[] for _ in node.output]
         for attribute in node.attribute:
             if not attribute.HasField("g"):
                 continue
             body = attribute.g
-            inner = Scope(body, scope)
+            inner = GraphScope(body, scope)
             if op != "If":
                 self.steps.enter(node, body, inner)
                 # what a loop carries has been through the loop: gradients flow back through it
-                carried = [self._origins.get(name) or Origin() for name in node.input]
+                carried = [self._origins.get(name) or ValueOrigin() for name in node.input]
                 skip = 1 if op == "Loop" else 0
                 for formal, origin in zip(body.input, carried, strict=False):
                     self._origins[formal.name] = self.flow.merge((origin,), learned=True)
                 for formal in body.input[skip + len(node.input) :]:
-                    self._origins[formal.name] = Origin(learned=True)
+                    self._origins[formal.name] = ValueOrigin(learned=True)
             self._graph(body, inner, calls * _trips(node, op, scope))
             results = body.output[1:] if op == "Loop" else body.output
             for position, value in enumerate(results[: len(outputs)]):
@@ -285,7 +286,7 @@ class Walk:
         return None
 
 
-def _trips(node: Any, op: str, scope: Scope) -> int:
+def _trips(node: Any, op: str, scope: GraphScope) -> int:
     """How often a body runs: the constant count of a Loop, the scanned length of a Scan; 1 where unknown."""
     if op == "Loop" and node.input and node.input[0]:
         tensor = scope.tensor(node.input[0])
@@ -298,7 +299,7 @@ def _trips(node: Any, op: str, scope: Scope) -> int:
     return 1
 
 
-def _count_fault(node: Any, scope: Scope) -> str | None:
+def _count_fault(node: Any, scope: GraphScope) -> str | None:
     """Why a reshape cannot hold: the input and the output differ in their number of elements."""
     if not node.input or not node.output:
         return None

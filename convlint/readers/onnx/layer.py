@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from convlint.model.layer import ConvLayer, Dtype, output_size, same_padding, transposed_output_size
-from convlint.readers.onnx.channels import NORMS, WEIGHT_INPUT, Scope, Shape
+from convlint.readers.onnx.channels import NORMS, WEIGHT_INPUT, GraphScope, Shape
 from convlint.readers.onnx.file import text
-from convlint.readers.onnx.graph import Site
+from convlint.readers.onnx.graph import GraphConv
 
 # onnx.TensorProto.DataType
 _DTYPES = {
@@ -26,7 +26,7 @@ _AXES = (
 
 
 def build_layer(
-    site: Site, *, name: str, path: str, first: bool, dequantized: dict[str, str], trusted: bool
+    site: GraphConv, *, name: str, path: str, first: bool, dequantized: dict[str, str], trusted: bool
 ) -> tuple[ConvLayer, str | None]:
     """The layer, and what is wrong with it, if anything. Sizes that are not `trusted` are left unknown."""
     node, scope = site.node, site.scope
@@ -77,7 +77,7 @@ def build_layer(
     return layer, fault or (wrong and f"{op} {name!r}: {wrong}")
 
 
-def _bare(site: Site, name: str, path: str) -> ConvLayer:
+def _bare(site: GraphConv, name: str, path: str) -> ConvLayer:
     return ConvLayer(name=name, path=path, node=text(site.node.name) or None, D=None, Z=None, T=None)
 
 
@@ -153,7 +153,9 @@ def _axes(
     return fields, wrong
 
 
-def _dtype(op: str, inputs: list[str], weight_name: str, scope: Scope, dequantized: dict[str, str]) -> Dtype | None:
+def _dtype(
+    op: str, inputs: list[str], weight_name: str, scope: GraphScope, dequantized: dict[str, str]
+) -> Dtype | None:
     """What multiplies: the quantized type where both operands come straight out of DequantizeLinear."""
     data_type = scope.element_type(inputs[0])
     if op in ("Conv", "ConvTranspose") and inputs[0] in dequantized and weight_name in dequantized:

@@ -13,7 +13,7 @@ from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
-from convlint.readers.onnx.channels import Scope
+from convlint.readers.onnx.channels import GraphScope
 from convlint.readers.onnx.file import (
     infer,
     load,
@@ -23,7 +23,7 @@ from convlint.readers.onnx.file import (
     set_input_sizes,
     text,
 )
-from convlint.readers.onnx.graph import Walk
+from convlint.readers.onnx.graph import GraphWalk
 from convlint.readers.onnx.layer import build_layer
 from convlint.readers.operations import is_first
 
@@ -162,7 +162,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     inferred = infer(model)
     graph = inferred.model.graph
     inputs = real_inputs(graph)
-    walk = Walk(inferred.faults)
+    walk = GraphWalk(inferred.faults)
     walk.start(graph, [value.name for value in inputs])
     refuse_layers(len(walk.sites))  # before anything is built of them
     messages: list[str] = []
@@ -202,7 +202,9 @@ def _unique(name: str, taken: dict[str, int]) -> str:
     return name if count == 1 else _unique(f"{name}#{count}", taken)
 
 
-def _edge(index: int, producers: tuple[int, ...], source: str, layer: ConvLayer, scope: Scope, trusted: bool) -> Edge:
+def _edge(
+    index: int, producers: tuple[int, ...], source: str, layer: ConvLayer, scope: GraphScope, trusted: bool
+) -> Edge:
     shape = scope.shape(source) if trusted else None
     channels = shape[1] if shape is not None and len(shape) > 1 else None
     return Edge(consumer=index, producers=producers, source=source, C=channels, H=layer.H, W=layer.W, D=layer.D)
@@ -226,7 +228,7 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer]) -> list[
                 f"left without sizes: {_convolutions(unknown)}; input {value.name!r} is {shape}; "
                 f"set it with --batch N or --input {value.name}=Nx3x224x224"
             ]
-    scope = Scope(graph)
+    scope = GraphScope(graph)
     for node in graph.node:
         known = [scope.shape(name) for name in node.input if name]
         out = scope.shape(node.output[0]) if node.output else ()

@@ -84,7 +84,7 @@ class Closure(Struct, frozen=True, kw_only=True):
     cut: bool = False  # more files than anybody follows
 
 
-class Imports:
+class ProjectImports:
     """The imports of every file of a project, each read once."""
 
     def __init__(self, project: Project) -> None:

@@ -20,7 +20,7 @@ MOST_CELLS = 10_000
 _BOM = b"\xef\xbb\xbf"
 
 
-class Place(Struct, frozen=True):
+class CellLine(Struct, frozen=True):
     """Where a line of code stands: the cell, counted as the notebook has them, its line there, and that of the file."""
 
     cell: int
@@ -32,7 +32,7 @@ class Broken(Struct, frozen=True):
     """A code cell that is no Python: why, and where that shows."""
 
     why: str
-    at: Place
+    at: CellLine
     column: int | None = None
 
 
@@ -40,7 +40,7 @@ class Notebook(Struct, frozen=True):
     """The code of a notebook, the place of each of its lines, and the cells that are not in it as they do not parse."""
 
     code: bytes
-    places: tuple[Place, ...]
+    places: tuple[CellLine, ...]
     broken: tuple[Broken, ...] = ()
 
 
@@ -60,12 +60,14 @@ def notebook(content: bytes) -> Notebook:
     cells = [cell for cell in enumerate(tree.at("cells").elements(MOST_CELLS), 1) if _is_code(cell[1])]
     file_lines = source_lines(content)
     lines: list[str] = []
-    places: list[Place] = []
+    places: list[CellLine] = []
     broken: list[Broken] = []
     for number, cell in cells:
         written = _lines(cell.at("source"))
         own = file_lines.get(number - 1, [])
-        here = [Place(number, line, own[min(line, len(own)) - 1] if own else 1) for line in range(1, len(written) + 1)]
+        here = [
+            CellLine(number, line, own[min(line, len(own)) - 1] if own else 1) for line in range(1, len(written) + 1)
+        ]
         places += here
         try:
             lines += as_python(written)

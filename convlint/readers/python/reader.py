@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import InputError
-from convlint.model.source import Program, SourceLayer, SourceReading, Unread, UnreadCell, UnreadFile
+from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, Unread, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
@@ -71,7 +71,7 @@ def _read(
     given: Sequence[str], *, entries: Sequence[str], input_shape: tuple[int, ...] | None,
     contents: Mapping[str, bytes], root: str | None, asked: Sequence[str],
 ) -> SourceReading:  # fmt: skip
-    from convlint.readers.python.imports import Imports
+    from convlint.readers.python.imports import ProjectImports
     from convlint.readers.python.nn.bias_uses import first_uses
     from convlint.readers.python.nn.reading import read_layers
     from convlint.readers.python.programs.reading import read_programs
@@ -84,7 +84,7 @@ def _read(
         code,
     )
     own = [path for path in asked if path not in unread and project.file(path) is not None]
-    imports = Imports(project)
+    imports = ProjectImports(project)
     read = read_layers(imports, own, input_shape=input_shape)
     programs = read_programs(imports, own, tuple(entries))
     pointed = dict.fromkeys(
@@ -210,7 +210,7 @@ def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
     return UnreadFile(why=fault.why, line=at)
 
 
-def _pointed(layers: Iterable[SourceLayer], programs: Iterable[Program]) -> Iterator[str]:
+def _pointed(layers: Iterable[SourceLayer], programs: Iterable[TrainingProgram]) -> Iterator[str]:
     """The files that something points into."""
     for each in layers:
         yield each.layer.path

@@ -58,7 +58,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by what `carrier_of` says
 _GROUP_NORM = "groupnorm"
 
 
-class Operations:
+class SpecOperations:
     """Grows with the items; what reads one names it."""
 
     def __init__(self) -> None:
@@ -279,7 +279,7 @@ class SpecGraph:
         self.layers: list[ConvLayer] = []
         self.edges: list[Edge] = []
         self.repeats = Repeats()
-        self.wiring = Operations()
+        self.wiring = SpecOperations()
         self.shapes: dict[str, Shape] = {}  # what each named operation hands on
         self.places: dict[str, Span] = {}  # where each name was given
         self.readers: dict[str, list[str]] = {}  # operation -> kinds of the operations that read it

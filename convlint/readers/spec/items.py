@@ -24,7 +24,7 @@ LONGEST_NAME = 480  # characters; the spec's own limit is 500
 _HALF = re.compile("[\ud800-\udfff]")  # half a character: no file holds one
 
 
-class Names:
+class SpecNames:
     """Grows with the names that are given."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class CannotWire(Exception):
     """Why a spec cannot hold the wiring of a network."""
 
 
-class Item(NamedTuple):
+class SpecItem(NamedTuple):
     """An item of the spec; `layer` is the convolution that it is, `where` says for people what a reshape is."""
 
     mapping: dict[str, Any]
@@ -225,12 +225,12 @@ class Item(NamedTuple):
     where: str = ""
 
 
-class Items:
+class SpecItems:
     """Grows with each item; `read` are the names that others read."""
 
-    def __init__(self, names: Names, batch: int | None) -> None:
+    def __init__(self, names: SpecNames, batch: int | None) -> None:
         self.names, self.batch = names, batch
-        self.written: list[Item] = []
+        self.written: list[SpecItem] = []
         self.read: set[str] = set()
         self._reads = 0
         self._nothing: dict[int, Shape] = {}  # by dimensions
@@ -247,13 +247,13 @@ class Items:
             item["inputs"] = sources
         elif sources and not (self.written and self.written[-1].mapping["name"] == sources[0]):
             item["input"] = sources[0]
-        self._add(Item({**item, **fields}, where=where), sources)
+        self._add(SpecItem({**item, **fields}, where=where), sources)
         return replace(shape, source=item["name"])
 
     def conv(self, layer: int, entry: Mapping[str, Any], source: Shape | None) -> dict[str, Any]:
         """The item of a convolution, which says what it reads even where that stands just before it."""
         item = {"name": entry["name"], **({} if source is None else {"input": source.source}), **entry}
-        self._add(Item(item, layer), [] if source is None else [source.source])
+        self._add(SpecItem(item, layer), [] if source is None else [source.source])
         return item
 
     def nothing(self, dims: int) -> Shape:
@@ -267,7 +267,7 @@ class Items:
         for start in range(0, len(sources), MAX_INPUTS):
             self.put(title, op, [Shape(source=name) for name in sources[start : start + MAX_INPUTS]])
 
-    def _add(self, item: Item, sources: Sequence[str]) -> None:
+    def _add(self, item: SpecItem, sources: Sequence[str]) -> None:
         self.written.append(item)
         self.read.update(sources)
         self._reads += len(sources)

@@ -18,9 +18,9 @@ from convlint.model.runtime import Runtime, Version
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
 from convlint.readers.spec.items import (
     CannotWire,
-    Item,
-    Items,
-    Names,
+    SpecItem,
+    SpecItems,
+    SpecNames,
     compact,
     entry_of,
     keeps_channels,
@@ -36,18 +36,18 @@ _MOST_PASSED = 32  # tensors that something opaque is made of, before it is writ
 _AXES = ("W", "HW", "DHW")
 
 
-def wired(network: Network, entries: Sequence[dict[str, Any]], names: Names, batch: int | None) -> list[Item]:
+def wired(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames, batch: int | None) -> list[SpecItem]:
     """The items, in order; `entries` are the convolutions, `batch` the N that all share. Raises CannotWire."""
     first = dict.fromkeys(each.layer for each in network.operations if each.layer is not None)
     if list(first) != list(range(len(network.layers))):
         raise CannotWire("the operations do not run the layers in their order")
-    return _Wiring(network, entries, Items(names, batch)).written()
+    return _Wiring(network, entries, SpecItems(names, batch)).written()
 
 
 class _Wiring:
     """One pass over the operations; `at` is what stands in the spec for the tensor of each, or it was made of."""
 
-    def __init__(self, network: Network, entries: Sequence[dict[str, Any]], items: Items) -> None:
+    def __init__(self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems) -> None:
         self.layers, self.operations, self.entries, self.items = network.layers, network.operations, entries, items
         self.channels = channels_of(network)
         self.edges = {edge.consumer: edge for edge in network.edges}
@@ -60,7 +60,7 @@ class _Wiring:
         self.names: dict[int, list[str]] = {}  # of the items that run each layer
         self.outputs: dict[str, None] = {}  # what leaves the network, or is lost to what a spec cannot say
 
-    def written(self) -> list[Item]:
+    def written(self) -> list[SpecItem]:
         """All items, closed by readers of what the network hands out, or reads on in ways that are left out."""
         items = self.items
         for number, use in enumerate(uses(self.operations, self.channels)):
@@ -248,7 +248,7 @@ def spec_text(network: Network) -> str:
     if not entries:
         return "\n".join([*lines, "layers: []", ""])
     remarks = []
-    items: list[Item] = []
+    items: list[SpecItem] = []
     try:
         if network.operations:
             items = wired(network, entries, names, defaults.get("N"))
@@ -266,15 +266,15 @@ def spec_text(network: Network) -> str:
     return "\n".join([*remarks, *lines, ""])
 
 
-def _names(layers: Sequence[ConvLayer]) -> tuple[Names, list[str]]:
+def _names(layers: Sequence[ConvLayer]) -> tuple[SpecNames, list[str]]:
     """A name for each layer, and all those that are given."""
-    names = Names()
+    names = SpecNames()
     return names, [names.give(layer.name, f"layer{number}") for number, layer in enumerate(layers, start=1)]
 
 
-def _alone(network: Network, entries: Sequence[dict[str, Any]], names: Names) -> list[Item]:
+def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames) -> list[SpecItem]:
     """The layers without what connects them; each is told to be normalised, or not to be, by what reads it."""
-    items = Items(names, None)
+    items = SpecItems(names, None)
     for index, (layer, entry) in enumerate(zip(network.layers, entries, strict=True)):
         stated = None not in (layer.C, layer.H, layer.W)  # else the layer before would be taken for its input
         items.conv(index, entry, None if stated else items.nothing(layer.dims))
@@ -285,7 +285,7 @@ def _alone(network: Network, entries: Sequence[dict[str, Any]], names: Names) ->
     return items.written
 
 
-def _comment(item: Item, network: Network) -> str:
+def _comment(item: SpecItem, network: Network) -> str:
     """Where the layer stands in the user's code, or what a reshape was there."""
     if item.layer is not None:
         return _origin(network.layers[item.layer], network.path)

@@ -87,7 +87,7 @@ class Sizes:
         return self._known[text]
 
 
-class _Unknown(Exception):
+class _NoValue(Exception):
     """The expression has no value that can be told here."""
 
 
@@ -97,7 +97,7 @@ def evaluate(text: str, symbols: Mapping[str, int]) -> int | None:
         return None
     try:
         return _Expression(text, symbols).value()
-    except _Unknown:
+    except _NoValue:
         return None
 
 
@@ -113,7 +113,7 @@ class _Expression:
         while position < end:
             match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
-                raise _Unknown
+                raise _NoValue
             self.tokens.append((match.lastgroup, match[match.lastgroup]))
             position = match.end()
         self.tokens.append(("end", ""))
@@ -121,7 +121,7 @@ class _Expression:
     def value(self) -> int:
         result = self._sum()
         if self.tokens[self.at][0] != "end":
-            raise _Unknown
+            raise _NoValue
         return result
 
     def _accept(self, *signs: str) -> str | None:
@@ -133,12 +133,12 @@ class _Expression:
 
     def _expect(self, sign: str) -> None:
         if self._accept(sign) is None:
-            raise _Unknown
+            raise _NoValue
 
     def _sum(self) -> int:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise _Unknown
+            raise _NoValue
         result = self._product()
         while sign := self._accept("+", "-"):
             result = _compute("Add" if sign == "+" else "Sub", [result, self._product()])
@@ -168,7 +168,7 @@ class _Expression:
         if kind == "number":
             return int(text)
         if kind != "name":
-            raise _Unknown
+            raise _NoValue
         if not self._accept("("):
             return self._symbol(text)
         return self._call(text.rsplit(".", 1)[-1])
@@ -177,10 +177,10 @@ class _Expression:
         if name == "Symbol":
             kind, text = self.tokens[self.at]
             if kind != "text":
-                raise _Unknown
+                raise _NoValue
             while self.tokens[self.at] != ("sign", ")"):  # what sympy assumes of it
                 if self.tokens[self.at][0] == "end":
-                    raise _Unknown
+                    raise _NoValue
                 self.at += 1
             self.at += 1
             return self._symbol(text[1:-1])
@@ -192,7 +192,7 @@ class _Expression:
 
     def _symbol(self, name: str) -> int:
         if name not in self.symbols:
-            raise _Unknown
+            raise _NoValue
         return self.symbols[name]
 
 
@@ -215,7 +215,7 @@ def _compute(name: str, values: list[int]) -> int:
         elif name in {"Mod", "PythonMod"} and second:
             result = first % second
     if result is None or abs(result) >= LARGEST:
-        raise _Unknown
+        raise _NoValue
     return result
 
 
@@ -385,7 +385,7 @@ def _fixed(size: Node) -> int | None:
 _SYMBOL = re.compile(r"Symbol\('(\w+)'|(\w+)$")
 
 
-class Tensors:
+class ProgramTensors:
     """By name; `inputs` are those that the user of the program gives."""
 
     def __init__(self, values: Node, inputs: list[str]) -> None:

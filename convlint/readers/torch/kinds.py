@@ -43,7 +43,7 @@ class Kind(NamedTuple):
 OPAQUE = Kind("reshape")
 
 
-class Step(NamedTuple):
+class OperatorEffect(NamedTuple):
     """An operator as it runs.
 
     `reads`: the shapes of the activations that it reads, in order, of which `different` are different tensors; of
@@ -58,7 +58,7 @@ class Step(NamedTuple):
     argument: Callable[[str], Any]
 
 
-def kind_of(name: str, step: Step) -> Kind:
+def kind_of(name: str, step: OperatorEffect) -> Kind:
     """The kind of an operator that is no convolution."""
     if role(name) == NORM:
         return _NORM
@@ -87,7 +87,7 @@ _NORM, _IDENTITY, _RESIZED = Kind("batchnorm"), Kind("identity"), Kind("resize")
 _ADDED, _CONCATENATED = Kind("add"), Kind("concat")
 
 
-def _pointwise(_: str, step: Step) -> Kind:
+def _pointwise(_: str, step: OperatorEffect) -> Kind:
     """One tensor may be spread over another: then over its D, H and W alone, or from one channel."""
     if max(_channels(shape) for shape in step.reads) != step.written[1]:
         return OPAQUE
@@ -96,37 +96,37 @@ def _pointwise(_: str, step: Step) -> Kind:
     return _IDENTITY if step.reads[0] == step.written else _RESIZED
 
 
-def _larger(name: str, step: Step) -> Kind:
+def _larger(name: str, step: OperatorEffect) -> Kind:
     """`max` of two tensors; that of one reduces."""
     return _pointwise(name, step) if step.tensors > 1 else OPAQUE
 
 
-def _kept(_: str, step: Step) -> Kind:
+def _kept(_: str, step: OperatorEffect) -> Kind:
     return _IDENTITY if _alone(step) and step.reads[0] == step.written else OPAQUE
 
 
-def _viewed(_: str, step: Step) -> Kind:
+def _viewed(_: str, step: OperatorEffect) -> Kind:
     """Elements in the same order, at the same places where no size changes."""
     return _IDENTITY if _alone(step) and step.reads[0] == step.written and None not in step.written else OPAQUE
 
 
-def _spatial(name: str, step: Step) -> Kind:
+def _spatial(name: str, step: OperatorEffect) -> Kind:
     """Pooling and interpolation name the number of their axes."""
     return _RESIZED if _alone(step) and f"{len(step.written) - 2}d" in name else OPAQUE
 
 
-def _expanded(_: str, step: Step) -> Kind:
+def _expanded(_: str, step: OperatorEffect) -> Kind:
     return _RESIZED if _alone(step) else OPAQUE
 
 
-def _padded(_: str, step: Step) -> Kind:
+def _padded(_: str, step: OperatorEffect) -> Kind:
     """Padding is given from the last axis on, two numbers for each."""
     widths = step.argument("pad")
     known = isinstance(widths, (list, tuple)) and len(widths) <= 2 * (len(step.written) - 2)
     return _RESIZED if known and _alone(step) else OPAQUE
 
 
-def _reduced(_: str, step: Step) -> Kind:
+def _reduced(_: str, step: OperatorEffect) -> Kind:
     """One number of each channel, at the place of all."""
     axes, rank = step.argument("dim"), len(step.written)
     axes = [axes] if isinstance(axes, int) else axes
@@ -136,7 +136,7 @@ def _reduced(_: str, step: Step) -> Kind:
     return _RESIZED if spatial and _alone(step) else OPAQUE
 
 
-def _sliced(name: str, step: Step) -> Kind:
+def _sliced(name: str, step: OperatorEffect) -> Kind:
     """A part of H, say, or all of the channels by a slice that names no number."""
     axis = step.argument("dim") or 0
     if not isinstance(axis, int) or not _alone(step):
@@ -148,34 +148,34 @@ def _sliced(name: str, step: Step) -> Kind:
     return _IDENTITY if name == "slice" and start in (None, 0) and whole and stride in (None, 1) else OPAQUE
 
 
-def _concatenated(_: str, step: Step) -> Kind:
+def _concatenated(_: str, step: OperatorEffect) -> Kind:
     """What is constant may have been made as wide as it is because the rest is: then nobody knows."""
     axis = step.argument("dim") or 0
     known = isinstance(axis, int) and axis % len(step.written) == 1 and step.tensors == len(step.reads)
     return _CONCATENATED if known and sum(map(_channels, step.reads)) == step.written[1] else OPAQUE
 
 
-def _shuffled(_: str, step: Step) -> Kind:
+def _shuffled(_: str, step: OperatorEffect) -> Kind:
     factor = step.argument("upscale_factor")
     squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
     fits = len(step.written) == 4 and len(step.reads) == 1 and step.reads[0][1] == _channels(step.written) * squared
     return Kind("pixel_shuffle", factor=factor) if squared and fits else OPAQUE
 
 
-def _unshuffled(_: str, step: Step) -> Kind:
+def _unshuffled(_: str, step: OperatorEffect) -> Kind:
     factor = step.argument("downscale_factor")
     squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
     fits = len(step.written) == 4 and len(step.reads) == 1 and _channels(step.reads[0]) * squared == step.written[1]
     return Kind("pixel_unshuffle", factor=factor) if squared and fits else OPAQUE
 
 
-def _group_norm(name: str, step: Step) -> Kind:
+def _group_norm(name: str, step: OperatorEffect) -> Kind:
     groups = step.argument("num_groups" if name == "group_norm" else "group")
     known = isinstance(groups, int) and groups > 0 and _channels(step.written) % groups == 0
     return Kind("identity", groups=groups) if known and _alone(step) else OPAQUE
 
 
-def _alone(step: Step) -> bool:
+def _alone(step: OperatorEffect) -> bool:
     """Whether one activation is read, and its channels are as many as before."""
     return len(step.reads) == 1 and step.reads[0][1] == step.written[1]
 
@@ -204,7 +204,7 @@ _SPATIAL = (
     "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
     *(f"{kind}_pad{axes}d" for axes in (1, 2, 3) for kind in ("reflection", "replication")),
 )  # fmt: skip
-_RULES: dict[str, Callable[[str, Step], Kind]] = {
+_RULES: dict[str, Callable[[str, OperatorEffect], Kind]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
     **dict.fromkeys(_KEPT.split(), _kept),

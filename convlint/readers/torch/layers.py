@@ -13,10 +13,10 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_ou
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, OperationKind
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
-from convlint.readers.operations import Origin, Written, is_first
+from convlint.readers.operations import ConvOutput, ValueOrigin, is_first
 from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import OPAQUE, Shape, Step, kind_of, plain
-from convlint.readers.torch.places import Change, Place, Sites, line_of, shown
+from convlint.readers.torch.kinds import OPAQUE, OperatorEffect, Shape, kind_of, plain
+from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
     "torch.float64": Dtype.fp64, "torch.float32": Dtype.fp32, "torch.float16": Dtype.fp16,
@@ -26,7 +26,7 @@ DTYPES = {
 }  # fmt: skip
 
 
-class Call(Struct, kw_only=True):
+class ConvCall(Struct, kw_only=True):
     """One convolution as torch's operators see it; sizes are None where they are symbolic.
 
     `owner`: the qualified name of the module that calls it; `modular`: that module is itself a convolution.
@@ -49,17 +49,17 @@ class Call(Struct, kw_only=True):
     nhwc: bool
     copies: bool = False
     copied: bool | None = None
-    changed: Change | None = None
+    changed: LayoutChange | None = None
     owner: str | None
     modular: bool
     identity: Hashable
-    place: Sites | None
-    source: Origin | None
-    written: Written
+    place: UserLines | None
+    source: ValueOrigin | None
+    written: ConvOutput
 
 
 def network_of(
-    calls: Sequence[Call], unknown: Iterable[str], path: str, *, entry: bool = False
+    calls: Sequence[ConvCall], unknown: Iterable[str], path: str, *, entry: bool = False
 ) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], list[str]]:
     """The layers and edges of a forward pass, and what could not be understood.
 
@@ -98,7 +98,7 @@ def network_of(
     return tuple(layers), tuple(edges), messages
 
 
-def unbatched(calls: Sequence[Call], axes: Iterable[int]) -> str:
+def unbatched(calls: Sequence[ConvCall], axes: Iterable[int]) -> str:
     """The sizes of the first image that a convolution gets without a batch; empty where none does.
 
     `axes` are how many the inputs of the network have: what has another number was made inside.
@@ -110,13 +110,13 @@ def unbatched(calls: Sequence[Call], axes: Iterable[int]) -> str:
     return ""
 
 
-def layers_of_calls(calls: Sequence[Call]) -> list[int]:
+def layers_of_calls(calls: Sequence[ConvCall]) -> list[int]:
     """For each call, the index of its layer: layers are numbered by their first calls."""
     numbers: dict[Any, int] = {}
     return [numbers.setdefault(_identity(call), len(numbers)) for call in calls]
 
 
-def _copied(calls: Sequence[Call]) -> tuple[bool | None, str, bool]:
+def _copied(calls: Sequence[ConvCall]) -> tuple[bool | None, str, bool]:
     """Whether a call reads a tensor that is copied into another layout; what changes it, and whether it must."""
     known = [call for call in calls if call.copied is not None]
     changes = (call.changed for call in known if call.copied)
@@ -125,7 +125,7 @@ def _copied(calls: Sequence[Call]) -> tuple[bool | None, str, bool]:
     return (any(call.copied for call in known) if known else None), at, change is not None and change.inherent
 
 
-def _identity(call: Call) -> Any:
+def _identity(call: ConvCall) -> Any:
     """What makes two calls the same layer: the same weights (or line, where weights are computed) and sizes."""
     return (
         call.identity, call.arrives, call.weight, str(call.stride), str(call.padding), str(call.dilation), call.groups,
@@ -133,7 +133,7 @@ def _identity(call: Call) -> Any:
     )  # fmt: skip
 
 
-def _layer(calls: list[Call], taken: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
+def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
     call = calls[0]
     dims = len(call.weight) - 2
     name = call.owner or ""
@@ -194,7 +194,7 @@ def _padding(padding: Any, axis: int, dims: int, size: int | None, dilation: int
     return pad, pad
 
 
-def _place(call: Call, path: str, *, entry: bool) -> tuple[str, dict[str, Span], str]:
+def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Span], str]:
     """Path and span of the user's own line, of nothing for the config's entry, or of the library; its line behind."""
     if call.place is None:
         return path, {}, ""
@@ -223,7 +223,7 @@ _MAKERS = frozenset(f"aten::new_{what}" for what in ("empty", "zeros", "ones", "
 Tensor = tuple[Hashable, Shape]  # what a tensor is known by, and its sizes
 
 
-class Operations:
+class TracedOperations:
     """Grows with a forward pass. Tensors that are not known are constants: parameters, buffers, what they make."""
 
     def __init__(self) -> None:
@@ -240,7 +240,7 @@ class Operations:
         self._number_of[tensor[0]] = self._add("input", name, tensor[1], ())
 
     def convolution(
-        self, position: int, call: Call, reads: Sequence[Hashable], written: Hashable, where: Callable[[], str]
+        self, position: int, call: ConvCall, reads: Sequence[Hashable], written: Hashable, where: Callable[[], str]
     ) -> None:
         """The call at `position`, which reads its data, its weights and its bias, if any.
 
@@ -271,7 +271,7 @@ class Operations:
         in_place: bool = False,
         base: Tensor | None = None,
         constants: Iterable[Shape] = (),
-        built: Callable[[], Place | None] = lambda: None,
+        built: Callable[[], CodeSpan | None] = lambda: None,
     ) -> None:
         """An operator that is no convolution, by its name in the schema; its arguments that are tensors, its results.
 
@@ -291,7 +291,7 @@ class Operations:
         if not in_place and self._number_of.get(key) in inputs:  # handed on as it is
             return
         shapes = [self._shapes[number] for number in numbers]
-        found = kind_of(name, Step(shapes, len(inputs), len(keys), shape, argument))
+        found = kind_of(name, OperatorEffect(shapes, len(inputs), len(keys), shape, argument))
         short = plain(name)
         told = found.kind in _TOLD or found.groups > 1 or len(written) > 1
         text = _at(short, where()) if told else ""
@@ -322,7 +322,7 @@ class Operations:
         if keys is not None:
             self._outputs = {number for key in keys if (number := self._number(key)) is not None}
 
-    def finished(self, calls: Sequence[Call], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
+    def finished(self, calls: Sequence[ConvCall], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All of them, with the layers that `network_of` makes of the calls.
 
         None where they are too many, and where it is not known which of their tensors leave the network.
@@ -362,7 +362,7 @@ class Operations:
     def _add(
         self, kind: OperationKind, name: str, shape: Shape, inputs: tuple[int, ...], *,
         layer: int | None = None, factor: int = 1, groups: int = 1, where: str = "",
-        constants: Iterable[Shape] = (), built: Callable[[], Place | None] = lambda: None,
+        constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
     ) -> int:  # fmt: skip
         """Its number. Names are told apart as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)

@@ -22,7 +22,7 @@ _roots: list[Path] = []
 _importable: list[str] = []
 
 
-class Place(NamedTuple):
+class CodeSpan(NamedTuple):
     """Some code; lines and columns count from 1, the end column is exclusive."""
 
     file: str
@@ -32,11 +32,11 @@ class Place(NamedTuple):
     end_column: int
 
 
-class Sites(NamedTuple):
+class UserLines(NamedTuple):
     """The innermost line that stands outside torch, and the innermost one of the user's project, if any does."""
 
-    innermost: Place
-    own: Place | None
+    innermost: CodeSpan
+    own: CodeSpan | None
 
 
 def remember_folders(roots: Sequence[str]) -> list[str]:
@@ -83,12 +83,12 @@ def inside_torch() -> str:
     return str(Path(torch.__file__).parent) + os.sep
 
 
-def sites(frame: FrameType | None) -> Sites | None:
+def sites(frame: FrameType | None) -> UserLines | None:
     """The innermost lines from `frame` outwards. None where all is torch's own, and ours."""
     innermost, own = _outside_torch(frame)
     if innermost is None:
         return None
-    return Sites(_place(innermost), None if own is None else _place(own))
+    return UserLines(_place(innermost), None if own is None else _place(own))
 
 
 def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
@@ -104,17 +104,17 @@ def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType
     return innermost, own
 
 
-def _place(frame: FrameType) -> Place:
+def _place(frame: FrameType) -> CodeSpan:
     """The expression that a frame is in: a call with its arguments; its whole line where Python does not know."""
     file, line = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
     found = next(islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     _, end_line, start, end = found or (None, None, None, None)
     known = end_line is not None and line <= end_line <= len(linecache.getlines(file))  # code may be made up
     if known and end_line is not None and start is not None and end is not None:
-        return Place(file, line, _column(file, line, start), end_line, _column(file, end_line, end))
+        return CodeSpan(file, line, _column(file, line, start), end_line, _column(file, end_line, end))
     text = linecache.getline(file, line).rstrip()
     first = len(text) - len(text.lstrip()) + 1
-    return Place(file, line, first, line, max(len(text), first) + 1)
+    return CodeSpan(file, line, first, line, max(len(text), first) + 1)
 
 
 def _column(file: str, line: int, offset: int) -> int:
@@ -147,7 +147,7 @@ def imported_as(file: str) -> str:
     return str(path.relative_to(max(homes, key=lambda home: len(home.parts)))) if homes else file
 
 
-def line_of(place: Place) -> str:
+def line_of(place: CodeSpan) -> str:
     """`models/net.py:12` of the project, `timm/layers/conv.py:30` of a library."""
     return f"{_told(place.file)}:{place.line}"
 
@@ -191,15 +191,15 @@ def layout_of(tensor: Any) -> Literal["NCHW", "NHWC"] | None:
     return "NHWC" if suggests_channels_last(sizes, tensor.stride()) else "NCHW"
 
 
-class Change(NamedTuple):
+class LayoutChange(NamedTuple):
     """The operation that leaves a tensor in another layout than the convolution before it: what it is, and where."""
 
     what: str
-    place: Place
+    place: CodeSpan
     inherent: bool = False  # the operator itself writes NCHW, whatever it reads: no line of the user's is to blame
 
 
-class Changes:
+class LayoutChanges:
     """Which tensors lie in another layout than the convolution, or the input, that they come from, and what changed it.
 
     The first change counts, until the layout is that of the source again. A tensor that is computed anew from all of
@@ -209,7 +209,7 @@ class Changes:
 
     def __init__(self) -> None:
         # a tensor's id -> itself, so that the id stays its own; its source's layout; what changed it
-        self._known: dict[int, tuple[Any, str, Change | None]] = {}
+        self._known: dict[int, tuple[Any, str, LayoutChange | None]] = {}
 
     def start(self, tensor: Any) -> None:
         """An input of the network, or what a convolution writes."""
@@ -217,12 +217,12 @@ class Changes:
         if layout is not None:
             self._known[id(tensor)] = tensor, layout, None
 
-    def of(self, tensor: Any) -> Change | None:
+    def of(self, tensor: Any) -> LayoutChange | None:
         """What changed the layout of a tensor."""
         known = self._known.get(id(tensor))
         return None if known is None else known[2]
 
-    def note(self, read: Iterable[Any], written: Iterable[Any], change: Callable[[], Change | None]) -> None:
+    def note(self, read: Iterable[Any], written: Iterable[Any], change: Callable[[], LayoutChange | None]) -> None:
         """An operation that reads and writes tensors; `change` describes it, and is asked where that matters."""
         read = list(read)
         source = next((self._known[id(tensor)] for tensor in read if id(tensor) in self._known), None)

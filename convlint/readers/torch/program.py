@@ -18,15 +18,15 @@ from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import MOST_BYTES, MOST_SIZE, Node, capped, parse, refuse_layers
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.operations import Flow, Origin, Written
+from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin
 from convlint.readers.torch.arguments import (
     CONVOLUTIONS,
     LARGEST_NUMBER,
     MOST_OPERATIONS,
     VIEWS,
     Branches,
+    ProgramTensors,
     Reads,
-    Tensors,
     arguments,
     channels_last,
     flag,
@@ -39,7 +39,7 @@ from convlint.readers.torch.arguments import (
     word,
 )
 from convlint.readers.torch.kinds import writes_in_place
-from convlint.readers.torch.layers import Call, Operations, network_of, unbatched
+from convlint.readers.torch.layers import ConvCall, TracedOperations, network_of, unbatched
 
 # torch._export.serde.schema.ScalarType
 _DTYPES = {
@@ -60,13 +60,13 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
             if len(names) > 1:
                 raise InputFault(f"the archive holds {len(names)} models; export each to a file of its own")
             program = parse(read_member(archive, names[0], MOST_BYTES), names[0].rsplit("/", 1)[-1][-100:])
-        network, messages = _Program(program, path).read(options)
+        network, messages = _GraphReader(program, path).read(options)
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
     return network, tuple(InputError(path=path, message=message) for message in capped(messages))
 
 
-class _Program:
+class _GraphReader:
     """One exported graph."""
 
     def __init__(self, program: Node, path: str) -> None:
@@ -79,21 +79,21 @@ class _Program:
         specs = module.get("signature", "input_specs")
         inputs = [spec.get("user_input", "arg", "as_tensor") for spec in ([] if specs is None else specs.elements())]
         user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
-        self.tensors = Tensors(graph.at("tensor_values"), user_inputs)
+        self.tensors = ProgramTensors(graph.at("tensor_values"), user_inputs)
         self.reads = Reads()
         self.outputs = self._outputs(module.get("signature", "output_specs"), graph.get("outputs"))
 
     def read(self, options: ReadOptions) -> tuple[Network, list[str]]:
         """The network, and what could not be resolved. Raises InputFault."""
         self.tensors.set_sizes(options)
-        flow = Flow()
-        operations = Operations()
-        origins: dict[str, Origin] = {}
+        flow = ConvFlow()
+        operations = TracedOperations()
+        origins: dict[str, ValueOrigin] = {}
         for name in self.tensors.inputs:
-            origins[name] = Origin()
+            origins[name] = ValueOrigin()
             operations.input((name, self.tensors.any_shape(name)), name)
         bases: dict[str, str] = {}  # a view -> what it looks into
-        calls: list[Call] = []
+        calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
         branches = Branches()
@@ -160,10 +160,15 @@ class _Program:
 
     @staticmethod
     def _pass_on(
-        flow: Flow, origins: dict[str, Origin], names: list[str], outputs: list[str], job: str | None, operator: str
+        flow: ConvFlow,
+        origins: dict[str, ValueOrigin],
+        names: list[str],
+        outputs: list[str],
+        job: str | None,
+        operator: str,
     ) -> None:
         """An operation without a convolution writes what comes from wherever its inputs come from."""
-        found: list[Origin] = []
+        found: list[ValueOrigin] = []
         for name in names:
             read_from = origins.get(name)
             if read_from is None:
@@ -181,8 +186,8 @@ class _Program:
         origins.update(dict.fromkeys(outputs, result))
 
     def _call(
-        self, operator: str, node: Node, names: list[str], output: str, source: Origin | None, written: Written
-    ) -> Call:
+        self, operator: str, node: Node, names: list[str], output: str, source: ValueOrigin | None, written: ConvOutput
+    ) -> ConvCall:
         given = dict(arguments(node))
         transposed = CONVOLUTIONS[operator][3]
         turned = transposed if isinstance(transposed, bool) else flag(given.get("transposed"))
@@ -207,7 +212,7 @@ class _Program:
             raise given["padding"].at("as_string").must_be("same or valid")
         module, modular = owner(node)
         dtype = data.at("dtype").integer(0, LARGEST_NUMBER)
-        return Call(
+        return ConvCall(
             arrives=arrives, weight=fixed, output=leaves, bias="bias" in given and bool(self.reads.of(given["bias"])),
             stride=numbers(given.get("stride"), 1, dims, 1),
             padding=modes or numbers(given.get("padding"), 0, dims, 0),

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from convlint.readers.operations import Flow, Origin
+from convlint.readers.operations import ConvFlow, ValueOrigin
 from convlint.readers.torch.arguments import CONVOLUTIONS, NORM, role
-from convlint.readers.torch.layers import DTYPES, Call, Operations, Tensor
+from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
-    Change,
-    Changes,
-    Place,
-    Sites,
+    CodeSpan,
+    LayoutChange,
+    LayoutChanges,
+    UserLines,
     layout_of,
     line_at,
     line_of,
@@ -149,23 +149,23 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self, root: torch.nn.Module) -> None:
         super().__init__()
-        self.flow = Flow()
-        self.operations = Operations()
+        self.flow = ConvFlow()
+        self.operations = TracedOperations()
         self._names = {id(module): name for name, module in root.named_modules()}
-        self.calls: list[Call] = []
+        self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
         self.unknown: dict[str, None] = {}
-        self._origins: dict[int, Origin] = {}
+        self._origins: dict[int, ValueOrigin] = {}
         self._bases: dict[int, tuple[int, tuple[int, ...]]] = {}  # a view's id -> what it looks into
         self._alive: list[Any] = []  # ids stay unique only as long as the tensors live
         self._kinds: dict[Any, tuple[str, str]] = {}
-        self._changes = Changes()
+        self._changes = LayoutChanges()
 
     def watch(self, tensor: Any) -> None:
         """Declares an input of the network."""
         self._alive.append(tensor)
-        self._origins[id(tensor)] = Origin()
+        self._origins[id(tensor)] = ValueOrigin()
         self._changes.start(tensor)
         self.operations.input((id(tensor), tuple(tensor.shape)))
 
@@ -190,8 +190,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if job != "learned":
             self._changes.note(tensors_of(arguments), tensors_of((result,)), partial(self._change, name))
         origins = self._origins
-        found: Origin | None = None
-        more: list[Origin] | None = None
+        found: ValueOrigin | None = None
+        more: list[ValueOrigin] | None = None
         for tensor in tensors_of(arguments):
             origin = origins.get(id(tensor))
             if origin is None:
@@ -230,7 +230,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         held = None if self.autocast is None else self.autocast.dtype
         return data.dtype if held is None or data.dtype not in _CAST else held
 
-    def _note(self, tensor: Any, origin: Origin) -> None:
+    def _note(self, tensor: Any, origin: ValueOrigin) -> None:
         self._alive.append(tensor)
         self._origins[id(tensor)] = origin
 
@@ -251,7 +251,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             constants=constants, built=_built,
         )  # fmt: skip
 
-    def _change(self, operator: str) -> Change | None:
+    def _change(self, operator: str) -> LayoutChange | None:
         """The operation that is running: the innermost module, where it is one alone, else the operator; its line."""
         module, place = _caller()
         if place is None:
@@ -260,7 +260,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         inherent = what not in _REWRITES
         if module is not None and not any(True for _ in module.children()):
             what = f"{type(module).__name__} {self._names.get(id(module), '')}".rstrip()
-        return Change(_SPOKEN.get(what, what), place.own or place.innermost, inherent)
+        return LayoutChange(_SPOKEN.get(what, what), place.own or place.innermost, inherent)
 
     def _convolution(self, name: str, args: Any, result: Any) -> Any:
         stride, padding, dilation, transposed, output_padding, groups = CONVOLUTIONS[name]
@@ -284,7 +284,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         turned = bool(transposed if isinstance(transposed, bool) else argument(transposed, False))
         fixed = isinstance(weight, torch.nn.Parameter)
         self.calls.append(
-            Call(
+            ConvCall(
                 arrives=tuple(data.shape), weight=tuple(weight.shape), output=tuple(result.shape),
                 bias=argument(2, None) is not None, stride=argument(stride, 1), padding=argument(padding, 0),
                 dilation=argument(dilation, 1), transposed=turned,
@@ -327,14 +327,14 @@ def _order(tensor: Any) -> Any:
     return torch.channels_last if tensor.dim() == 4 else torch.channels_last_3d
 
 
-def _built() -> Place | None:
+def _built() -> CodeSpan | None:
     """Where the user's code constructs the module that runs, if that notes it."""
     module = _running(sys._getframe(1))
     found = None if module is None else module.__dict__.get(SITE)
     return None if found is None else found.own
 
 
-def _caller() -> tuple[Any, Sites | None]:
+def _caller() -> tuple[Any, UserLines | None]:
     """The module whose forward calls the convolution, and the code to point at: of its construction, or of the call."""
     frame = sys._getframe(2)
     module, place = _running(frame), sites(frame)

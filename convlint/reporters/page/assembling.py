@@ -22,7 +22,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
 from convlint.reporters.machine import basis_of
-from convlint.reporters.page.findings import Advice, Item, by_layer, first_steps, items
+from convlint.reporters.page.findings import AdviceItem, FindingItem, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import asking_for_a_batch, outcome, partly_read, place, severity_word, step, totals
@@ -56,7 +56,7 @@ _FIRST = 3  # pieces of advice that a card has room for
 T = TypeVar("T")
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class TargetVerdict(Struct, frozen=True, kw_only=True):
     """What the layers come to on one target in one mode."""
 
     gpu: str
@@ -71,11 +71,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
     costs: Costs
     basis: str  # what the times rest on
     pace: str  # where the GPU waits for its host
-    first: tuple[Advice, ...]  # what to do first
+    first: tuple[AdviceItem, ...]  # what to do first
     more: int  # pieces of advice behind those
 
 
-def cards(report: Report, found: list[Item]) -> list[Verdict]:
+def cards(report: Report, found: list[FindingItem]) -> list[TargetVerdict]:
     """One for each target and mode."""
     batches: dict[tuple[str, Mode], set[int | None]] = {}
     for network in report.networks:
@@ -90,7 +90,7 @@ def cards(report: Report, found: list[Item]) -> list[Verdict]:
         after, is_saving = ("", False) if times is None else outcome(times)
         advised = first_steps(found, total.gpu, of_mode.get(total.mode, set()))
         result.append(
-            Verdict(
+            TargetVerdict(
                 gpu=clean(total.gpu),
                 device="" if (gpu := known_gpu(total.gpu)) is None else gpu.name,
                 mode=step(total.mode),

@@ -48,7 +48,7 @@ class Numbers:
         return tuple(sorted(number for name in dict.fromkeys(names) for number in self._at.get((*where, name), ())))
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class FindingItem(Struct, frozen=True, kw_only=True):
     """A finding as the page shows it; texts are plain, and the template escapes them."""
 
     number: int
@@ -77,7 +77,7 @@ class Item(Struct, frozen=True, kw_only=True):
     tiles_of: str = ""
 
 
-def items(report: Report) -> list[Item]:
+def items(report: Report) -> list[FindingItem]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
     numbers = Numbers(report)
     ordered = sorted(gravest_first(report.findings), key=_order)
@@ -91,7 +91,7 @@ def items(report: Report) -> list[Item]:
     return found
 
 
-def by_layer(found: list[Item]) -> dict[int, tuple[int, ...]]:
+def by_layer(found: list[FindingItem]) -> dict[int, tuple[int, ...]]:
     """The numbers of the findings of each layer."""
     of: dict[int, list[int]] = {}
     for item in found:
@@ -128,11 +128,11 @@ def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[s
     )
 
 
-def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, repeats: bool) -> Item:
+def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, repeats: bool) -> FindingItem:
     rule = finding.rule
     layers = numbers.of(finding)
     tiles_of, tiles = _drawn(report, finding, layers)
-    return Item(
+    return FindingItem(
         number=number,
         severity=finding.severity,
         code=clean(rule.code),
@@ -160,20 +160,20 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, re
     )
 
 
-class Advice(Struct, frozen=True, kw_only=True):
+class AdviceItem(Struct, frozen=True, kw_only=True):
     """One thing to do: a fix, of however many findings, or several that pay together. Texts are plain."""
 
-    items: tuple[Item, ...]  # the dearest first
+    items: tuple[FindingItem, ...]  # the dearest first
     saves: str  # time, or what else it brings; empty where that is unknown
     layers: tuple[int, ...]  # of all of them
 
     @property
-    def fixes(self) -> tuple[tuple[Item, str], ...]:
+    def fixes(self) -> tuple[tuple[FindingItem, str], ...]:
         """The changes, the dearest first: one finding that asks for each, and what it saves in all of its layers.
 
         Of one finding among several changes, what it does to the time alone stands behind that.
         """
-        asking: dict[str, list[Item]] = {}
+        asking: dict[str, list[FindingItem]] = {}
         for item in self.items:
             asking.setdefault(item.edit, []).append(item)
         ordered = sorted(asking.values(), key=lambda items: -_saved(items))
@@ -191,7 +191,7 @@ class Advice(Struct, frozen=True, kw_only=True):
         return min(SEVERITIES.index(item.finding.severity) for item in self.items), -_saved(self.items)
 
 
-def _effect(items: Sequence[Item], *, alone: bool) -> str:
+def _effect(items: Sequence[FindingItem], *, alone: bool) -> str:
     saved = _saved(items)
     parts = [duration(saved)] if saved > 0 else []
     fix = items[0].finding.fix
@@ -200,7 +200,7 @@ def _effect(items: Sequence[Item], *, alone: bool) -> str:
     return ", ".join(parts)
 
 
-def first_steps(found: Sequence[Item], gpu: str, layers: set[int]) -> tuple[Advice, ...]:
+def first_steps(found: Sequence[FindingItem], gpu: str, layers: set[int]) -> tuple[AdviceItem, ...]:
     """Of the whole network and of `layers`, those of one mode."""
     own = [
         item
@@ -211,7 +211,7 @@ def first_steps(found: Sequence[Item], gpu: str, layers: set[int]) -> tuple[Advi
     return tuple(sorted(map(_advice, _together(worth)), key=lambda advice: advice.rank))
 
 
-def _together(items: Sequence[Item]) -> list[list[Item]]:
+def _together(items: Sequence[FindingItem]) -> list[list[FindingItem]]:
     """The items in groups: with each are those that ask for the same, and those of its layers that it pays with."""
     group = list(range(len(items)))
 
@@ -235,24 +235,24 @@ def _together(items: Sequence[Item]) -> list[list[Item]]:
             near = [each for layer in (*item.layers, None) for each in places.get((code, layer), ())]
             for other in near if item.layers else of_rule.get(code, ()):
                 group[root(other)] = root(at)
-    found: dict[int, list[Item]] = {}
+    found: dict[int, list[FindingItem]] = {}
     for at, item in enumerate(items):
         found.setdefault(root(at), []).append(item)
     return list(found.values())
 
 
-def _advice(group: Sequence[Item]) -> Advice:
+def _advice(group: Sequence[FindingItem]) -> AdviceItem:
     items = tuple(sorted(group, key=lambda item: (-item.lost_us, item.number)))
     layers = tuple(sorted({layer for item in items for layer in item.layers}))
     saved = _saved(items)
     if len(items) == 1:
         lost = items[0].lost
-        return Advice(items=items, saves=say("saves {time}", time=lost) if saved > 0 else lost, layers=layers)
+        return AdviceItem(items=items, saves=say("saves {time}", time=lost) if saved > 0 else lost, layers=layers)
     of_one = len({item.finding.location.path for item in items}) == 1  # percentages of two networks have no sum
     percents = [percent for item in items if (percent := item.finding.lost_percent) is not None]
     percent = sum(percents) if of_one and len(percents) == len(items) else None
-    return Advice(items=items, saves=say("saves {time}", time=price(saved, percent)), layers=layers)
+    return AdviceItem(items=items, saves=say("saves {time}", time=price(saved, percent)), layers=layers)
 
 
-def _saved(items: Sequence[Item]) -> float:
+def _saved(items: Sequence[FindingItem]) -> float:
     return sum(item.lost_us for item in items)

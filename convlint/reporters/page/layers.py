@@ -82,7 +82,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     says: str = ""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class PageLayer(Struct, frozen=True, kw_only=True):
     """A layer of the page."""
 
     number: int
@@ -94,7 +94,7 @@ class Row(Struct, frozen=True, kw_only=True):
     findings: tuple[int, ...]
 
 
-def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
+def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[PageLayer]:
     """All layers in network order; `findings` has the numbers of those of each layer."""
     longest = {gpu: _longest(report, gpu) for gpu in report.targets}
     modes = {entry.mode for entry in report.layers}
@@ -105,7 +105,7 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[Row]:
     for number, entry in enumerate(report.layers):
         layer = entry.layer
         found.append(
-            Row(
+            PageLayer(
                 number=number,
                 name=names[number],
                 what=clean(shape(layer, "×", "→")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.engine.steps import Plan, State
+from convlint.engine.steps import NetworkPlan, State
 from convlint.files.languages.saying import duration
 from convlint.files.safe import clean, clean_path
 from convlint.reporters import Style
@@ -26,7 +26,7 @@ def _view(planned: Planned) -> PlanView:
     return PlanView(title=title, says=clean(f"{headline(plan)}; {verdict(plan)}"), steps=steps, whole=whole)
 
 
-def _step(plan: Plan, says: str, before: State, after: State) -> PlanStep:
+def _step(plan: NetworkPlan, says: str, before: State, after: State) -> PlanStep:
     return PlanStep(
         change=says,
         before=duration(before.time_us),

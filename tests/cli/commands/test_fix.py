@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from convlint.checking.one_input import Edited, Fixed, Outcome
+from convlint.checking.one_input import Edited, Fixed, InputResult
 from convlint.cli.commands import fix
 from convlint.cli.commands.fix import Mender
 from convlint.engine.findings import NetworkResult
@@ -28,9 +28,9 @@ def result(path: str) -> NetworkResult:
     return NetworkResult(path=path, labels=(), mode="training", layers=(), findings=(), skipped=())
 
 
-def outcome(*names: str, count: int = 1) -> Outcome:
+def outcome(*names: str, count: int = 1) -> InputResult:
     files = tuple(Edited(path=name, before=OLD, after=NEW) for name in names)
-    return Outcome(result("after"), [], Fixed(files=files, count=count, unmended=result("before")))
+    return InputResult(result("after"), [], Fixed(files=files, count=count, unmended=result("before")))
 
 
 def contents() -> list[bytes]:

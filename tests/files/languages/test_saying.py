@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from said import sentences, untranslated_rules
 
 from convlint.files.languages import ENGLISH, LANGUAGES
-from convlint.files.languages.catalogue import Entry, catalogue, entries_of
+from convlint.files.languages.catalogue import Translation, catalogue, entries_of
 from convlint.files.languages.saying import (
     english_of,
     is_english,
@@ -131,14 +131,14 @@ def test_each_text_stands_there_once(language: str) -> None:
 
 
 @for_each("language, entry", ENTRIES)
-def test_values_and_tags_are_those_of_the_english_text(language: str, entry: Entry) -> None:
+def test_values_and_tags_are_those_of_the_english_text(language: str, entry: Translation) -> None:
     assert values_of(entry.other) == values_of(entry.english)
     if entry.of_rule:
         assert "".join(part if isinstance(part, str) else "" for part in parts_of(entry.other)).count("{") == 0
 
 
 @for_each("entry", [each for language, each in ENTRIES if language == "zh"])
-def test_chinese_is_chinese(entry: Entry) -> None:
+def test_chinese_is_chinese(entry: Translation) -> None:
     """But for names, and for what is punctuation; punctuation within it is full-width."""
     words = re.sub(_FIELD, "", entry.english)
     names = ("NHWC", "NCHW", "NCW", "fp16", "fp32", "fprop", "wgrad")

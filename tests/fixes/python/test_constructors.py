@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Imports, Sources, argument, origin
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, ImportedNames, Sources, argument, origin
 from convlint.fixes.python.source import PythonSource
 from convlint.readers.python.walking import by_kind, every
 
@@ -54,7 +54,7 @@ def call_in(text: str) -> tuple[ast.Module, ast.Call]:
 )
 def test_torch_classes_are_known_by_their_imports(imports: str, function: str, found: str | None) -> None:
     tree, call = call_in(f"{imports}\n{function}(1)")
-    assert Imports(by_kind(every(tree))).torch_class(call) == found
+    assert ImportedNames(by_kind(every(tree))).torch_class(call) == found
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from convlint.fixes.edits import Edit, applied
 from convlint.fixes.python.source import (
     MOST_BYTES,
     Lines,
-    Module,
+    ParsedModule,
     PythonSource,
     Rewrites,
     Value,
@@ -150,7 +150,7 @@ def compared(new: str, literals: Mapping[int, Value], keywords: Mapping[int, Map
         {constants[value]: new for value, new in literals.items()},
         {calls[number]: new for number, new in keywords.items()},
     )
-    return same(Module(tree, Lines(old)), Module(ast.parse(new), Lines(new)), rewrites)
+    return same(ParsedModule(tree, Lines(old)), ParsedModule(ast.parse(new), Lines(new)), rewrites)
 
 
 @pytest.mark.parametrize(
@@ -205,5 +205,5 @@ def test_statements_of_one_text_are_not_compared() -> None:
     """The tree of the second says something else, where nobody looks."""
     old, lines = ast.parse("a = f(1)\nb = f(2)\n"), Lines("a = f(1)\nb = f(2)\n")
     new = ast.parse("a = f(1)\nb = g(2)\n")
-    assert same(Module(old, lines), Module(new, lines), Rewrites({}, {}))
-    assert not same(Module(old, lines), Module(new, Lines("a = f(1)\nb = g(2)\n")), Rewrites({}, {}))
+    assert same(ParsedModule(old, lines), ParsedModule(new, lines), Rewrites({}, {}))
+    assert not same(ParsedModule(old, lines), ParsedModule(new, Lines("a = f(1)\nb = g(2)\n")), Rewrites({}, {}))

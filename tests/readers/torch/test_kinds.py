@@ -14,7 +14,7 @@ from small_graphs import free, groups, live, stored
 from torch import Tensor, nn
 
 from convlint.readers.torch.arguments import VIEWS
-from convlint.readers.torch.kinds import OPAQUE, POINTWISE, TAGGED, UNTAGGED, VIEWED, Kind, Step, kind_of
+from convlint.readers.torch.kinds import OPAQUE, POINTWISE, TAGGED, UNTAGGED, VIEWED, Kind, OperatorEffect, kind_of
 
 
 def overloads(name: str) -> list[Any]:
@@ -175,8 +175,8 @@ def test_live_traces_and_exported_programs_agree(tmp_path: Path) -> None:
     assert groups(program) == groups(live(All(), (2, 3, C, C)))
 
 
-def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> Step:
-    return Step(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
+def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> OperatorEffect:
+    return OperatorEffect(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
 
 
 ONE = (2, 1, 8, 8)
@@ -209,5 +209,5 @@ ONE = (2, 1, 8, 8)
         ("aten::relu", step((2,) * 6, written=(2,) * 6), OPAQUE),
     ],
 )  # fmt: skip
-def test_kinds_by_shapes(name: str, given: Step, kind: Kind) -> None:
+def test_kinds_by_shapes(name: str, given: OperatorEffect, kind: Kind) -> None:
     assert kind_of(name, given) == kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from convlint.readers.python.evaluator import arithmetic
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.operations import equal, has_key, put_key, taken
 from convlint.readers.python.evaluator.values import (
@@ -35,7 +35,7 @@ _NUMBER_METHODS = frozenset({"bit_length", "is_integer", "bit_count", "conjugate
 _OPEN = object()
 
 
-def method(machine: Machine, receiver: Items | Table | Const, name: str, call: Call) -> Value | None:
+def method(machine: Machine, receiver: Items | Table | Const, name: str, call: LibraryCall) -> Value | None:
     """What `receiver.name(...)` gives; None: nothing known."""
     if isinstance(receiver, Items):
         return _list_method(machine, receiver, name, call)
@@ -44,7 +44,7 @@ def method(machine: Machine, receiver: Items | Table | Const, name: str, call: C
     return _text_method(machine, receiver, name, call)
 
 
-def _text_method(machine: Machine, receiver: Const, name: str, call: Call) -> Value | None:
+def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall) -> Value | None:
     if not call.exact:
         return None
     if name == "join":
@@ -111,7 +111,7 @@ _CHANGES_LIST = frozenset({
 })  # fmt: skip
 
 
-def _list_method(machine: Machine, receiver: Items, name: str, call: Call) -> Value | None:
+def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall) -> Value | None:
     args = call.args
     if name in _CHANGES_LIST and isinstance(receiver, List):
         machine.heap.edit(receiver)
@@ -139,7 +139,7 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: Call) -> Va
     return None
 
 
-def _changed_list(machine: Machine, receiver: List, name: str, call: Call) -> Value | None:
+def _changed_list(machine: Machine, receiver: List, name: str, call: LibraryCall) -> Value | None:
     args, cell = call.args, machine.heap.edit(receiver)
     if name in ("append", "add", "appendleft") and len(args) == 1:
         return _added(machine, cell, name, args[0])
@@ -208,7 +208,7 @@ _CHANGES_DICT = frozenset({"clear", "pop", "popitem", "setdefault", "update", "m
                            "__delitem__"})  # fmt: skip
 
 
-def _dict_method(machine: Machine, receiver: Table, name: str, call: Call) -> Value | None:
+def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
     if name in _CHANGES_DICT:
         found = _changed_dict(machine, receiver, name, call)
         if found is None:
@@ -243,7 +243,7 @@ def _listed(cell: Entries, name: str) -> list[Value]:
     return [Items("tuple", [Const(key), value]) for key, value in cell.items.items()]
 
 
-def _got(machine: Machine, cell: Entries, call: Call, absent: Value) -> Value:
+def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
     """`receiver.get(key, default)`: one of both where nobody knows whether the key is there."""
     key = call.args[0]
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
@@ -258,7 +258,7 @@ def _got(machine: Machine, cell: Entries, call: Call, absent: Value) -> Value:
     return machine.heap.joined(found, default) if key.value in cell.may and not is_error else found
 
 
-def _changed_dict(machine: Machine, receiver: Table, name: str, call: Call) -> Value | None:
+def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
     args, heap, held = call.args, machine.heap, receiver.held
     cell = receiver.cell
     if name == "pop" and args:
@@ -320,7 +320,7 @@ def raw_key(value: Value) -> Any:
     raise OrderUnknown
 
 
-def keys_of(machine: Machine, items: list[Value], call: Call) -> list[Value]:
+def keys_of(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value]:
     """What the items are ordered by."""
     key = call.keywords.get("key")
     if key is None or (isinstance(key, Const) and key.value is None):
@@ -328,7 +328,7 @@ def keys_of(machine: Machine, items: list[Value], call: Call) -> list[Value]:
     return [machine.call(key, [item], {}, call.node, call.file) for item in items]
 
 
-def ordered(machine: Machine, items: list[Value], call: Call) -> list[Value] | None:
+def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value] | None:
     """The items sorted, by `key` and `reverse` of the call; None where their order is not known."""
     reverse = call.keywords.get("reverse", Const(False))
     if not isinstance(reverse, Const) or not call.exact:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.readers.python.evaluator import arithmetic
 from convlint.readers.python.evaluator.builtin_methods import OrderUnknown, keys_of, ordered, raw_key
 from convlint.readers.python.evaluator.builtin_types import is_instance
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.operations import binary, get, put_key, taken
 from convlint.readers.python.evaluator.values import (
@@ -41,7 +41,7 @@ from convlint.readers.python.evaluator.values import (
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-Known = Callable[["Machine", Call], "Value | None"]
+Known = Callable[["Machine", LibraryCall], "Value | None"]
 BUILTINS = frozenset(dir(builtins)) | {"reveal_type"}
 _LONGEST_NUMBER = 1000  # digits
 _LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2
@@ -60,13 +60,13 @@ def _why(value: Value) -> str:
     return value.why if isinstance(value, (Unknown, Items, Table)) else "call"
 
 
-def _first(machine: Machine, call: Call, *, ordered: bool = True) -> list[Value] | None:
+def _first(machine: Machine, call: LibraryCall, *, ordered: bool = True) -> list[Value] | None:
     """What a loop over the first argument goes through."""
     return machine.iterate(call.args[0], ordered=ordered) if call.args else None
 
 
-def _with(call: Call, args: list[Value]) -> Call:
-    return Call(node=call.node, file=call.file, args=args, keywords={}, exact=call.exact)
+def _with(call: LibraryCall, args: list[Value]) -> LibraryCall:
+    return LibraryCall(node=call.node, file=call.file, args=args, keywords={}, exact=call.exact)
 
 
 # Numbers
@@ -75,7 +75,7 @@ def _with(call: Call, args: list[Value]) -> Call:
 def _plain(function: Callable[..., Any]) -> Known:
     """A function of plain values that gives one."""
 
-    def run(_: Machine, call: Call) -> Value | None:
+    def run(_: Machine, call: LibraryCall) -> Value | None:
         values = [*call.args, *call.keywords.values()]
         raw = [value.value for value in call.args if isinstance(value, Const)]
         named = {key: value.value for key, value in call.keywords.items() if isinstance(value, Const)}
@@ -93,7 +93,7 @@ def _plain(function: Callable[..., Any]) -> Known:
     return run
 
 
-def _truth(machine: Machine, call: Call) -> Value | None:
+def _truth(machine: Machine, call: LibraryCall) -> Value | None:
     truth = machine.truth(call.args[0]) if len(call.args) == 1 else False
     return Const(truth) if truth is not None else None
 
@@ -101,7 +101,7 @@ def _truth(machine: Machine, call: Call) -> Value | None:
 def _folded(kind: type[ast.AST], start: int) -> Known:
     """Sum and math.prod."""
 
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call, ordered=False)
         if items is None:
             return None
@@ -114,7 +114,7 @@ def _folded(kind: type[ast.AST], start: int) -> Known:
 
 
 def _extreme(*, largest: bool) -> Known:
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call, ordered=False) if len(call.args) == 1 else call.args
         if items is None or not call.exact:
             return None
@@ -136,7 +136,7 @@ def _extreme(*, largest: bool) -> Known:
 def _operated(*kinds: type[ast.AST]) -> Known:
     """An operator as a function; of several, a tuple of what they give."""
 
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 2:
             return None
         found = [binary(machine, kind, call.args[0], call.args[1], call.node) for kind in kinds]
@@ -146,7 +146,7 @@ def _operated(*kinds: type[ast.AST]) -> Known:
 
 
 def _logic(*, every: bool) -> Known:
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
         if items is None:
             return None
@@ -161,7 +161,7 @@ def _logic(*, every: bool) -> Known:
 # Lists, dicts and iterators
 
 
-def _len(machine: Machine, call: Call) -> Value | None:
+def _len(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 1:
         return None
     value = call.args[0]
@@ -175,7 +175,7 @@ def _len(machine: Machine, call: Call) -> Value | None:
     return Const(len(items)) if items is not None else None
 
 
-def _range(_: Machine, call: Call) -> Value | None:
+def _range(_: Machine, call: LibraryCall) -> Value | None:
     held = [value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
     if len(held) != len(call.args) or not 1 <= len(held) <= 3 or not call.exact:
         return None
@@ -195,7 +195,7 @@ def _range(_: Machine, call: Call) -> Value | None:
 
 
 def _made(kind: str) -> Known:
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         if not call.args:
             return machine.sequence(kind, [])
         value = call.args[0]
@@ -210,13 +210,13 @@ def _made(kind: str) -> Known:
     return run
 
 
-def _deque(machine: Machine, call: Call) -> Value | None:
+def _deque(machine: Machine, call: LibraryCall) -> Value | None:
     """One with a bound forgets its first items, which nobody follows."""
     bound = call.args[1] if len(call.args) > 1 else call.keywords.get("maxlen", NONE)
     return _made("list")(machine, call) if isinstance(bound, Const) and bound.value is None else None
 
 
-def _entries(machine: Machine, call: Call, args: list[Value]) -> Entries:
+def _entries(machine: Machine, call: LibraryCall, args: list[Value]) -> Entries:
     found = Entries({})
     if args:
         machine.update(found, args[0])
@@ -226,13 +226,13 @@ def _entries(machine: Machine, call: Call, args: list[Value]) -> Entries:
     return found
 
 
-def _default_dict(machine: Machine, call: Call) -> Value | None:
+def _default_dict(machine: Machine, call: LibraryCall) -> Value | None:
     found = _entries(machine, call, call.args[1:])
     found.default = call.args[0] if call.args else None
     return machine.table(found)
 
 
-def _from_keys(machine: Machine, call: Call) -> Value | None:
+def _from_keys(machine: Machine, call: LibraryCall) -> Value | None:
     keys = _first(machine, call)
     if keys is None:
         return None
@@ -242,7 +242,7 @@ def _from_keys(machine: Machine, call: Call) -> Value | None:
     return machine.table(found)
 
 
-def _all_items(machine: Machine, call: Call) -> list[list[Value]] | None:
+def _all_items(machine: Machine, call: LibraryCall) -> list[list[Value]] | None:
     """The items of all arguments; None where those of one are not known."""
     found: list[list[Value]] = []
     for value in call.args:
@@ -253,7 +253,7 @@ def _all_items(machine: Machine, call: Call) -> list[list[Value]] | None:
     return found if call.exact else None
 
 
-def _rows(machine: Machine, call: Call) -> list[tuple[Value, ...]] | None:
+def _rows(machine: Machine, call: LibraryCall) -> list[tuple[Value, ...]] | None:
     """What zip goes through: `zip(*[iter(a)] * 2)` takes two of one iterator for each."""
     first = call.args[0] if call.args else None
     if isinstance(first, List) and first.kind == "iterator" and all(each is first for each in call.args):
@@ -268,7 +268,7 @@ def _iterator(machine: Machine, items: list[Value], *, complete: bool = True) ->
     return List(machine.heap, "iterator", items, complete=complete)
 
 
-def _open_iterator(machine: Machine, call: Call) -> List:
+def _open_iterator(machine: Machine, call: LibraryCall) -> List:
     """An iterator over what nobody knows."""
     why = next((_why(arg) for arg in call.args if _why(arg) != "call"), "call")
     return List(machine.heap, "iterator", [], complete=False, why=why)
@@ -277,14 +277,14 @@ def _open_iterator(machine: Machine, call: Call) -> List:
 def _of_items(function: Callable[[list[Value]], list[Value]]) -> Known:
     """An iterator over the items of the first argument, in a way of its own."""
 
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call)
         return _iterator(machine, function(items)) if items is not None else _open_iterator(machine, call)
 
     return run
 
 
-def _enumerate(machine: Machine, call: Call) -> Value | None:
+def _enumerate(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call)
     start = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(0))
     if items is None or not isinstance(start, Const) or not isinstance(start.value, int):
@@ -293,14 +293,14 @@ def _enumerate(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, [Items("tuple", [Const(first + at), item]) for at, item in enumerate(items)])
 
 
-def _zip(machine: Machine, call: Call) -> Value | None:
+def _zip(machine: Machine, call: LibraryCall) -> Value | None:
     rows = _rows(machine, call)
     if rows is None:
         return _open_iterator(machine, call)
     return _iterator(machine, [Items("tuple", list(each)) for each in rows])
 
 
-def _map(machine: Machine, call: Call) -> Value | None:
+def _map(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) < 2:
         return None
     rest = _with(call, call.args[1:])
@@ -310,7 +310,7 @@ def _map(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, [machine.call(call.args[0], list(each), {}, call.node, call.file) for each in rows])
 
 
-def _filter(machine: Machine, call: Call) -> Value | None:
+def _filter(machine: Machine, call: LibraryCall) -> Value | None:
     items = machine.iterate(call.args[1]) if len(call.args) == 2 else None
     if items is None:
         return _open_iterator(machine, call)
@@ -321,7 +321,7 @@ def _filter(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, kept, complete=None not in truths)
 
 
-def _sorted(machine: Machine, call: Call) -> Value | None:
+def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call, ordered=False)
     found = ordered(machine, items, call) if items is not None else None
     if found is None:
@@ -330,7 +330,7 @@ def _sorted(machine: Machine, call: Call) -> Value | None:
     return machine.sequence("list", found)
 
 
-def _iter(machine: Machine, call: Call) -> Value | None:
+def _iter(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 1:
         return _open_iterator(machine, call)
     value = call.args[0]
@@ -340,7 +340,7 @@ def _iter(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, items) if items is not None else _open_iterator(machine, call)
 
 
-def _next(machine: Machine, call: Call) -> Value | None:
+def _next(machine: Machine, call: LibraryCall) -> Value | None:
     value = call.args[0] if call.args else unknown("call")
     if isinstance(value, Items):
         if value.complete and not value.items and len(call.args) > 1:
@@ -352,26 +352,26 @@ def _next(machine: Machine, call: Call) -> Value | None:
     return None
 
 
-def _chain(machine: Machine, call: Call) -> Value | None:
+def _chain(machine: Machine, call: LibraryCall) -> Value | None:
     several = _all_items(machine, call)
     if several is None:
         return _open_iterator(machine, call)
     return _iterator(machine, [item for items in several for item in items])
 
 
-def _chained(machine: Machine, call: Call) -> Value | None:
+def _chained(machine: Machine, call: LibraryCall) -> Value | None:
     outer = _first(machine, call)
     return _open_iterator(machine, call) if outer is None else _chain(machine, _with(call, outer))
 
 
-def _repeat(machine: Machine, call: Call) -> Value | None:
+def _repeat(machine: Machine, call: LibraryCall) -> Value | None:
     times = call.args[1] if len(call.args) > 1 else call.keywords.get("times")
     if isinstance(times, Const) and isinstance(times.value, int) and times.value <= LONGEST:
         return _iterator(machine, [call.args[0]] * max(times.value, 0))
     return List(machine.heap, "iterator", call.args[:1], complete=False, why="limit")
 
 
-def _product(machine: Machine, call: Call) -> Value | None:
+def _product(machine: Machine, call: LibraryCall) -> Value | None:
     several = _all_items(machine, call)
     if several is None or call.keywords:
         return _open_iterator(machine, call)
@@ -383,7 +383,7 @@ def _product(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, [Items("tuple", list(row)) for row in itertools.product(*several)])
 
 
-def _accumulate(machine: Machine, call: Call) -> Value | None:
+def _accumulate(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call)
     if items is None:
         return _open_iterator(machine, call)
@@ -401,7 +401,7 @@ def _accumulate(machine: Machine, call: Call) -> Value | None:
     return _iterator(machine, found)
 
 
-def _islice(machine: Machine, call: Call) -> Value | None:
+def _islice(machine: Machine, call: LibraryCall) -> Value | None:
     ends: list[Any] = [value.value for value in call.args[1:] if isinstance(value, Const)]
     items = _first(machine, call)
     if items is None or len(ends) + 1 != len(call.args) or not all(end is None or isinstance(end, int) for end in ends):
@@ -415,12 +415,12 @@ def _islice(machine: Machine, call: Call) -> Value | None:
 # Objects
 
 
-def _isinstance(machine: Machine, call: Call) -> Value | None:
+def _isinstance(machine: Machine, call: LibraryCall) -> Value | None:
     found = is_instance(machine, call.args[0], call.args[1]) if len(call.args) == 2 else None
     return Const(found) if found is not None else None
 
 
-def _issubclass(_: Machine, call: Call) -> Value | None:
+def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 2 or not isinstance(call.args[0], Class):
         return None
     order = call.args[0].order or []
@@ -461,7 +461,7 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
     return None
 
 
-def _hasattr(machine: Machine, call: Call) -> Value | None:
+def _hasattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) == 2 else None
     found = _has(machine, call.args[0], name) if name is not None else None
     if found is None and name is not None and isinstance(call.args[0], Instance):
@@ -471,7 +471,7 @@ def _hasattr(machine: Machine, call: Call) -> Value | None:
     return Const(found) if found is not None else None
 
 
-def _getattr(machine: Machine, call: Call) -> Value | None:
+def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) >= 2 else None
     if name is None:
         return None
@@ -503,7 +503,7 @@ def set_named(machine: Machine, receiver: Value, key: Value, value: Value, *, pl
 
 
 def _setattr(*, plainly: bool) -> Known:
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 3:
             return None
         machine.set_outside(call.args[0], call.args[1], call.args[2], call.node, call.file)
@@ -512,14 +512,14 @@ def _setattr(*, plainly: bool) -> Known:
     return run
 
 
-def _delattr(machine: Machine, call: Call) -> Value | None:
+def _delattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) == 2 else None
     if name is not None:
         machine.delete_attribute(call.args[0], name)
     return NONE
 
 
-def _type(_: Machine, call: Call) -> Value | None:
+def _type(_: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 1:
         return None
     match call.args[0]:
@@ -534,19 +534,19 @@ def _type(_: Machine, call: Call) -> Value | None:
     return None
 
 
-def _new(machine: Machine, call: Call) -> Value | None:
+def _new(machine: Machine, call: LibraryCall) -> Value | None:
     cls = call.args[0] if call.args else None
     return Instance(machine.heap, cls) if isinstance(cls, Class) else None
 
 
-def _type_called(machine: Machine, call: Call) -> Value | None:
+def _type_called(machine: Machine, call: LibraryCall) -> Value | None:
     """type.__call__(cls, ...), as a metaclass calls it."""
     if not call.args or not isinstance(call.args[0], Class):
         return None
     return machine.calls.made(call.args[0], call.args[1:], dict(call.keywords), call.node, call.file, call.exact)
 
 
-def _callable(_: Machine, call: Call) -> Value | None:
+def _callable(_: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 1:
         return None
     value = call.args[0]
@@ -556,7 +556,7 @@ def _callable(_: Machine, call: Call) -> Value | None:
 
 
 def _marked(kind: str) -> Known:
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 1 or call.keywords:
             return Instance(machine.heap, Name("builtins.property")) if kind == "property" else None
         value = call.args[0] if call.args else None
@@ -567,24 +567,24 @@ def _marked(kind: str) -> Known:
     return run
 
 
-def _vars(machine: Machine, call: Call) -> Value | None:
+def _vars(machine: Machine, call: LibraryCall) -> Value | None:
     return machine.attribute(call.args[0], "__dict__") if call.args else None
 
 
-def _nothing(_: Machine, __: Call) -> Value | None:
+def _nothing(_: Machine, __: LibraryCall) -> Value | None:
     return NONE
 
 
 # functools, collections, dataclasses, operator, re
 
 
-def _partial(_: Machine, call: Call) -> Value | None:
+def _partial(_: Machine, call: LibraryCall) -> Value | None:
     if not call.args or not call.exact:
         return None
     return Partial(call.args[0], call.args[1:], dict(call.keywords))
 
 
-def _reduce(machine: Machine, call: Call) -> Value | None:
+def _reduce(machine: Machine, call: LibraryCall) -> Value | None:
     items = machine.iterate(call.args[1]) if len(call.args) >= 2 else None
     rest = [*call.args[2:3], *(items or [])]
     if items is None or not rest:
@@ -595,14 +595,14 @@ def _reduce(machine: Machine, call: Call) -> Value | None:
     return found
 
 
-def _same(_: Machine, call: Call) -> Value | None:
+def _same(_: Machine, call: LibraryCall) -> Value | None:
     """functools.lru_cache(f), torch.jit.script(f): f."""
     if len(call.args) == 1 and isinstance(call.args[0], (Function, Class, Partial, Instance)):
         return call.args[0]
     return Name("convlint.same")
 
 
-def _named_tuple(machine: Machine, call: Call) -> Value | None:
+def _named_tuple(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) < 2 or not isinstance(call.args[0], Const):
         return None
     fields = call.args[1]
@@ -621,12 +621,12 @@ def _named_tuple(machine: Machine, call: Call) -> Value | None:
     return machine.calls.named_tuple(str(call.args[0].value), names, defaults, call.file)
 
 
-def _as_dict(machine: Machine, call: Call) -> Value | None:
+def _as_dict(machine: Machine, call: LibraryCall) -> Value | None:
     value = call.args[0] if call.args else None
     return Table(machine.heap, value.attributes, complete=value.complete) if isinstance(value, Instance) else None
 
 
-def _replaced(machine: Machine, call: Call) -> Value | None:
+def _replaced(machine: Machine, call: LibraryCall) -> Value | None:
     if not call.args or not isinstance(call.args[0], Instance) or not call.exact:
         return None
     found = machine.copied(call.args[0], deep=False)
@@ -635,18 +635,18 @@ def _replaced(machine: Machine, call: Call) -> Value | None:
     return found
 
 
-def _item(machine: Machine, call: Call) -> Value | None:
+def _item(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) != 2:
         return None
     at = ast.copy_location(ast.Subscript(call.node, call.node, ast.Load()), call.node)
     return get(machine, call.args[0], call.args[1], at, call.file)
 
 
-def _item_getter(_: Machine, call: Call) -> Value | None:
+def _item_getter(_: Machine, call: LibraryCall) -> Value | None:
     return Partial(Name("convlint.itemgetter"), call.args[:], {}) if len(call.args) == 1 else None
 
 
-def _module(machine: Machine, call: Call) -> Value | None:
+def _module(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[0]) if call.args else None
     if name is not None and not name.startswith("."):
         return machine.modules.imported(name, call.file, whole=True)
@@ -656,7 +656,7 @@ def _module(machine: Machine, call: Call) -> Value | None:
 def _matching(function: Callable[..., Any]) -> Known:
     """A regular expression on texts that are known, where it cannot take long."""
 
-    def run(machine: Machine, call: Call) -> Value | None:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
         texts = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, str)]
         if len(texts) != len(call.args) or call.keywords or not call.exact or len(texts) < 2:
             return None

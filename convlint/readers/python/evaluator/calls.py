@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import builtin_methods, builtins_table, names_of
 from convlint.readers.python.evaluator.bases import order_of
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
 from convlint.readers.python.evaluator.paths import GOES_ON, RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
 from convlint.readers.python.evaluator.statements import Code
@@ -168,7 +168,7 @@ class Calls:
         machine = self.machine
         if name.startswith("convlint.method."):
             return self.call_method(args[0], name.split(".")[-1], args[1:], keywords, node, file, exact)
-        call = Call(node, file, args, keywords, exact)
+        call = LibraryCall(node, file, args, keywords, exact)
         known = builtins_table.FUNCTIONS.get(name)
         if known is not None:
             found = known(machine, call)
@@ -197,7 +197,7 @@ class Calls:
         """A function that is defined within another may be called, and change what is bound around it."""
         scope, heap = function.scope, self.machine.heap
         body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
-        names = names_of.Names(body)
+        names = names_of.BodyNames(body)
         own = names.bound | {arg.arg for arg in names_of.parameters(function.node)}
         for name in sorted(names.declared & scope.variables.keys()):
             heap.put(scope, name, unknown("call"))

@@ -9,7 +9,7 @@ from typing import Any
 from convlint.readers.python.evaluator import arithmetic, names_of
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
 from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
-from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, Changes, Scope, fork, once
+from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, LoopChanges, Scope, fork, once
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
@@ -402,7 +402,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                 each_of(level, going_through(machine, values, items))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
-            once(scope, Changes([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
+            once(scope, LoopChanges([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
 
         def each_of(level: int, items: Iterable[Value]) -> int:
             store, _, tests = rounds[level]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from convlint.readers.python.source_file import SourceFile
 
 
-class Call(Struct, frozen=True):
+class LibraryCall(Struct, frozen=True):
     """A call of something that is not in the source. `args` and `keywords` are complete where `exact`."""
 
     node: ast.Call
@@ -28,11 +28,11 @@ class Call(Struct, frozen=True):
 class Library:
     """Frameworks' own functions and classes. None always means: nothing known of this one."""
 
-    def call(self, machine: Machine, name: str, call: Call) -> Value | None:
+    def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """What `name(...)` gives, for a full name such as torch.nn.Conv2d; of a class, an instance."""
         return None
 
-    def method(self, machine: Machine, receiver: Value, name: str, call: Call) -> Value | None:
+    def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         """What `receiver.name(...)` gives, of an Instance with a meaning here or a Tensor."""
         return None
 
@@ -40,11 +40,11 @@ class Library:
         """What `receiver.name` is, of an Instance with a meaning here or a Tensor: `conv.out_channels`, `x.shape`."""
         return None
 
-    def call_instance(self, machine: Machine, instance: Instance, call: Call) -> Value | None:
+    def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
         """What `instance(...)` gives: a layer applied to a tensor, a container, a module of the source."""
         return None
 
-    def initialize(self, machine: Machine, instance: Instance, base: str, call: Call) -> bool:
+    def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         """`super().__init__(...)` reaches a framework's class `base`, as of a subclass of nn.Conv2d. Whether known."""
         return False
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from convlint.readers.python.evaluator import builtins_table, operations
 from convlint.readers.python.evaluator.calls import Calls
-from convlint.readers.python.evaluator.library import Call, Library
+from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.limits import (
     DEEPEST_VALUE,
     MOST_RECORDED,
@@ -37,10 +37,10 @@ from convlint.readers.python.evaluator.limits import (
     STEPS_OF_RUN,
 )
 from convlint.readers.python.evaluator.limits import Exhausted as Exhausted
-from convlint.readers.python.evaluator.memory import DOOMED, Memory, Recorded
+from convlint.readers.python.evaluator.memory import DOOMED, CallMemory, Recorded
 from convlint.readers.python.evaluator.modules import Modules
 from convlint.readers.python.evaluator.paths import Scope
-from convlint.readers.python.evaluator.state import Copying, Heap, Layer, NotCopied
+from convlint.readers.python.evaluator.state import Copying, Heap, HeapLayer, NotCopied
 from convlint.readers.python.evaluator.statements import Choices
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -65,7 +65,7 @@ from convlint.readers.python.source_file import SourceFile, is_guard
 _NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
-class Site(Struct, frozen=True):
+class CallSite(Struct, frozen=True):
     """A call of something in the source."""
 
     file: SourceFile
@@ -88,13 +88,13 @@ class Machine:
         self.heap = Heap()
         self.heap.losing = self.lost
         self.modules = Modules(self, builtins_table.BUILTINS)
-        self.calls, self.memory = Calls(self), Memory(self)
+        self.calls, self.memory = Calls(self), CallMemory(self)
         self.call, self.call_method = self.calls.call, self.calls.call_method
         self.attribute, self.set_attribute = self.calls.attribute, self.calls.set_attribute
         self.choices = Choices()
         self.conditions: list[str] = []  # the undecided tests around what runs now
         self.modes: list[str] = []  # tests of `training`, which is decided, but holds in one mode of a network alone
-        self.stack: list[Site] = []  # the calls that led there
+        self.stack: list[CallSite] = []  # the calls that led there
         self.recorded: list[Recorded] = []
         self.doubts: list[object] = []  # loops, tries and ends of paths: nobody knows whether what runs now is reached
         self.skips: Callable[[Function], bool] | None = None  # functions that are not run, as they lead to nothing
@@ -193,7 +193,7 @@ class Machine:
         self.reset(self.heap.base)
         self.heap.oldest, self.heap.changed, self.heap.class_changed = float("inf"), set(), False
 
-    def reset(self, layer: Layer) -> None:
+    def reset(self, layer: HeapLayer) -> None:
         """Go back to that state, and forget where the evaluation stood."""
         self.heap.layer, self.heap.watched = layer, None
         self.conditions.clear()
@@ -207,7 +207,7 @@ class Machine:
 
     def push(self, file: SourceFile, node: ast.Call) -> None:
         """A call of something in the source begins; `stack.pop()` ends it."""
-        self.stack.append(Site(file, node))
+        self.stack.append(CallSite(file, node))
 
     def step(self) -> None:
         """One statement, call or round of a loop."""
@@ -337,9 +337,9 @@ class Machine:
     def library_call(
         self, node: ast.Call, file: SourceFile, args: list[Value], keywords: dict[str, Value] | None = None,
         exact: bool = True,
-    ) -> Call:  # fmt: skip
+    ) -> LibraryCall:  # fmt: skip
         """A call as a library is asked about it."""
-        return Call(node, file, args, keywords if keywords is not None else {}, exact)
+        return LibraryCall(node, file, args, keywords if keywords is not None else {}, exact)
 
     def no_call(self, at: ast.AST) -> ast.Call:
         """A call that is not written as one, of a decorator or of what Python calls by itself, at the place of `at`."""

@@ -57,7 +57,7 @@ class _Remembered(Struct, frozen=True):
     reads: frozenset[Any]  # what modules made and it looked at, which must hold still what it held
 
 
-class Memory:
+class CallMemory:
     """What was evaluated so far in a run: calls that change nothing that is older than they are."""
 
     def __init__(self, machine: Machine) -> None:

@@ -31,7 +31,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             waiting += below(node, _EMPTY)
 
 
-class Names:
+class BodyNames:
     """What a body binds (assigned, imported, defined, caught), what it declares global or nonlocal, if it yields."""
 
     __slots__ = ("bound", "declared", "yields")
@@ -64,7 +64,7 @@ class Names:
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that statements bind."""
-    return Names(nodes).bound
+    return BodyNames(nodes).bound
 
 
 def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
@@ -134,7 +134,7 @@ def changed_by_functions(
     """
     found: set[str] = set()
     for node in functions:
-        names = Names(node.body)
+        names = BodyNames(node.body)
         own = names.bound | {arg.arg for arg in parameters(node)}
         everywhere = names.declared | set(_set_in_globals(node.body))
         objects, attributes = changed(node.body)
@@ -145,14 +145,14 @@ def changed_by_functions(
 
 def bound_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
     """Names of the module that a function of it binds anew; `*` where one of them is not written there."""
-    return {name for node in functions for name in (*Names(node.body).declared, *_set_in_globals(node.body))}
+    return {name for node in functions for name in (*BodyNames(node.body).declared, *_set_in_globals(node.body))}
 
 
 def attributes_changed(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[tuple[str, str]]:
     """Attributes of the module's names that functions of it set or change, as (name, attribute)."""
     found: set[tuple[str, str]] = set()
     for node in functions:
-        names = Names(node.body)
+        names = BodyNames(node.body)
         own = (names.bound | {arg.arg for arg in parameters(node)}) - names.declared
         found |= {each for each in changed(node.body)[1] if each[0] not in own}
     return found

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from convlint.readers.python.evaluator import names_of
-from convlint.readers.python.evaluator.state import Heap, Layer
+from convlint.readers.python.evaluator.state import Heap, HeapLayer
 from convlint.readers.python.evaluator.values import Entries, Instance, Items, List, Object, Table, Value, same, unknown
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Scope(Object):
         self.module: Scope = self if parent is None else parent.module
         self.stars: list[str] = []  # modules that `from m import *` names, of a module's scope
         self.of_class = False
-        self.leaving: list[Layer] = []
+        self.leaving: list[HeapLayer] = []
         self.loops: list[Loop] = []
 
     @property
@@ -58,8 +58,8 @@ class Loop:
     __slots__ = ("again", "out")
 
     def __init__(self) -> None:
-        self.again: list[Layer] = []
-        self.out: list[Layer] = []
+        self.again: list[HeapLayer] = []
+        self.out: list[HeapLayer] = []
 
 
 def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int:
@@ -131,7 +131,7 @@ def _send(scope: Scope, how: int) -> None:
         (scope.loops[-1].out if how == BREAKS else scope.loops[-1].again).append(scope.heap.keep())
 
 
-def gather(heap: Heap, waiting: list[Layer], *, alive: bool) -> bool:
+def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
     """All paths that wait meet the one that runs now, if that is `alive`; whether any is."""
     while waiting:
         state = heap.release(waiting.pop())
@@ -180,7 +180,7 @@ def _stays(scope: Scope, how: int) -> bool:
     return how in (GOES_ON, CONTINUES)
 
 
-class Changes:
+class LoopChanges:
     """What a loop changes by name, looked for where it does not run round by round."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
@@ -206,7 +206,7 @@ class Changes:
                 _blur(heap, thing, attr, why)
 
 
-def once(scope: Scope, changes: Changes, why: str, body: Run) -> int:
+def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
     """Run the body once for any number of rounds: what it changes is unknown before it, and so is whether it runs."""
     machine, heap = scope.machine, scope.heap
     changes.blur(scope, why)
@@ -250,7 +250,7 @@ def _maybe(scope: Scope, body: Run) -> int:
     return fork(scope, one_round, lambda _: GOES_ON)
 
 
-def _unforeseen(heap: Heap, before: Layer, why: str) -> list[Callable[[], None]]:
+def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], None]]:
     """What makes unknown that which one round has changed of what was there before, such as an attribute."""
     found: list[Callable[[], None]] = []
     for thing, old, new in heap.changed_since(before):

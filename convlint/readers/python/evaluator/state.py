@@ -35,7 +35,7 @@ from convlint.readers.python.evaluator.values import (
 )
 
 
-class Layer:
+class HeapLayer:
     """Cells of objects that were made before `start`, as one path changed them; all others are as in `parent`.
 
     `kept` counts the states that wait for others and stand on it: it may not be changed while there is one.
@@ -43,13 +43,13 @@ class Layer:
 
     __slots__ = ("cells", "kept", "parent", "start")
 
-    def __init__(self, parent: Layer | None, start: int) -> None:
+    def __init__(self, parent: HeapLayer | None, start: int) -> None:
         self.parent, self.start, self.kept = parent, start, 0
         self.cells: dict[Any, Cell] = {}
 
-    def down(self, to: Layer | None) -> Iterator[Layer]:
+    def down(self, to: HeapLayer | None) -> Iterator[HeapLayer]:
         """The layer and those below it, down to one that is left out."""
-        at: Layer | None = self
+        at: HeapLayer | None = self
         while at is not None and at is not to:
             yield at
             at = at.parent
@@ -62,7 +62,7 @@ class Heap:
     """
 
     def __init__(self) -> None:
-        self.base = self.layer = Layer(None, _FIRST_TIME)  # what modules made
+        self.base = self.layer = HeapLayer(None, _FIRST_TIME)  # what modules made
         self.time = 0
         self.module_time = _FIRST_TIME
         self.in_module = False
@@ -75,9 +75,9 @@ class Heap:
         self.follows_aliases = True
         self._loose = List(self, "list", [])  # objects that paths keep under names that may mean others too
 
-    def layer_on(self, parent: Layer) -> Layer:
+    def layer_on(self, parent: HeapLayer) -> HeapLayer:
         """A new layer on top of another."""
-        return Layer(parent, self.now)
+        return HeapLayer(parent, self.now)
 
     @property
     def now(self) -> int:
@@ -159,7 +159,7 @@ class Heap:
             if not attribute or getattr(each, "of", None) is not None:
                 self._forget(each)
 
-    def _set(self, layer: Layer, thing: Any, cell: Cell) -> None:
+    def _set(self, layer: HeapLayer, thing: Any, cell: Cell) -> None:
         if thing.born > layer.start:
             thing.first = cell
         else:
@@ -167,19 +167,19 @@ class Heap:
 
     # Paths
 
-    def begin(self) -> Layer:
+    def begin(self) -> HeapLayer:
         """A path begins from what holds now; the layer that others begin from too."""
         before = self.layer
         self.layer = self.layer_on(before)
         return before
 
-    def keep(self) -> Layer:
+    def keep(self) -> HeapLayer:
         """What holds now, for a path that goes on later; another one is to begin elsewhere."""
         for each in self.layer.down(None):
             each.kept += 1
         return self.layer
 
-    def settle(self, base: Layer) -> None:
+    def settle(self, base: HeapLayer) -> None:
         """What the path that runs did since `base` is what `base` holds, where nobody else stands on that."""
         layer = self.layer
         if layer is base or base.kept:
@@ -191,17 +191,17 @@ class Heap:
                 self._set(base, thing, cell)
             self.layer = base
 
-    def release(self, state: Layer) -> Layer:
+    def release(self, state: HeapLayer) -> HeapLayer:
         """The kept state, that nobody waits for any longer."""
         for each in state.down(None):
             each.kept -= 1
         return state
 
-    def go_on(self, state: Layer) -> None:
+    def go_on(self, state: HeapLayer) -> None:
         """The path of a state that was kept is the only one that goes on."""
         self.layer = self.layer_on(state) if state.kept else state
 
-    def meet(self, other: Layer, base: Layer | None = None) -> None:
+    def meet(self, other: HeapLayer, base: HeapLayer | None = None) -> None:
         """The path that runs now and another one are one from now on: what both agree on is known.
 
         `base` is what both have begun from, where that is known.
@@ -217,7 +217,7 @@ class Heap:
         if starts:
             self._join(base, _changes(one, base), _changes(other, base), min(starts))
 
-    def _join(self, base: Layer, first: dict[Any, Cell], second: dict[Any, Cell], start: int) -> None:
+    def _join(self, base: HeapLayer, first: dict[Any, Cell], second: dict[Any, Cell], start: int) -> None:
         target = self.layer = self.layer_on(base) if base.kept else base
         if not first and not second:
             return
@@ -253,7 +253,7 @@ class Heap:
         for value in joining.lost:
             self.losing(value)
 
-    def changed_since(self, before: Layer) -> list[tuple[Any, Any, Any]]:
+    def changed_since(self, before: HeapLayer) -> list[tuple[Any, Any, Any]]:
         """Objects that were there before, with what they held then and what they hold now."""
         here, self.layer = self.layer, before
         start = next((each.start for each in here.down(before) if each.parent is before), before.start)
@@ -277,7 +277,7 @@ class Heap:
                 outer[key] = outer.get(key, 0) + times
         return watched
 
-    def interrupt(self, before: Layer, watched: dict[tuple[Any, Any], int]) -> None:
+    def interrupt(self, before: HeapLayer, watched: dict[tuple[Any, Any], int]) -> None:
         """Go on from anywhere between a state and this one: what was set once is old or new, all else is unknown."""
         after = self.layer
         joining = _Joining(self, after, self.time, {}, {})
@@ -315,7 +315,7 @@ _FIRST_TIME = -(10**12)
 _NEVER_LOST = frozenset((Const, Unknown))  # nobody asks what becomes of these
 
 
-def _changes(layer: Layer, base: Layer) -> dict[Any, Cell]:
+def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
     """The cells that a path has changed since `base`."""
     found: dict[Any, Cell] = {}
     for each in layer.down(base):
@@ -329,7 +329,9 @@ class _Joining:
 
     __slots__ = ("_base", "_cells", "_made", "_start", "also", "heap", "loose", "lost")
 
-    def __init__(self, heap: Heap, base: Layer, start: int, first: dict[Any, Cell], second: dict[Any, Cell]) -> None:
+    def __init__(
+        self, heap: Heap, base: HeapLayer, start: int, first: dict[Any, Cell], second: dict[Any, Cell]
+    ) -> None:
         self.heap, self._base, self._start = heap, base, start
         self._cells = first, second
         self._made: dict[tuple[int, int], Value] = {}

@@ -21,7 +21,7 @@ from convlint.readers.python.evaluator.paths import (
     RAISES,
     RETURNED,
     RETURNS,
-    Changes,
+    LoopChanges,
     Run,
     Scope,
     doubtful,
@@ -107,7 +107,7 @@ class Code:
         self.kwarg = arguments.kwarg.arg if arguments.kwarg else ""
         self.names = frozenset((*(arg.arg for arg in arguments.args), *self.keyword_only))
         body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
-        names = names_of.Names(body)
+        names = names_of.BodyNames(body)
         own = {arg.arg for arg in names_of.parameters(node)} | (names.bound - names.declared)
         compiler = BodyCompiler(file, frozenset(own))
         if isinstance(node, ast.Lambda):
@@ -509,7 +509,7 @@ def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, su
 def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
     over, put = compiler.expression(node.iter), compiler.store(node.target)
     body, orelse = compiler.block(node.body), compiler.block(node.orelse)
-    changes, after = Changes([*node.body, node.target]), _after_open(node, orelse)
+    changes, after = LoopChanges([*node.body, node.target]), _after_open(node, orelse)
 
     def run(scope: Scope) -> int:
         values = over(scope)
@@ -543,7 +543,7 @@ def _after_open(node: ast.For | ast.AsyncFor | ast.While, orelse: Run) -> Run:
 def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
     test = compiler.expression(node.test)
     body, orelse = compiler.block(node.body), compiler.block(node.orelse)
-    changes, after = Changes([*node.body, node.test]), _after_open(node, orelse)
+    changes, after = LoopChanges([*node.body, node.test]), _after_open(node, orelse)
     endless = isinstance(node.test, ast.Constant)
     rest_of_rounds = body if endless else doubtful(body)
 

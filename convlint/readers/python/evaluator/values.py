@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from convlint.model.source import Stated
+from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.limits import MOST_STATED
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from convlint.readers.python.source_file import SourceFile
 
 Plain = int | float | str | bytes | bool | None
-NOTHING_STATED: frozenset[Stated] = frozenset()
+NOTHING_STATED: frozenset[StatedLiteral] = frozenset()
 _NOBODY: frozenset[Any] = frozenset()
 _LONGEST_TEXT = 200  # characters of a text that a report may show
 
@@ -61,7 +61,7 @@ class Const:
 
     __slots__ = ("stated", "value")
 
-    def __init__(self, value: Plain, stated: frozenset[Stated] = NOTHING_STATED) -> None:
+    def __init__(self, value: Plain, stated: frozenset[StatedLiteral] = NOTHING_STATED) -> None:
         self.value, self.stated = value, stated
 
 
@@ -370,11 +370,11 @@ def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, defaul
     """The constant that stands at `node`, bound to `name` there; or the `default` of a parameter of that name."""
     if isinstance(value, bytes) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
         return Const(value)
-    stated = Stated(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
+    stated = StatedLiteral(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
     return Const(value, frozenset((stated,)))
 
 
-def union(first: frozenset[Stated], second: frozenset[Stated]) -> frozenset[Stated]:
+def union(first: frozenset[StatedLiteral], second: frozenset[StatedLiteral]) -> frozenset[StatedLiteral]:
     """Both, cut to what a value remembers; of many, those that stand first in their files."""
     if not second or first is second:
         return first
@@ -386,7 +386,7 @@ def union(first: frozenset[Stated], second: frozenset[Stated]) -> frozenset[Stat
     return frozenset(sorted(both, key=_place)[:MOST_STATED])
 
 
-def stated_by(*values: Value) -> frozenset[Stated]:
+def stated_by(*values: Value) -> frozenset[StatedLiteral]:
     """What these values were computed from."""
     found = NOTHING_STATED
     for value in values:
@@ -395,7 +395,7 @@ def stated_by(*values: Value) -> frozenset[Stated]:
     return found
 
 
-def _place(stated: Stated) -> tuple[str, int, int]:
+def _place(stated: StatedLiteral) -> tuple[str, int, int]:
     return stated.at.path, stated.at.line or 0, stated.at.column or 0
 
 

@@ -10,9 +10,9 @@ from typing import Literal
 from convlint.model.source import Certainty
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.values import Instance, Value
-from convlint.readers.python.nn.layers import Convolution, Layer, Record, Recording, Use, activated
-from convlint.readers.python.nn.modules import Tree, children, is_line, meaning_of
-from convlint.readers.python.nn.tensors import Flow
+from convlint.readers.python.nn.layers import Convolution, ConvRun, FrameworkLayer, Record, Recording, activated
+from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
+from convlint.readers.python.nn.tensors import TensorPath
 
 
 class Silent(Enum):
@@ -36,7 +36,7 @@ def joined(opinions: Iterable[Opinion]) -> Opinion:
     return False if False in found else None if None in found else True
 
 
-def _read_by_norm(use: Use) -> bool | None:
+def _read_by_norm(use: ConvRun) -> bool | None:
     """Whether a norm reads what it writes, and nothing else does."""
     readers = use.writes.readers
     if not readers or any(reader.kind == "unknown" for reader in readers):
@@ -46,7 +46,7 @@ def _read_by_norm(use: Use) -> bool | None:
     return False
 
 
-def _ends(flow: Flow, known: dict[int, bool]) -> bool:
+def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
     """Whether a tensor is handed out with no layer behind it; `known` are those that were looked at."""
     waiting = [flow]
     while waiting:
@@ -76,7 +76,7 @@ def _in_lines(owners: Iterable[Instance]) -> Neighbours:
             layer, behind = meaning_of(value), meaning_of(after)
             if isinstance(layer, Convolution):
                 opinion: Opinion = SILENT
-                if isinstance(behind, Layer) and owner.complete and holders.get(id(value)) == 1:
+                if isinstance(behind, FrameworkLayer) and owner.complete and holders.get(id(value)) == 1:
                     within = activated(layer)  # then the norm comes behind that
                     opinion = behind.kind == "norm" if within is False else False if within else None
                 found.setdefault(id(layer), []).append(opinion)
@@ -120,14 +120,14 @@ class Seen:
         self.replaced = True  # until a root keeps it
         self.resized = False
         self.opinions: list[Opinion] = []
-        self.reads: list[Flow] = []
+        self.reads: list[TensorPath] = []
 
     @property
     def norm_follows(self) -> Opinion:
         """What all roots say about a norm behind it."""
         return joined(self.opinions)
 
-    def ran(self, uses: list[Use], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
+    def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """It was run, in one root that was evaluated to its end if `whole`."""
         points = [use.reads.space.points for use in uses]
         self.points.append(True if all(points) else False if False in points else None)
@@ -165,7 +165,7 @@ class Gathering:
                 layer, condition = each.thing.layer, " and ".join(dict.fromkeys(each.conditions))
                 if id(layer) not in layers or not condition:
                     layers[id(layer)] = layer, condition
-        tree = Tree(result)
+        tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator.library import Call, Library
+from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
@@ -29,9 +29,9 @@ from convlint.readers.python.nn.kinds import (
     words,
 )
 from convlint.readers.python.nn.layers import (
+    ConstructionSite,
     Convolution,
-    Layer,
-    Place,
+    FrameworkLayer,
     Record,
     Recording,
     bound,
@@ -40,8 +40,8 @@ from convlint.readers.python.nn.layers import (
 from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
 from convlint.readers.python.nn.tensors import (
     Arguments,
-    Flow,
-    Reader,
+    TensorPath,
+    TensorReader,
     flow_of,
     reshaped_in_place,
     settled,
@@ -70,7 +70,7 @@ _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.u
 _OF_CHECKPOINTS = frozenset(("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"))
 
 
-def transparent(library: Frameworks, machine: Machine, full: str, call: Call) -> Value | None:
+def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryCall) -> Value | None:
     """What a function gives that gives back a layer, or runs one; None for any other."""
     if full.startswith(_INITIALIZES):
         return Const(None)
@@ -81,14 +81,16 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: Call) ->
         return None
     if full.startswith(_CHECKPOINTS):
         if full.endswith("checkpoint_sequential"):
-            inner = Call(node=call.node, file=call.file, args=call.args[2:3], keywords={})
+            inner = LibraryCall(node=call.node, file=call.file, args=call.args[2:3], keywords={})
             return library.call_instance(machine, first, inner) if isinstance(first, Instance) else None
         keywords = {name: value for name, value in call.keywords.items() if name not in _OF_CHECKPOINTS}
         return machine.call(first, list(call.args[1:]), keywords, call.node, call.file)
     if full == "torch.autograd.Variable":
-        return first if isinstance(first, Tensor) else Tensor(Flow(raw=True))
+        return first if isinstance(first, Tensor) else Tensor(TensorPath(raw=True))
     if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-        return Tensor(Flow(first.data.shape, certain=first.data.certain) if isinstance(first, Tensor) else Flow())
+        return Tensor(
+            TensorPath(first.data.shape, certain=first.data.certain) if isinstance(first, Tensor) else TensorPath()
+        )
     return None
 
 
@@ -99,7 +101,7 @@ class Frameworks(Library):
         self.recording = Recording()
         self._kinds: dict[int, tuple[Class, str | None]] = {}
 
-    def call(self, machine: Machine, name: str, call: Call) -> Value | None:
+    def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """What a framework's function or class gives."""
         full = canonical(name)
         if is_layer(full):
@@ -112,11 +114,11 @@ class Frameworks(Library):
         if full in FUNCTIONAL:
             if not self.recording.inside:
                 return convolved(machine, self.recording, full, call)
-            return wrote(Flow(), [flow_of(call.args[0] if call.args else None)], (), "conv")
+            return wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
         function = _FUNCTIONS.get(full.partition(".")[0])
         return None if function is None else function(full, Arguments.of(call), machine.around())
 
-    def initialize(self, machine: Machine, instance: Instance, base: str, call: Call) -> bool:
+    def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         """A class of the source calls the constructor of the framework's class that it is a kind of."""
         full = canonical(base)
         if not is_layer(full):
@@ -125,7 +127,7 @@ class Frameworks(Library):
         self._become(machine, instance, full, call)
         return True
 
-    def _become(self, machine: Machine, instance: Instance, full: str, call: Call) -> None:
+    def _become(self, machine: Machine, instance: Instance, full: str, call: LibraryCall) -> None:
         cell, own = machine.heap.edit(instance), Arguments.of(call)
         signature = CONVOLUTIONS.get(full)
         if signature is not None:
@@ -133,11 +135,13 @@ class Frameworks(Library):
                 taps = own.get(1, "kernel_size")
                 count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
                 signature = FLAX[count - 1] if 1 <= count <= 3 else signature
-            place: Place | None = Place(call.file, call.node)
+            place: ConstructionSite | None = ConstructionSite(call.file, call.node)
             made_by = ""
             if isinstance(instance.cls, Class):
                 place, made_by = construction(machine), instance.cls.name
-            layer = Convolution(signature, bound(signature, call), place or Place(call.file, call.node), made_by)
+            layer = Convolution(
+                signature, bound(signature, call), place or ConstructionSite(call.file, call.node), made_by
+            )
             cell.extra = layer
             if place is not None:  # else the class itself is evaluated, which nobody constructs here
                 machine.record(Record("constructed", layer))
@@ -148,20 +152,23 @@ class Frameworks(Library):
             kind = keras.kind_of_norm(own)
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
-        cell.extra, cell.ordered = Layer(kind, full, own), isinstance(instance.cls, Name) and kind in CONTAINERS
+        cell.extra, cell.ordered = (
+            FrameworkLayer(kind, full, own),
+            isinstance(instance.cls, Name) and kind in CONTAINERS,
+        )
         if full == "keras.Sequential":
             held = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
         elif kind in CONTAINERS:
             modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
 
-    def _meaning(self, machine: Machine, instance: Instance) -> Layer | Convolution | None:
+    def _meaning(self, machine: Machine, instance: Instance) -> FrameworkLayer | Convolution | None:
         """What an instance is; one whose constructor never reached the framework's is what its class says."""
         if instance.extra is None and isinstance(instance.cls, Class):
             base = self.subclass_of(instance.cls)
             kind = None if base is None else kind_of(base)
             if base is not None and kind is not None:
-                machine.heap.edit(instance).extra = Layer(kind, base)
+                machine.heap.edit(instance).extra = FrameworkLayer(kind, base)
         return modules.meaning_of(instance)
 
     def subclass_of(self, cls: Class) -> str | None:
@@ -188,7 +195,7 @@ class Frameworks(Library):
             machine.heap.edit(instance).extra = changed
             machine.record(Record("constructed", changed, meaning))
 
-    def call_instance(self, machine: Machine, instance: Instance, call: Call) -> Value | None:
+    def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
         """A layer, a container or a module of the source is applied."""
         meaning = self._meaning(machine, instance)
         if meaning is None:
@@ -201,7 +208,12 @@ class Frameworks(Library):
         return self.apply(machine, instance, meaning, Arguments.of(call), call)
 
     def _forward(
-        self, machine: Machine, instance: Instance, meaning: Layer | Convolution, forward: Value, call: Call
+        self,
+        machine: Machine,
+        instance: Instance,
+        meaning: FrameworkLayer | Convolution,
+        forward: Value,
+        call: LibraryCall,
     ) -> Value:
         """A module of the source runs its own forward; what a kind of convolution computes by itself is one."""
         if not isinstance(meaning, Convolution):
@@ -220,7 +232,12 @@ class Frameworks(Library):
         return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
 
     def apply(
-        self, machine: Machine, instance: Instance, meaning: Layer | Convolution, given: Arguments, call: Call
+        self,
+        machine: Machine,
+        instance: Instance,
+        meaning: FrameworkLayer | Convolution,
+        given: Arguments,
+        call: LibraryCall,
     ) -> Value:
         """What the framework's own forward does."""
         conditions = machine.around()
@@ -235,7 +252,7 @@ class Frameworks(Library):
             if not instance.complete:
                 self.escapes(machine, Items("list", list(given.args)))
                 return Unknown("call")
-            value: Value = first or Tensor(Flow())
+            value: Value = first or Tensor(TensorPath())
             args = keras.begun(instance, given.args)
             for child in modules.children(instance).values():
                 value = machine.call(child, args or [value], {}, call.node, call.file)
@@ -246,7 +263,7 @@ class Frameworks(Library):
             return Unknown("call")
         return layers.applied(meaning, given, conditions)
 
-    def method(self, machine: Machine, receiver: Value, name: str, call: Call) -> Value | None:
+    def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         """A method of a tensor or a module."""
         given = Arguments.of(call)
         if isinstance(receiver, Tensor):
@@ -254,7 +271,7 @@ class Frameworks(Library):
             if name == "__getitem__" and not receiver.data.last:
                 return tensors.sliced(receiver.data, given.args[0], conditions)
             if name == "__setitem__":
-                receiver.data.readers.append(Reader("unknown", (), conditions))
+                receiver.data.readers.append(TensorReader("unknown", (), conditions))
                 return Const(None)
             return tensors.method(receiver, name, given, conditions)
         if not isinstance(receiver, Instance):
@@ -304,7 +321,7 @@ class Frameworks(Library):
     def escapes(self, machine: Machine, value: Value, depth: int = 0) -> None:
         """A value went where nobody looks: a tensor has an unknown reader, a convolution an unknown user."""
         if isinstance(value, Tensor):
-            value.data.readers.append(Reader("unknown", (), machine.around()))
+            value.data.readers.append(TensorReader("unknown", (), machine.around()))
         elif isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("escaped", layer))
         elif isinstance(value, (Items, Table)) and depth < _DEEPEST:

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Function
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.source_file import is_quiet
 from convlint.readers.python.walking import every
 
@@ -109,7 +109,7 @@ def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> I
 class FrozenNorms:
     """Asks each file once."""
 
-    def __init__(self, machine: Machine, imports: Imports) -> None:
+    def __init__(self, machine: Machine, imports: ProjectImports) -> None:
         self._machine, self._project, self._imports = machine, imports.project, imports
         self.in_file = cache(self._in_file)
         self._holds, self._freezes, self._reached = cache(self._holds_own), cache(self._freezes_any), cache(self._near)

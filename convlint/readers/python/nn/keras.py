@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from operator import mul
 
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
@@ -14,10 +14,10 @@ from convlint.readers.python.nn.tensors import (
     SOMETHING,
     Arguments,
     Conditions,
-    Flow,
-    Reader,
     Shape,
     Space,
+    TensorPath,
+    TensorReader,
     collect,
     flow_of,
     integer,
@@ -48,7 +48,7 @@ def kind_of_norm(given: Arguments) -> Kind:
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """What a function of Keras or TensorFlow gives, by its canonical name; None where it reads no tensor."""
     if full in ("keras.Input", "keras.layers.Input"):
-        return Tensor(_stated(given.get(0, "shape")) or Flow(raw=True))
+        return Tensor(_stated(given.get(0, "shape")) or TensorPath(raw=True))
     short = full.rpartition(".")[2]
     if full == "keras.Model" or not given.tensors():
         return None
@@ -79,24 +79,24 @@ def _last(value: Value) -> Value:
     return value
 
 
-def handed_out(call: Call, conditions: Conditions) -> None:
+def handed_out(call: LibraryCall, conditions: Conditions) -> None:
     """The outputs of a model are no other layer's."""
-    found: list[Flow] = []
+    found: list[TensorPath] = []
     collect([*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")], found)
     for each in found:
-        each.readers.append(Reader("returned", (), conditions))
+        each.readers.append(TensorReader("returned", (), conditions))
 
 
-def stated_input(given: Value | None, dims: int) -> Flow | None:
+def stated_input(given: Value | None, dims: int) -> TensorPath | None:
     """What a first layer reads that was told its `input_shape`."""
     found = _stated(given)
     return found if found is not None and len(found.shape or ()) == dims + 2 else None
 
 
-def _stated(shape: Value | None) -> Flow | None:
+def _stated(shape: Value | None) -> TensorPath | None:
     """A network's input of that shape, without its batch; None where it is unknown."""
     sizes = shape.items if isinstance(shape, Items) and shape.complete else []
-    return Flow((SOMETHING, sizes[-1], *sizes[:-1]), raw=True, last=True) if len(sizes) > 1 else None
+    return TensorPath((SOMETHING, sizes[-1], *sizes[:-1]), raw=True, last=True) if len(sizes) > 1 else None
 
 
 def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
@@ -108,11 +108,11 @@ def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
     return args
 
 
-def _sized(value: Value, stated: Flow | None) -> Value:
+def _sized(value: Value, stated: TensorPath | None) -> Value:
     """The network's input, which has the stated shape where it has none."""
     read = flow_of(value)
     return value if stated is None or read.shape is not None or not read.raw else \
-        Tensor(Flow(stated.shape, raw=True, last=True))  # fmt: skip
+        Tensor(TensorPath(stated.shape, raw=True, last=True))  # fmt: skip
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
@@ -146,7 +146,9 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
     elif short.startswith("ZeroPadding"):
         border = numbers(own.get(0, "padding") or Const(1), len(known))
         sizes = sized(lambda size, by: size + 2 * by, known, border)
-    return wrote(Flow(None if head is None else (*head, *sizes), space=found, raw=raw, last=True), [read], conditions)
+    return wrote(
+        TensorPath(None if head is None else (*head, *sizes), space=found, raw=raw, last=True), [read], conditions
+    )
 
 
 def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
@@ -162,19 +164,19 @@ def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
 
 def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
     """Tensors joined, mostly their channels."""
-    reads: list[Flow] = []
+    reads: list[TensorPath] = []
     collect([several], reads)
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     if at is not None and rank is not None and at in (-1, rank - 1) and all(each.last for each in reads):
         return _last(tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
-    return wrote(Flow(last=True), reads, conditions)
+    return wrote(TensorPath(last=True), reads, conditions)
 
 
-def _met(reads: Sequence[Flow], conditions: Conditions, *, added: bool) -> Value:
+def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) -> Value:
     """Tensors added or multiplied, one after the other."""
     if len(reads) < 2:
-        return wrote(Flow(last=True), reads, conditions)
+        return wrote(TensorPath(last=True), reads, conditions)
     found: Value = Tensor(reads[0])
     for each in reads[1:]:
         found = tensors.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.model.layer import output_size, transposed_output_size
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
 from convlint.readers.python.nn import keras, tensors
 from convlint.readers.python.nn.kinds import FUNCTIONAL, Form, Kind, Signature
@@ -16,10 +16,10 @@ from convlint.readers.python.nn.tensors import (
     SOMETHING,
     Arguments,
     Conditions,
-    Flow,
-    Reader,
     Shape,
     Space,
+    TensorPath,
+    TensorReader,
     flow_of,
     integer,
     settled,
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 
-class Layer(Struct, frozen=True, eq=False):
+class FrameworkLayer(Struct, frozen=True, eq=False):
     """What an instance of a framework's class is, and what it was constructed with."""
 
     kind: Kind
     name: str  # in full
     arguments: Arguments = Arguments((), {})
 
-    def either(self, other: object) -> Layer | None:
+    def either(self, other: object) -> FrameworkLayer | None:
         """What it is where nobody knows which of the two; None where they are not of one kind."""
-        alike = isinstance(other, Layer) and other.kind == self.kind and self.kind in ("norm", "pointwise")
-        return Layer(self.kind, self.name) if alike else None
+        alike = isinstance(other, FrameworkLayer) and other.kind == self.kind and self.kind in ("norm", "pointwise")
+        return FrameworkLayer(self.kind, self.name) if alike else None
 
 
 _NUMBER_BY_NUMBER: dict[Kind, str] = {"pointwise": "other", "other norm": "other", "norm": "norm"}
@@ -60,10 +60,10 @@ _ATTRIBUTES = {
 }  # fmt: skip
 
 
-def applied(layer: Layer, given: Arguments, conditions: Conditions) -> Value:
+def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> Value:
     """What the layer writes."""
     first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
-    tensor, own = first if isinstance(first, Tensor) else Tensor(Flow()), layer.arguments
+    tensor, own = first if isinstance(first, Tensor) else Tensor(TensorPath()), layer.arguments
     if layer.kind == "identity":
         return tensor
     if layer.kind == "keras":
@@ -80,18 +80,18 @@ def applied(layer: Layer, given: Arguments, conditions: Conditions) -> Value:
     return tensors.opaque(given, conditions)
 
 
-def attribute(layer: Layer, name: str) -> Value | None:
+def attribute(layer: FrameworkLayer, name: str) -> Value | None:
     """What an attribute of it is, where that is an argument."""
     if name in _ATTRIBUTES:
         return layer.arguments.get(_ATTRIBUTES[name], name)
     if name == "bias" and layer.kind in ("opaque", "norm", "other norm"):
-        return Tensor(Flow())
+        return Tensor(TensorPath())
     if name in ("weight", "running_mean", "running_var"):
-        return Tensor(Flow((layer.arguments.args[0],) if layer.arguments.args else None))
+        return Tensor(TensorPath((layer.arguments.args[0],) if layer.arguments.args else None))
     return None
 
 
-class Place(NamedTuple):
+class ConstructionSite(NamedTuple):
     """Where a convolution is constructed: the call, in its file."""
 
     file: SourceFile
@@ -107,9 +107,11 @@ class Convolution:
 
     __slots__ = ("_weight", "arguments", "made_by", "place", "signature")
 
-    def __init__(self, signature: Signature, arguments: dict[str, Value], place: Place, made_by: str = "") -> None:
+    def __init__(
+        self, signature: Signature, arguments: dict[str, Value], place: ConstructionSite, made_by: str = ""
+    ) -> None:
         self.signature, self.arguments, self.place, self.made_by = signature, arguments, place, made_by
-        self._weight: Flow | None = None
+        self._weight: TensorPath | None = None
 
     @property
     def whole(self) -> bool:
@@ -117,10 +119,10 @@ class Convolution:
         return all(value.__class__ is not Unknown for value in self.arguments.values())
 
     @property
-    def weight(self) -> Flow:
+    def weight(self) -> TensorPath:
         """Its weight: one for all copies, which know less of it where that of one gets another shape."""
         if self._weight is None:
-            self._weight = Flow(_weight_shape(self), certain=self.signature.framework in ("pytorch", "paddle"))
+            self._weight = TensorPath(_weight_shape(self), certain=self.signature.framework in ("pytorch", "paddle"))
         return self._weight
 
     def changed(self, name: str, value: Value) -> Convolution:
@@ -142,12 +144,12 @@ class Record(NamedTuple):
     norm: bool | None = None  # None where nobody knows
 
 
-class Use(NamedTuple):
+class ConvRun(NamedTuple):
     """A run of a convolution; `run` numbers the forward pass that it is a part of, and the instance in it."""
 
     run: tuple[int, int]
-    reads: Flow
-    writes: Flow
+    reads: TensorPath
+    writes: TensorPath
     conditions: Conditions
 
 
@@ -157,11 +159,11 @@ class Recording:
     def __init__(self) -> None:
         self.run = 0
         self.inside = 0  # forwards of classes of the source that are kinds of a convolution
-        self.uses: dict[Convolution, list[Use]] = {}
+        self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
         self.called: dict[int, Instance] = {}  # modules that were applied; kept, so that an identity stays its own
 
-    def uses_of(self, layer: Convolution) -> list[Use]:
+    def uses_of(self, layer: Convolution) -> list[ConvRun]:
         """Its runs."""
         return self.uses.get(layer, [])
 
@@ -173,7 +175,7 @@ _ABSENT: dict[str, Value] = {
 _NONE_IS_ABSENT = frozenset(("stride", "dilation", "output_padding"))
 
 
-def bound(signature: Signature, call: Call) -> dict[str, Value]:
+def bound(signature: Signature, call: LibraryCall) -> dict[str, Value]:
     """The call's arguments by their parameters; what may be among unknown ones is unknown, what is not is absent."""
     keywords = {signature.parameter(name): value for name, value in call.keywords.items()}
     found = {name: settled(value) for name, value in zip(signature.parameters, call.args, strict=False)}
@@ -205,7 +207,7 @@ def activated(layer: Convolution) -> bool | None:
     return None if isinstance(value, Unknown) else True
 
 
-def channels_of(layer: Convolution, read: Flow) -> Value:
+def channels_of(layer: Convolution, read: TensorPath) -> Value:
     """The channels of what a layer reads that is told no number of them; its axes may be others than ours."""
     order = layer.arguments.get("data_format")
     return read.channels if order is None or (isinstance(order, Const) and order.value in (None, "channels_last")) \
@@ -249,7 +251,7 @@ def convolution_attribute(layer: Convolution, name: str) -> Value | None:
     if name == "bias":
         value = argument(layer, layer.signature.bias)
         if value.__class__ is Const:
-            return Const(None) if value.value is False else Tensor(Flow((argument(layer, "out_channels"),)))
+            return Const(None) if value.value is False else Tensor(TensorPath((argument(layer, "out_channels"),)))
         return Unknown("parameter")
     return None
 
@@ -267,8 +269,9 @@ def _weight_shape(layer: Convolution) -> Shape:
 
 
 def convolve(
-    recording: Recording, instance: Instance | Convolution, layer: Convolution, tensor: Flow, conditions: Conditions,
-) -> Flow:  # fmt: skip
+    recording: Recording, instance: Instance | Convolution, layer: Convolution, tensor: TensorPath,
+    conditions: Conditions,
+) -> TensorPath:  # fmt: skip
     """The convolution is run on a tensor: what it writes."""
     dims = layer.signature.dims
     stated, wanted = integer(tensor.channels), integer(argument(layer, "in_channels"))
@@ -292,15 +295,15 @@ def convolve(
         keeps = spread and (not none or max(each or 0 for each in taps) <= 3)
         space = Space(False if keeps else None)
     last = layer.signature.framework == "keras"
-    out = Flow((batch, argument(layer, "out_channels"), *written), space=space, last=last)
-    use = Use((recording.run, id(instance)), tensor, out, conditions)
+    out = TensorPath((batch, argument(layer, "out_channels"), *written), space=space, last=last)
+    use = ConvRun((recording.run, id(instance)), tensor, out, conditions)
     recording.uses.setdefault(layer, []).append(use)
-    tensor.readers.append(Reader("conv", (out,), conditions))
+    tensor.readers.append(TensorReader("conv", (out,), conditions))
     within = activated(layer)
     if within is False:
         return out
-    after = Flow(out.shape, space=out.space, last=last)
-    out.readers.append(Reader("other" if within else "unknown", (after,), conditions))
+    after = TensorPath(out.shape, space=out.space, last=last)
+    out.readers.append(TensorReader("other" if within else "unknown", (after,), conditions))
     return after
 
 
@@ -323,10 +326,10 @@ def _sizes(layer: Convolution, sizes: Shape) -> Shape:
                  numbers_of(layer, "output_padding"))  # fmt: skip
 
 
-def convolved(machine: Machine, recording: Recording, name: str, call: Call) -> Value:
+def convolved(machine: Machine, recording: Recording, name: str, call: LibraryCall) -> Value:
     """What a function that convolves writes; a record is made of the convolution that it is."""
     form = FUNCTIONAL[name]
-    layer = Convolution(form.signature, _arguments(form, call), Place(call.file, call.node))
+    layer = Convolution(form.signature, _arguments(form, call), ConstructionSite(call.file, call.node))
     machine.memory.spoil()  # an equal call elsewhere is another layer
     machine.found()
     machine.record(Record("constructed", layer))
@@ -334,12 +337,12 @@ def convolved(machine: Machine, recording: Recording, name: str, call: Call) -> 
     if form.signature.framework in ("pytorch", "paddle"):
         return Tensor(convolve(recording, layer, layer, flow_of(given.get(0, "input", "x", "lhs")), conditions))
     written = tensors.opaque(given, conditions)
-    use = Use((recording.run, id(layer)), Flow(), flow_of(written), conditions)
+    use = ConvRun((recording.run, id(layer)), TensorPath(), flow_of(written), conditions)
     recording.uses.setdefault(layer, []).append(use)
     return written
 
 
-def _arguments(form: Form, call: Call) -> dict[str, Value]:
+def _arguments(form: Form, call: LibraryCall) -> dict[str, Value]:
     given, open_ = Arguments.of(call), Unknown("weight")
     if not call.exact:
         return dict.fromkeys(form.signature.parameters, open_)

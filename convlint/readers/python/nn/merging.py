@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Span
-from convlint.model.source import SourceLayer, Stated
+from convlint.model.source import SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.values import Const, Value
 from convlint.readers.python.nn.following import SILENT, Opinion, Seen, joined
 from convlint.readers.python.nn.layers import Convolution, argument, channels_of, named_padding, numbers_of, per_axis
-from convlint.readers.python.nn.tensors import Flow, integer, unknown_sizes
+from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_sizes
 
 # What the task asks for
 _HEAD = re.compile(
@@ -45,13 +45,13 @@ _PER_LAYER = {"in_channels": "C", "out_channels": "K", "groups": "groups", **dic
 _SPANS = {**{name: (letter,) for name, letter in _PER_LAYER.items()}, **_LETTERS}
 
 
-class Read:
+class ReadFields:
     """The fields of a layer that are known, the literals behind each, and the names of those that are not."""
 
-    def __init__(self, layer: Convolution, reads: list[Flow], *, resized: bool = False) -> None:
+    def __init__(self, layer: Convolution, reads: list[TensorPath], *, resized: bool = False) -> None:
         self._layer, self._dims = layer, layer.signature.dims
         self.fields: dict[str, Any] = {}
-        self.stated: dict[str, tuple[Stated, ...]] = {}
+        self.stated: dict[str, tuple[StatedLiteral, ...]] = {}
         self.unknown: list[str] = []
         self._channels(reads)
         for name, letters in _LETTERS.items():
@@ -79,7 +79,7 @@ class Read:
             self.fields["bias"] = None
         self._sizes(reads)
 
-    def _channels(self, reads: list[Flow]) -> None:
+    def _channels(self, reads: list[TensorPath]) -> None:
         C = argument(self._layer, "in_channels")
         if "in_channels" not in self._layer.signature.parameters and reads:  # a lazy one learns it from its first input
             C = channels_of(self._layer, reads[0])
@@ -111,7 +111,7 @@ class Read:
             self.fields[letter] = None if extent is None else extent // 2
             self.fields[f"{letter}_end"] = None if extent is None else extent - extent // 2
 
-    def _sizes(self, reads: list[Flow]) -> None:
+    def _sizes(self, reads: list[TensorPath]) -> None:
         """Of runs that agree, the batch and the extents of what it reads."""
         known = [read.shape for read in reads if read.shape is not None and len(read.shape) == self._dims + 2]
         shapes = {tuple(map(integer, shape)) for shape in known}
@@ -122,7 +122,7 @@ class Read:
                 self.fields.update(zip(_AXES[3 - self._dims :], shape[2:], strict=True))
 
 
-class Written:
+class WrittenArguments:
     """What the call of a construction says: where its arguments stand, and the texts of those for C and K."""
 
     def __init__(self, layer: Convolution) -> None:
@@ -136,7 +136,7 @@ class Written:
         }  # fmt: skip
 
 
-def layer_of(layer: Convolution, read: Read, name: str, spans: dict[str, Span], **facts: Any) -> ConvLayer:
+def layer_of(layer: Convolution, read: ReadFields, name: str, spans: dict[str, Span], **facts: Any) -> ConvLayer:
     """The layer of a report."""
     signature = layer.signature
     found = ConvLayer(
@@ -161,7 +161,7 @@ def _written(layer: Convolution, node: ast.Call) -> dict[str, ast.expr]:
     return found
 
 
-def _place(stated: Stated) -> tuple[str, int, int]:
+def _place(stated: StatedLiteral) -> tuple[str, int, int]:
     return stated.at.path, stated.at.line or 0, stated.at.column or 0
 
 
@@ -177,12 +177,12 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """The layers that one place constructs; `name` is that of the place."""
     whole = list(seen)
     opinion = joined(each.norm_follows for each in whole)
-    says: dict[tuple[int, str], Written] = {}
+    says: dict[tuple[int, str], WrittenArguments] = {}
     layers = []
     for each in whole:
         key = id(each.layer.signature), each.layer.made_by
         if key not in says:
-            says[key] = Written(each.layer)
+            says[key] = WrittenArguments(each.layer)
         layers.append(_layer(each, name, opinion, says[key]))
     return _merged(layers)
 
@@ -219,8 +219,8 @@ def _order(layer: SourceLayer) -> tuple[Any, ...]:
     return layer.certainty != "stated", values, layer.condition, layer.made_by
 
 
-def _layer(seen: Seen, name: str, opinion: Opinion, written: Written) -> SourceLayer:
-    read = Read(seen.layer, seen.reads, resized=seen.resized)
+def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -> SourceLayer:
+    read = ReadFields(seen.layer, seen.reads, resized=seen.resized)
     C = read.fields.get("C")
     names_C, names_K = ([each.name for each in read.stated.get(letter, ())] for letter in "CK")
     first = seen.reads_input is not False and (
@@ -242,7 +242,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: Written) -> SourceL
     )  # fmt: skip
 
 
-def _points(seen: Seen, read: Read) -> bool | None:
+def _points(seen: Seen, read: ReadFields) -> bool | None:
     if any((read.fields.get(letter) or 1) > 1 for letter in "TRS"):
         return False
     return _points_of(seen.points)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
@@ -21,7 +21,7 @@ from convlint.readers.python.evaluator.values import (
     text_of,
 )
 from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical, kind_of, words
-from convlint.readers.python.nn.layers import Convolution, Layer, Place, Record
+from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record
 from convlint.readers.python.nn.tensors import bounds_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SEQUENTIAL = "torch.nn.Sequential"
 
 def is_container(value: Value) -> bool:
     """Whether it is a Sequential or its like, or of a class of the source that is one."""
-    return isinstance(value, Instance) and isinstance(value.extra, Layer) and value.extra.kind in CONTAINERS
+    return isinstance(value, Instance) and isinstance(value.extra, FrameworkLayer) and value.extra.kind in CONTAINERS
 
 
 def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
@@ -46,20 +46,20 @@ def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
         if name in owner.attributes:
             rearranged(machine, owner)
         last, meaning = meaning_of(next(reversed(owner.attributes.values()), None)), meaning_of(value)
-        if name not in owner.attributes and isinstance(last, Convolution) and isinstance(meaning, Layer):
+        if name not in owner.attributes and isinstance(last, Convolution) and isinstance(meaning, FrameworkLayer):
             machine.record(Record("lined", last, norm=meaning.kind == "norm"))
     machine.heap.put(owner, name, value)
 
 
 def is_line(owner: Instance) -> bool:
     """Whether it is a framework's own Sequential, which runs what it holds one after the other."""
-    return isinstance(owner.cls, Name) and isinstance(owner.extra, Layer) and owner.extra.kind == "sequential"
+    return isinstance(owner.cls, Name) and isinstance(owner.extra, FrameworkLayer) and owner.extra.kind == "sequential"
 
 
-def meaning_of(value: Value | None) -> Layer | Convolution | None:
+def meaning_of(value: Value | None) -> FrameworkLayer | Convolution | None:
     """What a framework makes of an object, so far."""
     extra = value.extra if isinstance(value, Instance) else None
-    return extra if isinstance(extra, (Layer, Convolution)) else None
+    return extra if isinstance(extra, (FrameworkLayer, Convolution)) else None
 
 
 def rearranged(machine: Machine, owner: Instance) -> None:
@@ -169,9 +169,9 @@ def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Val
     return gone if name == "pop" else Const(None)
 
 
-def made(machine: Machine, held: list[Value], like: Layer | None = None) -> Instance:
+def made(machine: Machine, held: list[Value], like: FrameworkLayer | None = None) -> Instance:
     """A new container of these modules, of the same kind as another."""
-    layer = like or Layer("sequential", _SEQUENTIAL)
+    layer = like or FrameworkLayer("sequential", _SEQUENTIAL)
     owner = Instance(machine.heap, Name(layer.name), layer)
     owner.first.ordered = layer.kind in CONTAINERS
     for value in held:
@@ -211,7 +211,7 @@ _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "s
 _CHANGES = re.compile(rb"\.(?:stride|dilation|padding|groups|in_channels|out_channels)\s*=[^=]")
 
 
-def module_method(machine: Machine, receiver: Instance, name: str, call: Call) -> Value | None:
+def module_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:
     """What `receiver.name(...)` gives; None where nothing is known of such a method."""
     args = call.args
     if name == "apply" and args and _CHANGES.search(call.file.content):
@@ -242,7 +242,7 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Call) -
     return _container_method(machine, receiver, name, call) if is_container(receiver) else None
 
 
-def _container_method(machine: Machine, receiver: Instance, name: str, call: Call) -> Value | None:
+def _container_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:
     args = call.args
     match name, args:
         case "__len__", _:
@@ -296,7 +296,7 @@ def _view(machine: Machine, held: Mapping[str, Value], what: str, *, complete: b
 _MOST_REACHED = 50_000
 
 
-class Tree:
+class ModuleTree:
     """All modules that can be reached from some values; not `whole` where something unknown may hold more."""
 
     def __init__(self, values: Iterable[Value]) -> None:
@@ -344,12 +344,12 @@ def is_layer(full: str) -> bool:
     return full in CONVOLUTIONS or kind_of(full) is not None
 
 
-def construction(machine: Machine) -> Place | None:
+def construction(machine: Machine) -> ConstructionSite | None:
     """Where the object whose constructor runs is constructed: behind the calls of inherited constructors."""
     for site in reversed(machine.stack):
         function = site.node.func
         if not (isinstance(function, ast.Attribute) and function.attr == "__init__"):
-            return Place(site.file, site.node)
+            return ConstructionSite(site.file, site.node)
     return None
 
 
@@ -359,6 +359,6 @@ _FORWARD = {"keras": "call", "flax": "__call__", "haiku": "__call__"}
 def forward_of(machine: Machine, instance: Instance) -> Value | None:
     """The method of a class of the source that its framework runs when an object is called."""
     meaning = meaning_of(instance)
-    framework = meaning.name.split(".")[0] if isinstance(meaning, Layer) else ""
+    framework = meaning.name.split(".")[0] if isinstance(meaning, FrameworkLayer) else ""
     framework = meaning.signature.framework if isinstance(meaning, Convolution) else framework
     return machine.calls.method_of(instance, _FORWARD.get(framework, "forward"))

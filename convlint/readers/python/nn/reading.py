@@ -25,7 +25,7 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
 )
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.following import Gathering, Seen
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
@@ -34,8 +34,8 @@ from convlint.readers.python.nn.layers import Convolution, Record, Recording, ar
 from convlint.readers.python.nn.merging import merged
 from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
-from convlint.readers.python.nn.sites import Sites, names
-from convlint.readers.python.nn.tensors import SOMETHING, Flow, Reader, Shape, collect
+from convlint.readers.python.nn.sites import ConstructionSites, names
+from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_quiet
 
@@ -130,7 +130,7 @@ def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape
     if isinstance(forward, Function):
         args = forward.node.args
         count = max(len(args.posonlyargs) + len(args.args) - 1 - len(forward.defaults), 1)
-    inputs: list[Value] = [Tensor(Flow(None if index else shape, raw=True)) for index in range(count)]
+    inputs: list[Value] = [Tensor(TensorPath(None if index else shape, raw=True)) for index in range(count)]
     before = machine.heap.begin()
     machine.recorded, machine.remembered = [], 0
     start, cut = machine.steps, False
@@ -148,10 +148,10 @@ def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape
 
 def _hand_out(value: Value) -> None:
     """The tensors that a root or a forward pass gives may be read by anything."""
-    found: list[Flow] = []
+    found: list[TensorPath] = []
     collect([value], found)
     for each in found:
-        each.readers.append(Reader("returned", (), ()))
+        each.readers.append(TensorReader("returned", (), ()))
 
 
 def input_tensor(shape: tuple[int, ...] | None) -> Shape | None:
@@ -176,7 +176,9 @@ class LayersRead(NamedTuple):
     taken: frozenset[Side] = frozenset()  # and those that some took, or may take
 
 
-def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None) -> LayersRead:
+def read_layers(
+    imports: ProjectImports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None
+) -> LayersRead:
     """Every convolution that the files construct; `input_shape` is that of a network's input, with or without batch."""
     project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
@@ -196,7 +198,7 @@ def read_layers(imports: Imports, paths: Sequence[str], *, input_shape: tuple[in
 
 
 def _report(
-    machine: Machine, imports: Imports, given: list[str], read: list[str], seen: Iterable[Seen]
+    machine: Machine, imports: ProjectImports, given: list[str], read: list[str], seen: Iterable[Seen]
 ) -> LayersRead:  # fmt: skip
     project, choices = imports.project, machine.choices
     at: dict[Key, list[Seen]] = {}
@@ -207,7 +209,7 @@ def _report(
     wanted = set(given)
     reported = wanted.union(project.given)
     layers: list[SourceLayer] = []
-    named, frozen, sites = cache(names), FrozenNorms(machine, imports), Sites(machine)
+    named, frozen, sites = cache(names), FrozenNorms(machine, imports), ConstructionSites(machine)
     for (path, *_), group in sorted(at.items()):
         file, node = group[0].layer.place
         found = merged(group, named(file).get(id(node), ""))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from convlint.readers.python.evaluator.values import Class, Function
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
@@ -88,7 +88,7 @@ def _words(statement: ast.stmt) -> Iterator[str]:
 class Relevance:
     """What the words of a repository's functions and classes lead to."""
 
-    def __init__(self, imports: Imports) -> None:
+    def __init__(self, imports: ProjectImports) -> None:
         self._project, self._imports = imports.project, imports
         self._tops: dict[str, Words] = {}  # by path
         self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path

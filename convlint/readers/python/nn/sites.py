@@ -13,7 +13,7 @@ from convlint.readers.python.source_file import SourceFile
 from convlint.readers.python.walking import LEAVES, below
 
 
-class Sites:
+class ConstructionSites:
     """Places of construction in the files of a project, by what names mean in modules as the evaluator ran them."""
 
     def __init__(self, machine: Machine) -> None:

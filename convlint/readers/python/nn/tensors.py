@@ -8,7 +8,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from convlint.model.layer import output_size
-from convlint.readers.python.evaluator.library import Call
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Items, List, Tensor, Unknown, Value, stated_by
 from convlint.readers.python.nn.kinds import words
 
@@ -59,15 +59,15 @@ class Space:
             mine.says(its._points)
 
 
-class Reader(NamedTuple):
+class TensorReader(NamedTuple):
     """Something that reads a tensor, and what it writes: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`."""
 
     kind: str
-    into: tuple[Flow, ...]
+    into: tuple[TensorPath, ...]
     conditions: tuple[str, ...]
 
 
-class Flow:
+class TensorPath:
     """What a tensor is, as far as known.
 
     `shape` is None where not even the number of axes is known. `raw`: computed from the network's input without a layer
@@ -83,7 +83,7 @@ class Flow:
     ) -> None:  # fmt: skip
         self.shape, self.raw, self.certain, self.last = shape, raw, certain, last
         self.space = space or Space()
-        self.readers: list[Reader] = []
+        self.readers: list[TensorReader] = []
 
     @property
     def channels(self) -> Value:
@@ -103,10 +103,10 @@ class Flow:
         """What is another one once something was done to the tensor."""
         return len(self.readers), self.shape, self.certain, self.space.root(), self.space.points
 
-    def copied(self, done: dict[int, Any]) -> Flow:
+    def copied(self, done: dict[int, Any]) -> TensorPath:
         """The same tensor made once more by an equal call: what reads it later, and its size, are its own."""
         space = self.space.root()
-        found = Flow(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
+        found = TensorPath(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
         found.last, found.certain, found.readers = self.last, self.certain, self.readers[:]
         return found
 
@@ -119,7 +119,7 @@ class Flow:
         return None if self.sizes is None or self.shape is None else (*self.shape[:2], *sizes)
 
 
-def reshaped_in_place(flow: Flow, value: Value | None = None) -> None:
+def reshaped_in_place(flow: TensorPath, value: Value | None = None) -> None:
     """The tensor has the shape of `value` from now on, which nobody knows of None: so that it holds on every path."""
     other = value.data if isinstance(value, Tensor) else None
     kept = False
@@ -158,7 +158,7 @@ class Arguments(NamedTuple):
     keywords: Mapping[str, Value]
 
     @classmethod
-    def of(cls, call: Call) -> Arguments:
+    def of(cls, call: LibraryCall) -> Arguments:
         """Those of a call as they are now: lists among them may change later."""
         return cls([settled(value) for value in call.args],
                    {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
@@ -181,9 +181,9 @@ class Arguments(NamedTuple):
             return [first]
         return list(self.args[index:])
 
-    def tensors(self) -> list[Flow]:
+    def tensors(self) -> list[TensorPath]:
         """All tensors among them, those in lists too."""
-        found: list[Flow] = []
+        found: list[TensorPath] = []
         collect(self.args, found)
         collect(list(self.keywords.values()), found)
         return found
@@ -197,7 +197,7 @@ def settled(value: Value, depth: int = 0) -> Value:
     return Items(value.kind, items, complete=value.complete, why=value.why)
 
 
-def collect(values: Sequence[Value], into: list[Flow], depth: int = 0) -> None:
+def collect(values: Sequence[Value], into: list[TensorPath], depth: int = 0) -> None:
     """Add the tensors among `values` and in their lists."""
     for value in values:
         if isinstance(value, Tensor):
@@ -237,15 +237,15 @@ def numbers(value: Value | None, count: int) -> list[int | None]:
 Conditions = tuple[str, ...]
 
 
-def flow_of(value: Value | None) -> Flow:
+def flow_of(value: Value | None) -> TensorPath:
     """The tensor that a value is; of any other, a tensor of which nothing is known."""
-    return value.data if isinstance(value, Tensor) else Flow()
+    return value.data if isinstance(value, Tensor) else TensorPath()
 
 
-def wrote(out: Flow, reads: Sequence[Flow], conditions: Conditions, kind: str = "other") -> Tensor:
+def wrote(out: TensorPath, reads: Sequence[TensorPath], conditions: Conditions, kind: str = "other") -> Tensor:
     """`out` is computed from `reads` by something of that kind."""
     for each in reads:
-        each.readers.append(Reader(kind, (out,), conditions))
+        each.readers.append(TensorReader(kind, (out,), conditions))
     return Tensor(out)
 
 
@@ -259,7 +259,9 @@ def bounds_of(part: Items) -> list[int | None] | None:
     return found if found and found[-1] != 0 else None
 
 
-Operation = Callable[[Flow, Arguments], Flow]  # the tensor that is read, the call with it in front; what is written
+Operation = Callable[
+    [TensorPath, Arguments], TensorPath
+]  # the tensor that is read, the call with it in front; what is written
 _MOST_PARTS = 64
 
 
@@ -269,12 +271,12 @@ def run(operation: Operation, given: Arguments, conditions: Conditions, kind: st
     return wrote(operation(read, given), [read], conditions, kind)
 
 
-def pointwise(read: Flow, _: Arguments) -> Flow:
+def pointwise(read: TensorPath, _: Arguments) -> TensorPath:
     """Every number by itself."""
-    return Flow(read.shape, space=read.space, raw=read.raw, certain=read.certain)
+    return TensorPath(read.shape, space=read.space, raw=read.raw, certain=read.certain)
 
 
-def pooled(read: Flow, given: Arguments) -> Flow:
+def pooled(read: TensorPath, given: Arguments) -> TensorPath:
     """A pool with a window."""
     read.space.says(False)
     sizes = read.sizes
@@ -289,10 +291,10 @@ def pooled(read: Flow, given: Arguments) -> Flow:
             map(integer, sizes or ()), taps, steps, pads,
         )  # fmt: skip
     small = all(each is not None and each <= 3 for each in taps)
-    return Flow(read.with_sizes(found), space=Space(False if small else None), raw=read.raw)
+    return TensorPath(read.with_sizes(found), space=Space(False if small else None), raw=read.raw)
 
 
-def adaptively_pooled(read: Flow, given: Arguments) -> Flow:
+def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
     """A pool to a size that is given."""
     read.space.says(False)
     sizes = numbers(given.get(1, "output_size"), len(read.sizes) if read.sizes is not None else 2)
@@ -300,98 +302,98 @@ def adaptively_pooled(read: Flow, given: Arguments) -> Flow:
     shape = None
     if read.shape is not None and len(read.shape) > 1:
         shape = (*read.shape[:2], *sized(int, sizes))
-    return Flow(shape, space=Space(points))
+    return TensorPath(shape, space=Space(points))
 
 
-def _reduced(read: Flow, given: Arguments) -> Flow:
+def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
     """A mean or sum over axes: over those of the map, one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
-        return Flow()
+        return TensorPath()
     read.space.says(False)
     head: Shape = read.shape[:2] if read.shape is not None and len(read.shape) > 2 else (SOMETHING, SOMETHING)
     ones = (Const(1),) * len(over) if is_true(given.get(2, "keepdim", "keepdims")) else ()
-    return Flow((*head, *ones), space=Space(True))
+    return TensorPath((*head, *ones), space=Space(True))
 
 
-def resized(read: Flow, given: Arguments) -> Flow:
+def resized(read: TensorPath, given: Arguments) -> TensorPath:
     """Interpolation to a size or by a factor."""
     sizes = read.sizes or ()
     wanted, times = (numbers(given.get(at, name), len(sizes)) for at, name in ((1, "size"), (2, "scale_factor")))
     scaled = sized(mul, map(integer, sizes), times)
     found = [Const(goal) if goal is not None else size for goal, size in zip(wanted, scaled, strict=True)]
-    return Flow(read.with_sizes(found), space=Space(False), raw=read.raw)
+    return TensorPath(read.with_sizes(found), space=Space(False), raw=read.raw)
 
 
-def _viewed(read: Flow, given: Arguments) -> Flow:
+def _viewed(read: TensorPath, given: Arguments) -> TensorPath:
     """A view of a shape that is given."""
     sizes = given.rest(1, "shape", "size")
     if not sizes:
-        return Flow(raw=read.raw)
+        return TensorPath(raw=read.raw)
     points = len(sizes) > 2 and all(integer(size) == 1 for size in sizes[2:])
     known = tuple(SOMETHING if integer(size) in (None, -1) else size for size in sizes)
-    return Flow(known, space=Space(True if points else None), raw=read.raw)
+    return TensorPath(known, space=Space(True if points else None), raw=read.raw)
 
 
-def flattened(read: Flow, given: Arguments) -> Flow:
+def flattened(read: TensorPath, given: Arguments) -> TensorPath:
     """Axes made one, mostly all but the first."""
     start = integer(given.get(1, "start_dim", "start_axis") or Const(0))
     stop = integer(given.get(2, "end_dim", "stop_axis") or Const(-1))
     if start != 1 or stop != -1 or read.shape is None:
-        return Flow()
+        return TensorPath()
     total: int | None = 1
     for count in map(integer, read.shape[1:]):
         total = None if total is None or count is None else total * count
-    return Flow((read.shape[0], SOMETHING if total is None else Const(total)))
+    return TensorPath((read.shape[0], SOMETHING if total is None else Const(total)))
 
 
-def _permuted(read: Flow, given: Arguments) -> Flow:
+def _permuted(read: TensorPath, given: Arguments) -> TensorPath:
     """Axes in another order."""
     order, rank = [integer(axis) for axis in given.rest(1, "dims", "perm") or ()], len(read.shape or ())
     known = [axis for axis in order if axis is not None and -rank <= axis < rank]
     whole = read.shape is not None and len(order) == len(known) == rank
-    return Flow(tuple(read.shape[axis] for axis in known) if whole and read.shape else None, raw=read.raw)
+    return TensorPath(tuple(read.shape[axis] for axis in known) if whole and read.shape else None, raw=read.raw)
 
 
-def _reordered(read: Flow, _: Arguments) -> Flow:
+def _reordered(read: TensorPath, _: Arguments) -> TensorPath:
     """The same axes, something moved along them: roll, flip, expand."""
-    return Flow(None if read.shape is None else unknown_sizes(len(read.shape)), raw=read.raw)
+    return TensorPath(None if read.shape is None else unknown_sizes(len(read.shape)), raw=read.raw)
 
 
-def padded(read: Flow, given: Arguments) -> Flow:
+def padded(read: TensorPath, given: Arguments) -> TensorPath:
     """A border around the map."""
     sizes = read.sizes or ()
     border = numbers(given.get(1, "pad", "padding"), 2 * len(sizes))  # the last axis first
     found = sized(lambda *each: sum(each), map(integer, sizes), border[-2::-2], border[::-2])
-    return Flow(read.with_sizes(found), space=Space(read.space.points), raw=read.raw)
+    return TensorPath(read.with_sizes(found), space=Space(read.space.points), raw=read.raw)
 
 
-def shuffled(read: Flow, given: Arguments, *, up: bool = True) -> Flow:
+def shuffled(read: TensorPath, given: Arguments, *, up: bool = True) -> TensorPath:
     """Channels to places, r² fewer of them, r times as wide; or places to channels."""
     factor, channels = integer(given.get(1, "upscale_factor", "downscale_factor")), integer(read.channels)
     if not factor or channels is None or not isinstance(read.channels, Const) or (up and channels % (factor * factor)):
-        return Flow(space=Space(False), raw=read.raw)
+        return TensorPath(space=Space(False), raw=read.raw)
     wide = Const(channels // (factor * factor) if up else channels * factor * factor, read.channels.stated)
     sizes = sized(lambda size: size * factor if up else 0 if size % factor else size // factor,
                   map(integer, read.sizes or ()))  # fmt: skip
-    return Flow((read.shape[0] if read.shape else SOMETHING, wide, *sizes), space=Space(False), raw=read.raw)
+    return TensorPath((read.shape[0] if read.shape else SOMETHING, wide, *sizes), space=Space(False), raw=read.raw)
 
 
 unshuffled = partial(shuffled, up=False)
 
 
-def _unsqueezed(read: Flow, given: Arguments) -> Flow:
+def _unsqueezed(read: TensorPath, given: Arguments) -> TensorPath:
     """An axis of one more."""
     axis, shape = integer(given.get(1, "dim", "axis")), None
     if read.shape is not None and axis is not None and -len(read.shape) - 1 <= axis <= len(read.shape):
         at = axis if axis >= 0 else len(read.shape) + 1 + axis
         shape = (*read.shape[:at], Const(1), *read.shape[at:])
-    return Flow(shape, space=Space(read.space.points or None), raw=read.raw)
+    return TensorPath(shape, space=Space(read.space.points or None), raw=read.raw)
 
 
 def opaque(given: Arguments, conditions: Conditions) -> Value:
     """Something that may do anything."""
-    return wrote(Flow(), given.tensors(), conditions, "opaque")
+    return wrote(TensorPath(), given.tensors(), conditions, "opaque")
 
 
 def combined(given: Arguments, conditions: Conditions, *, added: bool = True) -> Value:
@@ -400,11 +402,11 @@ def combined(given: Arguments, conditions: Conditions, *, added: bool = True) ->
     if len(pair) > 1:
         left, right = pair[:2]
         shape, space = _spread(left.shape, right.shape), _met(left.space, right.space, added=added)
-        return wrote(Flow(shape, space=space, raw=left.raw and right.raw), [left, right], conditions)
+        return wrote(TensorPath(shape, space=space, raw=left.raw and right.raw), [left, right], conditions)
     alone = all(isinstance(value, (Tensor, Const)) for value in given.args[:2])
-    only = pair[0] if pair else Flow()
+    only = pair[0] if pair else TensorPath()
     space = only.space if alone else Space(only.space.points if added else None)
-    return wrote(Flow(only.shape, space=space, raw=only.raw, certain=only.certain and alone), pair, conditions)
+    return wrote(TensorPath(only.shape, space=space, raw=only.raw, certain=only.certain and alone), pair, conditions)
 
 
 def _met(left: Space, right: Space, *, added: bool) -> Space:
@@ -439,8 +441,8 @@ def _wider(one: Value, other: Value) -> Value:
 
 def concatenated(given: Arguments, conditions: Conditions) -> Value:
     """Tensors side by side, mostly of channels."""
-    first, out = given.get(0, "tensors", "x"), Flow()
-    reads: list[Flow] = []
+    first, out = given.get(0, "tensors", "x"), TensorPath()
+    reads: list[TensorPath] = []
     collect([first] if first is not None else [], reads)
     if axes(given.get(1, "dim", "axis") or Const(0)) in ((1,), (-3,)) and reads:
         whole = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
@@ -448,10 +450,10 @@ def concatenated(given: Arguments, conditions: Conditions) -> Value:
         summed: Value = SOMETHING
         if whole and len(known) == len(reads):
             summed = Const(sum(known), stated_by(*(each.channels for each in reads)))
-        shaped = next((each for each in reads if each.shape is not None and len(each.shape) > 1), Flow())
+        shaped = next((each for each in reads if each.shape is not None and len(each.shape) > 1), TensorPath())
         for each in reads[1:]:
             reads[0].space.same_as(each.space)
-        out = Flow(shaped.with_channels(summed), space=reads[0].space, raw=all(each.raw for each in reads))
+        out = TensorPath(shaped.with_channels(summed), space=reads[0].space, raw=all(each.raw for each in reads))
     return wrote(out, reads, conditions)
 
 
@@ -477,28 +479,28 @@ def _split(given: Arguments, conditions: Conditions) -> Value:
     return _parts(read, given, [Const(min(each, whole - at)) for at in range(0, whole, each)], conditions)
 
 
-def _parts(read: Flow, given: Arguments, widths: Sequence[Value] | None, conditions: Conditions) -> Value:
+def _parts(read: TensorPath, given: Arguments, widths: Sequence[Value] | None, conditions: Conditions) -> Value:
     """Parts of these widths, of the channels if the call's axis is theirs; None where nobody knows how many."""
     if widths is None or len(widths) > _MOST_PARTS:
-        read.readers.append(Reader("opaque", (), conditions))
+        read.readers.append(TensorReader("opaque", (), conditions))
         return SOMETHING
     if axes(given.get(2, "dim", "axis")) == (1,):
-        parts = [Flow(read.with_channels(width), space=read.space, raw=read.raw) for width in widths]
+        parts = [TensorPath(read.with_channels(width), space=read.space, raw=read.raw) for width in widths]
     else:
         parts = [_reordered(read, given) for _ in widths]
-    read.readers.append(Reader("other", tuple(parts), conditions))
+    read.readers.append(TensorReader("other", tuple(parts), conditions))
     return Items("tuple", [Tensor(part) for part in parts])
 
 
-def sliced(read: Flow, index: Value, conditions: Conditions) -> Tensor:
+def sliced(read: TensorPath, index: Value, conditions: Conditions) -> Tensor:
     """`x[index]`: a slice of the channels behind a whole batch is followed, all else is not."""
     parts = index.items if isinstance(index, Items) and index.kind == "tuple" else [index]
     slices = [part for part in parts if isinstance(part, Items) and part.kind == "slice"]
     if len(slices) < len(parts) or read.shape is None:
-        return wrote(Flow(raw=read.raw), [read], conditions)
+        return wrote(TensorPath(raw=read.raw), [read], conditions)
     sizes = list(map(_cut, slices, read.shape))
     space = read.space if len(sizes) < 3 else None
-    return wrote(Flow((*sizes, *read.shape[len(sizes) :]), space=space, raw=read.raw), [read], conditions)
+    return wrote(TensorPath((*sizes, *read.shape[len(sizes) :]), space=space, raw=read.raw), [read], conditions)
 
 
 def _cut(part: Items, size: Value) -> Value:
@@ -569,10 +571,10 @@ def _by_name(short: str, given: Arguments, conditions: Conditions) -> Value | No
     if short in _ON_SEVERAL:
         return _ON_SEVERAL[short](given, conditions)
     if short in _LIKE:
-        return Tensor(Flow(flow_of(given.get(0, "input", "x")).shape, raw=True))
+        return Tensor(TensorPath(flow_of(given.get(0, "input", "x")).shape, raw=True))
     if short in _CREATED:
         sizes = given.rest(0, "size", "shape")
-        return Tensor(Flow(tuple(sizes), raw=True, certain=True) if sizes else Flow(raw=True))
+        return Tensor(TensorPath(tuple(sizes), raw=True, certain=True) if sizes else TensorPath(raw=True))
     return None
 
 
@@ -605,7 +607,7 @@ def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) 
     return _by_name(name, whole, conditions) or opaque(whole, conditions)
 
 
-def _size(flow: Flow, name: str, given: Arguments) -> Value:
+def _size(flow: TensorPath, name: str, given: Arguments) -> Value:
     if flow.shape is None:
         return SOMETHING
     if name != "size":
@@ -619,7 +621,7 @@ def _size(flow: Flow, name: str, given: Arguments) -> Value:
 
 def attribute(tensor: Tensor, name: str) -> Value | None:
     """What an attribute of a tensor is."""
-    flow: Flow = tensor.data
+    flow: TensorPath = tensor.data
     if name == "shape":
         shape = flow.shape
         if shape is not None and flow.last and len(shape) > 2:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from convlint.model.location import Location
-from convlint.readers.python.programs.unit import Unit, last_name, literal
+from convlint.readers.python.programs.unit import SourceUnit, last_name, literal
 from convlint.readers.python.walking import every
 
 _AUTOCAST = {
@@ -22,7 +22,7 @@ _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "k
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
 
 
-def backward_inside(unit: Unit) -> tuple[Location, ...]:
+def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
     """Calls of .backward() inside an autocast block of the same function."""
     found = []
     for block in _blocks(unit):
@@ -32,7 +32,7 @@ def backward_inside(unit: Unit) -> tuple[Location, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def around_loss(unit: Unit) -> tuple[Location, ...]:
+def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
     """Autocast blocks that hold the criterion alone, right behind the call of the model that they are meant for."""
     found = []
     inside = {id(node) for block in _blocks(unit) for each in block.body for node in every(each)}
@@ -46,13 +46,13 @@ def around_loss(unit: Unit) -> tuple[Location, ...]:
     return tuple(found)
 
 
-def _blocks(unit: Unit) -> Iterator[ast.With]:
+def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
     for node in every(unit.file.tree):
         if isinstance(node, ast.With) and _is_autocast(node, unit):
             yield node
 
 
-def _is_autocast(node: ast.With, unit: Unit) -> bool:
+def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
     """One that is on, of torch, whatever else the `with` has."""
     for item in node.items:
         call = item.context_expr
@@ -65,7 +65,7 @@ def _is_autocast(node: ast.With, unit: Unit) -> bool:
     return False
 
 
-def _within(body: list[ast.stmt], unit: Unit) -> Iterator[ast.AST]:
+def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
     """The nodes of a block, without functions defined there and without blocks that turn autocast off again."""
     waiting: list[ast.AST] = list(body)
     while waiting:

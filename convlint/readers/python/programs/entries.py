@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from convlint.model.location import Location
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
-from convlint.readers.python.programs.unit import Definition, Unit, statements
+from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
 from convlint.readers.python.source_file import is_guard, is_quiet
 from convlint.readers.python.walking import every
 
@@ -30,7 +30,7 @@ def may_be_entry(content: bytes) -> bool:
     return b"__main__" in content or b".backward(" in content or b".fit(" in content
 
 
-def beginning(unit: Unit) -> ast.stmt | None:
+def beginning(unit: SourceUnit) -> ast.stmt | None:
     """The statement that a program begins with: its guard, or the first one of the module that trains."""
     first: ast.stmt | None = None
     for node in unit.file.tree.body:
@@ -72,7 +72,7 @@ def _trains(node: ast.expr, loops: set[str]) -> bool:
 MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
 
 
-def candidates(imports: Imports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
+def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
     """Those in the files that are `wanted`, or with a setting there; `entries`, where given, are all there are."""
     project = imports.project
     if entries:
@@ -99,13 +99,13 @@ _LIBRARIES = {"Accelerator", "Fabric"}
 _IDLE = re.compile(r"torch\.cuda(?:\.(?:is_available|device_count|get_device_name|manual_seed\w*|empty_cache))?")
 
 
-def has_gpu(content: bytes, unit: Callable[[], Unit | None]) -> bool:
+def has_gpu(content: bytes, unit: Callable[[], SourceUnit | None]) -> bool:
     """Whether a file moves something to a GPU, or lets somebody choose one."""
     parsed = unit() if _MENTIONS.search(content) is not None else None
     return parsed is not None and any(_uses(node, parsed) for node in every(parsed.file.tree))
 
 
-def _uses(node: ast.AST, unit: Unit) -> bool:
+def _uses(node: ast.AST, unit: SourceUnit) -> bool:
     match node:
         case ast.Constant(value=str(text)):
             return _DEVICE.fullmatch(text) is not None
@@ -221,7 +221,7 @@ def framework_of(foreign: Iterable[str]) -> str:
 _STARTERS = (b"spawn", b"Process(", b"launch")
 
 
-def insertion(unit: Unit, beginning: ast.stmt) -> tuple[Location | None, str]:
+def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, str]:
     """The statement to put it in front of, and what `torch` is called there; '' where nothing binds it.
 
     In front of what main() begins with, or the guard; behind the imports, where the program starts others of its
@@ -240,14 +240,14 @@ def insertion(unit: Unit, beginning: ast.stmt) -> tuple[Location | None, str]:
     return (_front(after, unit), torch) if after is not None else (None, torch)
 
 
-def _front(node: ast.stmt, unit: Unit) -> Location:
+def _front(node: ast.stmt, unit: SourceUnit) -> Location:
     """Where a statement begins, with its decorators."""
     at = unit.file.locate(node)
     first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
     return Location(path=at.path, line=first, column=at.column, end_line=at.end_line, end_column=at.end_column)
 
 
-def _main(guard: ast.If, unit: Unit) -> Definition | None:
+def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
     """The function of this file that the guard calls, where that and its arguments are all that stands there."""
     *before, last = guard.body
     if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):

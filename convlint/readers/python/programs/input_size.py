@@ -11,7 +11,7 @@ from msgspec import Struct
 from convlint.model.location import Location
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.transforms import data_sets
-from convlint.readers.python.programs.unit import Definition, Unit, last_name, statements
+from convlint.readers.python.programs.unit import Definition, SourceUnit, last_name, statements
 from convlint.readers.python.walking import every
 
 _FUNCTIONS = frozenset((
@@ -259,7 +259,7 @@ def _collated(segment: Segment) -> Evidence:
     return ()
 
 
-def _lists(value: ast.expr, unit: Unit) -> bool:
+def _lists(value: ast.expr, unit: SourceUnit) -> bool:
     """Whether a function is `return tuple(zip(*batch))`."""
     if isinstance(value, ast.Lambda):
         return _zips(value.body)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.model.source import Program
-from convlint.readers.python.imports import Closure, Imports
+from convlint.model.source import TrainingProgram
+from convlint.readers.python.imports import Closure, ProjectImports
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.entries import (
     beginning,
@@ -25,10 +25,10 @@ from convlint.readers.python.programs.entries import (
     unknown,
 )
 from convlint.readers.python.programs.input_size import input_size
-from convlint.readers.python.programs.running import Relevant, Runs, Skipped, stated
+from convlint.readers.python.programs.running import Relevant, Runs, UnreachedSettings, stated
 from convlint.readers.python.programs.segments import Followed, Reach, Segment
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
-from convlint.readers.python.programs.unit import Unit, Units
+from convlint.readers.python.programs.unit import SourceUnit, Units
 from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
@@ -36,7 +36,9 @@ _Says = Callable[[bytes], object]  # asks the content of a file
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
-def read_programs(imports: Imports, paths: Sequence[str], entries: Sequence[str] = ()) -> tuple[Program, ...]:
+def read_programs(
+    imports: ProjectImports, paths: Sequence[str], entries: Sequence[str] = ()
+) -> tuple[TrainingProgram, ...]:
     """The programs that somebody who is given `paths` wants to hear of; `entries`, where given, are all there are."""
     project, reader = imports.project, _Reader(imports)
     wanted = set(paths)
@@ -51,7 +53,7 @@ def read_programs(imports: Imports, paths: Sequence[str], entries: Sequence[str]
     return tuple(_with_autocast(found, reader, [path for path in project.paths if path in wanted]))
 
 
-def _with_autocast(programs: list[Program], reader: _Reader, paths: Iterable[str]) -> list[Program]:
+def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iterable[str]) -> list[TrainingProgram]:
     """The programs, with what functions in the files of `paths` do to autocast; files of no program are added as one.
 
     These are facts of a function, whatever reaches it: they stand in the program of its own file.
@@ -68,7 +70,7 @@ def _with_autocast(programs: list[Program], reader: _Reader, paths: Iterable[str
         except RecursionError:
             continue
         if backward or loss:
-            bare = Program(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
+            bare = TrainingProgram(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
             by_path[path] = replace(by_path.get(path, bare), backward_in_autocast=backward, autocast_around_loss=loss)
     return list(by_path.values())
 
@@ -80,7 +82,7 @@ def _may_train(content: bytes) -> bool:
 class _Begun(NamedTuple):
     """A file that trains, before it is known what it sets: where it begins, and what it reaches from there."""
 
-    unit: Unit
+    unit: SourceUnit
     start: ast.stmt
     closure: Closure
     reached: list[Segment]
@@ -90,7 +92,7 @@ class _Begun(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, imports: Imports) -> None:
+    def __init__(self, imports: ProjectImports) -> None:
         self.imports, self.project = imports, imports.project
         self._relevant = Relevant(imports)
         self._runs = Runs(imports, self._relevant)
@@ -114,7 +116,7 @@ class _Reader:
         except RecursionError:  # nests deeper than anybody writes
             return None
 
-    def program(self, begun: _Begun) -> Program | None:
+    def program(self, begun: _Begun) -> TrainingProgram | None:
         """What it sets, and what it shows of its input; None where it nests too deep as well."""
         try:
             anyway = begun.trainer or begun.framework != "pytorch" or begun.named
@@ -162,8 +164,8 @@ class _Reader:
         return ""
 
     def _facts(
-        self, unit: Unit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
-    ) -> Program:
+        self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
+    ) -> TrainingProgram:
         sets = self._anywhere(may_set, closure)
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
         besides = self._besides(unit.path, reached, followed) if sets else ()
@@ -173,7 +175,7 @@ class _Reader:
         has_convolutions = bool(self._anywhere(convolves, closure))
         sizes = input_size(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
-        return Program(
+        return TrainingProgram(
             path=unit.path,
             at=unit.file.locate(start),
             framework=framework,
@@ -203,7 +205,7 @@ class _Reader:
     def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
         """Settings in functions that the program may reach and that were not come by on the way."""
         seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
-        skipped = Skipped(reached, self._runs.machine, self.imports, entry)
+        skipped = UnreachedSettings(reached, self._runs.machine, self.imports, entry)
         return tuple(
             Event(name, None, at)
             for segment in reached

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from convlint.model.location import Location
-from convlint.readers.python.evaluator.library import Call, Library
+from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.limits import STEPS_OF_ROOT
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.memory import DOOMED, Recorded
@@ -23,7 +23,7 @@ from convlint.readers.python.evaluator.values import (
     Partial,
     Value,
 )
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Reach, Segment, called, parts
 from convlint.readers.python.programs.settings import (
     NOBODY_KNOWS,
@@ -38,7 +38,7 @@ from convlint.readers.python.programs.settings import (
     set_by_call,
     set_by_name,
 )
-from convlint.readers.python.programs.unit import Definition, Unit, literal, local_names
+from convlint.readers.python.programs.unit import Definition, SourceUnit, literal, local_names
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_guard
 from convlint.readers.python.walking import every
@@ -53,7 +53,7 @@ class Relevant:
 
     reach: Reach  # cuts the files
 
-    def __init__(self, imports: Imports) -> None:
+    def __init__(self, imports: ProjectImports) -> None:
         self._imports = imports
         self._files: set[str] = set()
         self._left_out: set[Line] = set()
@@ -181,7 +181,7 @@ class _Machine(Machine):
 class Runs(Library):
     """Runs the programs of a project, as a library that knows what sets something and nothing else."""
 
-    def __init__(self, imports: Imports, relevant: Relevant) -> None:
+    def __init__(self, imports: ProjectImports, relevant: Relevant) -> None:
         self._imports, self._relevant = imports, relevant
         self.machine = _Machine(imports.project, self)
         self.machine.skips = relevant.skips
@@ -214,7 +214,7 @@ class Runs(Library):
 
     # What the evaluator asks its library
 
-    def call(self, machine: Machine, name: str, call: Call) -> Value | None:
+    def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """What sets something, and what runs a function here and now."""
         at = call.file.locate(call.node)
         if self._record(machine, set_by_call(name, call.args if call.exact else (), call.keywords), at):
@@ -360,10 +360,10 @@ _SEPARATOR = re.compile(r"[.:/]")
 _SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsys\.modules\b|\bimport_module\b")
 
 
-class Skipped:
+class UnreachedSettings:
     """Tells for one program, by all that it may reach, what it surely never comes by."""
 
-    def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: Imports, entry: str) -> None:
+    def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: ProjectImports, entry: str) -> None:
         self._reached, self._followed_calls, self._project = tuple(reached), machine.followed, imports.project
         self._left = [each for each in machine.choices.left if each[0] != entry or not self._is_guarded(each)]
         self._renamed = {
@@ -436,7 +436,7 @@ class Skipped:
         return whatever or self._as_followed(segment)
 
 
-def _means(node: ast.AST, wanted: Segment, unit: Unit, local: frozenset[str]) -> bool:
+def _means(node: ast.AST, wanted: Segment, unit: SourceUnit, local: frozenset[str]) -> bool:
     """Whether a node may mean the function `wanted`: anything of its name that does not surely mean something else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from convlint.readers.python.imports import IMPORT
-from convlint.readers.python.programs.unit import Definition, Unit, Units, local_names
+from convlint.readers.python.programs.unit import Definition, SourceUnit, Units, local_names
 from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
@@ -95,7 +95,7 @@ class Segment:
         return self._found[pattern]
 
     @property
-    def unit(self) -> Unit | None:
+    def unit(self) -> SourceUnit | None:
         """Its file, parsed; None where that cannot be."""
         return self._units.get(self.path)
 
@@ -297,7 +297,7 @@ def _leads_to(segment: Segment) -> frozenset[Place]:
     return frozenset(_places(segment, segment.unit)) if segment.unit is not None else frozenset()
 
 
-def _places(segment: Segment, unit: Unit) -> Iterable[Place]:
+def _places(segment: Segment, unit: SourceUnit) -> Iterable[Place]:
     node = segment.node if segment.kind != "module" else None
     local = local_names(node, unit) if isinstance(node, Definition) else frozenset[str]()
     bases: Sequence[ast.AST] = node.bases if isinstance(node, ast.ClassDef) else ()

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from convlint.model.location import Location
-from convlint.model.source import Setting
+from convlint.model.source import ProgramSetting
 from convlint.readers.python.evaluator.values import Const, Table, Unknown, Value
 from convlint.readers.python.source_file import is_quiet
 
@@ -282,7 +282,7 @@ class Events:
                 return {"ieee": False, "tf32": True}.get(str(values.pop()))
         return None
 
-    def conflict(self) -> tuple[Setting, Setting] | None:
+    def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
         """Deterministic algorithms and a search for the fastest one, both asked for in one run."""
         for index, one in enumerate(self.followed):
             for other in self.followed[index + 1 :]:
@@ -305,7 +305,7 @@ class Events:
                     return False
         return True
 
-    def autotune_disabled(self) -> tuple[Setting, ...]:
+    def autotune_disabled(self) -> tuple[ProgramSetting, ...]:
         """Variables of the environment that turn the search off in a framework that searches by default."""
         return tuple(
             setting(each)
@@ -313,17 +313,17 @@ class Events:
             if each.value is not None and not is_quiet(each.at.path) and _turns_off(each.name, each.value[0])
         )
 
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[ProgramSetting, ...]:
         """All of them, for the report."""
         found = [setting(each) for each in self.followed if each.name != ANY]
         found += [setting(each, sure=False) for each in self.besides if each.name != ANY]
         return tuple(dict.fromkeys(found))
 
 
-def setting(event: Event, sure: bool = True) -> Setting:
+def setting(event: Event, sure: bool = True) -> ProgramSetting:
     """An event as reports have it."""
     value = event.value[0] if event.value is not None else None
-    return Setting(
+    return ProgramSetting(
         name=event.name,
         value=int(value) if isinstance(value, float) else value,
         at=event.at,

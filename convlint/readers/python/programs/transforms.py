@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.segments import Segment
-from convlint.readers.python.programs.unit import Named, Unit, bindings, last_name, statements
+from convlint.readers.python.programs.unit import ResolvedName, SourceUnit, bindings, last_name, statements
 from convlint.readers.python.walking import below, every
 
 Size = Literal["fixed", "varying", "unknown"]
@@ -31,12 +31,12 @@ _OWN_SIZES = re.compile(r"(?:multi|random)_?(?:re)?(?:scal|siz|zoom)", re.IGNORE
 _COMPOSED = {"Compose", "Sequential", "AugmentationSequential"}
 
 
-def is_transform(node: ast.expr, unit: Unit) -> bool:
+def is_transform(node: ast.expr, unit: SourceUnit) -> bool:
     """Whether an expression makes a transform of a library, or a chain of them."""
     return isinstance(node, ast.Call) and unit.full_name(node.func).startswith(_MODULES)
 
 
-def size_after(node: ast.expr, unit: Unit, before: Size = "unknown") -> tuple[Size, ast.expr | None]:
+def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tuple[Size, ast.expr | None]:
     """The size behind a transform or a chain, and the transform that settles it. `before` is that of the data."""
     if isinstance(node, ast.List | ast.Tuple):
         return _chain(node.elts, unit, before)
@@ -59,7 +59,7 @@ def size_after(node: ast.expr, unit: Unit, before: Size = "unknown") -> tuple[Si
     return _one(name, node, before)
 
 
-def _chain(parts: list[ast.expr], unit: Unit, before: Size) -> tuple[Size, ast.expr | None]:
+def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:
     size, settled = before, None
     for each in parts:
         after, by = size_after(each, unit, size)
@@ -116,7 +116,7 @@ Settled = tuple[str, Location]  # the transform that settles a size, in words, a
 _MOST_HOPS = 5
 
 
-def transformed(call: ast.Call, body: list[ast.stmt], unit: Unit, before: Size) -> tuple[Size, Settled | None]:
+def transformed(call: ast.Call, body: list[ast.stmt], unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
     """The size behind the transforms that a data set is given, where they can be found."""
     results: list[tuple[Size, Settled | None]] = []
     for value in (*call.args, *(each.value for each in call.keywords)):
@@ -131,7 +131,7 @@ def transformed(call: ast.Call, body: list[ast.stmt], unit: Unit, before: Size) 
     return next((one for size in ("varying", "unknown") for one in results if one[0] == size), results[0])
 
 
-def _values(node: ast.expr, body: list[ast.stmt], unit: Unit, hops: int) -> Iterator[tuple[ast.expr, Unit]]:
+def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
     """What an argument may be: itself, what its name is bound to, what a function of the repository returns."""
     if hops > _MOST_HOPS:
         return
@@ -172,7 +172,7 @@ def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:
     return [value for node in statements(body) for one, value in bindings(node) if one == name and value is not None]
 
 
-def inside(node: ast.ClassDef, unit: Unit) -> tuple[Size, Settled | None]:
+def inside(node: ast.ClassDef, unit: SourceUnit) -> tuple[Size, Settled | None]:
     """What the transforms in a data set's own class make of its images."""
     results = []
     for each in every(node):
@@ -184,7 +184,7 @@ def inside(node: ast.ClassDef, unit: Unit) -> tuple[Size, Settled | None]:
     return results[0]
 
 
-def _words(node: ast.expr, unit: Unit) -> Settled:
+def _words(node: ast.expr, unit: SourceUnit) -> Settled:
     text = ast.unparse(node)
     name, _, rest = text.partition("(")
     return f"{name.split('.')[-1]}({rest}" if len(text) < 80 else f"{name.split('.')[-1]}(...)", unit.file.locate(node)
@@ -274,11 +274,11 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
         waiting.extend(child for child in below(each) if not isinstance(child, ast.stmt))
 
 
-def _data(call: ast.Call, bound: _Bound, unit: Unit) -> Data | None:
+def _data(call: ast.Call, bound: _Bound, unit: SourceUnit) -> Data | None:
     """The data set that a call makes; None of any other call."""
     named = unit.named(call.func)
     names = [named.full.split(".")[-1]] if _of_library(named.full) else []
-    if named == Named() and isinstance(call.func, ast.Name):
+    if named == ResolvedName() and isinstance(call.func, ast.Name):
         names = _chosen(bound.values.get(call.func.id, []), unit)
     if names:
         before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
@@ -297,19 +297,19 @@ def _of_library(full: str) -> bool:
     return full.startswith("torchvision.datasets") and full.split(".")[-1] in ONE_SIZE | _FOLDERS
 
 
-def _chosen(values: Iterable[ast.expr | None], unit: Unit) -> list[str]:
+def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
     """The data sets of a library among which a variable was chosen; none where it may be anything else."""
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 
 
-def _library_base(node: ast.ClassDef, unit: Unit) -> str:
+def _library_base(node: ast.ClassDef, unit: SourceUnit) -> str:
     """The data set of a library that a class adds something to."""
     full = (unit.full_name(base) for base in node.bases)
     return next((each.split(".")[-1] for each in full if _of_library(each)), "")
 
 
-def _is_data_set(node: ast.ClassDef, unit: Unit, hops: int = 0) -> bool:
+def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:
     for base in node.bases:
         named = unit.named(base)
         if named.full in _BASES or (named.full.startswith("torchvision.datasets.")):

@@ -15,7 +15,7 @@ from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
-    from convlint.readers.python.imports import Import, Imports
+    from convlint.readers.python.imports import Import, ProjectImports
     from convlint.readers.python.programs.settings import LiteralValue
     from convlint.readers.python.source_file import SourceFile
 
@@ -26,16 +26,16 @@ _WITH_BLOCKS = frozenset(
 _UNBOUND = {"torch": "torch", "cudnn": "torch.backends.cudnn", "os": "os"}  # as a star import brings them
 
 
-class Named(Struct, frozen=True):
+class ResolvedName(Struct, frozen=True):
     """What a name leads to: a function or class of the repository (`node`, in `unit`), a file of it, or a full name."""
 
     full: str = ""
-    unit: Unit | None = None
+    unit: SourceUnit | None = None
     node: Definition | ast.ClassDef | None = None
     path: str = ""
 
 
-class Unit:
+class SourceUnit:
     """A parsed file among those of its project."""
 
     def __init__(self, file: SourceFile, units: Units) -> None:
@@ -52,7 +52,7 @@ class Unit:
                     self.assigned.setdefault(name, []).append(value)
             if isinstance(node, Definition):
                 self.functions[node.name] = node
-        self._meanings: dict[str, Named] = {}
+        self._meanings: dict[str, ResolvedName] = {}
 
     @cached_property
     def at(self) -> dict[int, Definition | ast.ClassDef]:
@@ -70,58 +70,58 @@ class Unit:
         """What a dotted name means outside of the repository: `torch.backends.cudnn.benchmark`; else ''."""
         return self.named(node).full
 
-    def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> Named:
+    def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> ResolvedName:
         """What a dotted name leads to; `local` are names that mean something else where it stands."""
         first, *rest = _parts(node) or ("",)
         if not first or first in local:
-            return Named()
+            return ResolvedName()
         found = self.meaning(first)
         for attr in rest:
             found = self._units.member(found, attr)
             below = self._units.imports.resolve(found.full, self.path) if found.full else None
-            found = Named(path=below) if below is not None else found  # in a folder that is no package
+            found = ResolvedName(path=below) if below is not None else found  # in a folder that is no package
         return found
 
-    def meaning(self, name: str) -> Named:
+    def meaning(self, name: str) -> ResolvedName:
         """What a name means in the module, or what an import in one of its functions binds it to."""
         if name not in self._meanings:
-            self._meanings[name] = Named()  # of one that means itself in the end
+            self._meanings[name] = ResolvedName()  # of one that means itself in the end
             self._meanings[name] = self._meaning(name)
         return self._meanings[name]
 
-    def _meaning(self, name: str) -> Named:
+    def _meaning(self, name: str) -> ResolvedName:
         """The module need not be run for what is bound once, by a definition or an import."""
         imports = [each for each in self.imports if each.name == name]
         nodes = self._defined.get(name, [])
         if len(imports) + len(nodes) == 1 and name not in self.assigned:
-            return Named(unit=self, node=nodes[0]) if nodes else self._units.imported(imports[0], self.path)
+            return ResolvedName(unit=self, node=nodes[0]) if nodes else self._units.imported(imports[0], self.path)
         star = any(each.name == "*" for each in self.imports)
-        found = self._units.variable(self.path, name) if nodes or star or name in self.assigned else Named()
-        if found == Named() and imports:
+        found = self._units.variable(self.path, name) if nodes or star or name in self.assigned else ResolvedName()
+        if found == ResolvedName() and imports:
             return self._units.imported(imports[0], self.path)
-        return Named(full=_UNBOUND[name]) if found == Named() and star and name in _UNBOUND else found
+        return ResolvedName(full=_UNBOUND[name]) if found == ResolvedName() and star and name in _UNBOUND else found
 
 
 class Units:
     """The files of a project as units, each made when it is first needed; `machine` runs them where it has to."""
 
-    def __init__(self, imports: Imports, machine: Machine) -> None:
+    def __init__(self, imports: ProjectImports, machine: Machine) -> None:
         self.imports, self.machine = imports, machine
-        self._made: dict[str, Unit | None] = {}
+        self._made: dict[str, SourceUnit | None] = {}
 
-    def get(self, path: str) -> Unit | None:
+    def get(self, path: str) -> SourceUnit | None:
         """The unit at `path`; None where it cannot be parsed."""
         if path not in self._made:
             file = self.imports.project.file(path)
-            self._made[path] = None if file is None else Unit(file, self)
+            self._made[path] = None if file is None else SourceUnit(file, self)
         return self._made[path]
 
-    def variable(self, path: str, name: str) -> Named:
+    def variable(self, path: str, name: str) -> ResolvedName:
         """What a variable of a module holds once that has run."""
         scope = self.machine.run_module(path)
         return self._of(self.machine.modules.variable(scope, name) if scope is not None else None)
 
-    def imported(self, bound: Import, path: str) -> Named:
+    def imported(self, bound: Import, path: str) -> ResolvedName:
         """What an import in the file at `path` binds."""
         if not bound.attr:
             whole = bound.name != bound.module.split(".")[0] or "." not in bound.module
@@ -130,36 +130,36 @@ class Units:
         if home.path in ("", path):  # a folder that is no package, or a package that imports a module below it
             below = self.imports.resolve(f"{bound.module}.{bound.attr}".lstrip("."), path, bound.level)
             if below is not None:
-                return Named(path=below)
-        return self.member(home, bound.attr) if home.path != path else Named()
+                return ResolvedName(path=below)
+        return self.member(home, bound.attr) if home.path != path else ResolvedName()
 
-    def _module(self, name: str, path: str, level: int) -> Named:
+    def _module(self, name: str, path: str, level: int) -> ResolvedName:
         found = self.imports.resolve(name, path, level)
-        return Named(path=found) if found is not None else Named() if level else Named(full=name)
+        return ResolvedName(path=found) if found is not None else ResolvedName() if level else ResolvedName(full=name)
 
-    def member(self, of: Named, name: str) -> Named:
+    def member(self, of: ResolvedName, name: str) -> ResolvedName:
         """`of.name`: in a file, what the name means there; of a class, a method, or what it has from others."""
         if of.full:
-            return Named(full=f"{of.full}.{name}")
+            return ResolvedName(full=f"{of.full}.{name}")
         unit = self.get(of.path) if of.path else None
         if unit is not None:
             found = unit.meaning(name)
-            below = self.imports.resolve(name, of.path, 1) if found == Named() else None
-            return Named(path=below) if below is not None else found
+            below = self.imports.resolve(name, of.path, 1) if found == ResolvedName() else None
+            return ResolvedName(path=below) if below is not None else found
         if of.unit is None or not isinstance(of.node, ast.ClassDef):
-            return Named()
+            return ResolvedName()
         scope = self.machine.run_module(of.unit.path)
         held = self.machine.modules.variable(scope, of.node.name) if scope is not None else None
-        return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else Named()
+        return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else ResolvedName()
 
-    def _of(self, value: Value | None) -> Named:
+    def _of(self, value: Value | None) -> ResolvedName:
         if isinstance(value, Name):
-            return Named(full=value.name)
+            return ResolvedName(full=value.name)
         if isinstance(value, Module):
-            return Named(path=value.path)
+            return ResolvedName(path=value.path)
         if isinstance(value, Function | Class) and not isinstance(value.node, ast.Lambda):
-            return Named(unit=self.get(value.file.path), node=value.node)
-        return Named()
+            return ResolvedName(unit=self.get(value.file.path), node=value.node)
+        return ResolvedName()
 
 
 def _parts(node: ast.expr | None) -> list[str]:
@@ -224,7 +224,7 @@ def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
     return None
 
 
-def local_names(function: Definition, unit: Unit) -> frozenset[str]:
+def local_names(function: Definition, unit: SourceUnit) -> frozenset[str]:
     """What a function binds itself, but for what it imports."""
     own = names_of.bound(function.body) | {each.arg for each in names_of.parameters(function)}
     return frozenset(own - {each.name for each in unit.imports})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
 
@@ -16,7 +16,7 @@ HEAD = "from torch import nn\nfrom elsewhere import wrapped, known\n"
 def follows(tmp_path: Path, text: str) -> list[bool | None]:
     path = tmp_path / "net.py"
     path.write_text(HEAD + text)
-    layers = read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
+    layers = read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
     return [each.layer.norm_follows for each in layers]
 
 
@@ -158,7 +158,7 @@ def test_a_sequential_by_one_of_several_lists(tmp_path: Path, last: str, expecte
 def test_the_widths_of_one_of_several_lists_carry_its_name(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(HEAD + CONFIGURED.format(last=256))
-    layers = read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
+    layers = read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
     found = {(each.layer.C, each.layer.K, each.condition) for each in layers if each.layer.K is not None}
     assert {(3, 64), (64, 64), (64, 128), (64, 256)} == {pair[:2] for pair in found}
     assert (64, 128, "name == 'A'") in found

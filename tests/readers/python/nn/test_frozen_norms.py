@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from convlint.readers.python.evaluator.machine import Machine
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms, freezes_norms
 from convlint.readers.python.project import Project
@@ -74,7 +74,7 @@ def test_a_file_is_looked_through_once(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text("from nets import Base\nclass Net(Base):\n pass\n")
     project = _Counting(str(tmp_path), [str(path)])
-    frozen = FrozenNorms(Machine(project, Frameworks()), Imports(project))
+    frozen = FrozenNorms(Machine(project, Frameworks()), ProjectImports(project))
     assert not frozen.in_file(str(path))
     before = project.asked
     assert not any(frozen.in_file(str(path)) for _ in range(100))
@@ -126,4 +126,4 @@ def test_norms_that_another_file_holds(
     monkeypatch.chdir(tmp_path)
     path = next(iter(files))
     project = Project(".", [path])
-    assert FrozenNorms(Machine(project, Frameworks()), Imports(project)).in_file(path) is held
+    assert FrozenNorms(Machine(project, Frameworks()), ProjectImports(project)).in_file(path) is held

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from convlint.model.source import SourceLayer
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
 
@@ -19,7 +19,9 @@ INPUT = "def make():\n    i = keras.Input((224, 112, 3))\n"
 def read(tmp_path: Path, text: str) -> list[SourceLayer]:
     (tmp_path / "net.py").write_text(HEAD + text)
     return list(
-        read_layers(Imports(Project(str(tmp_path), [str(tmp_path / "net.py")])), [str(tmp_path / "net.py")]).layers
+        read_layers(
+            ProjectImports(Project(str(tmp_path), [str(tmp_path / "net.py")])), [str(tmp_path / "net.py")]
+        ).layers
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.kinds import CONVOLUTIONS
-from convlint.readers.python.nn.layers import Convolution, Place, Recording, convolve
+from convlint.readers.python.nn.layers import ConstructionSite, Convolution, Recording, convolve
 from convlint.readers.python.nn.reading import LayersRead, read_layers
-from convlint.readers.python.nn.tensors import Flow
+from convlint.readers.python.nn.tensors import TensorPath
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
 
@@ -22,7 +22,7 @@ HEAD = "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen a
 def read(tmp_path: Path, text: str) -> LayersRead:
     path = tmp_path / "net.py"
     path.write_text(HEAD + text)
-    return read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)])
+    return read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)])
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_norm_that_is_added_to_a_sequential_follows(tmp_path: Path, second: st
 def test_each_convolution_has_its_own_runs() -> None:
     """One that nobody holds any longer does not pass its runs on to the next at the same address of memory."""
     recording, file = Recording(), parsed("net.py", b"conv()")
-    place = Place(file, file.nodes[ast.Call][0])
+    place = ConstructionSite(file, file.nodes[ast.Call][0])
     for _ in range(100):
         layer = Convolution(CONVOLUTIONS["torch.nn.Conv2d"], {}, place)
-        convolve(recording, layer, layer, Flow(raw=True), ())
+        convolve(recording, layer, layer, TensorPath(raw=True), ())
         del layer
     assert [len(uses) for uses in recording.uses.values()] == [1] * 100

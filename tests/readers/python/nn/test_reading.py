@@ -10,7 +10,7 @@ import pytest
 
 from convlint.model.source import SourceLayer
 from convlint.readers.python.evaluator.machine import Machine
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import LayersRead, read_layers
 from convlint.readers.python.project import Project
@@ -22,7 +22,7 @@ def read(tmp_path: Path, text: str, name: str = "net.py", **options: Any) -> Lay
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEAD + text)
-    return read_layers(Imports(Project(str(tmp_path), [str(path)])), [str(path)], **options)
+    return read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)], **options)
 
 
 def one(found: LayersRead) -> SourceLayer:
@@ -333,7 +333,7 @@ def test_a_script_makes_a_network_of_another_file(tmp_path: Path, script: str, w
     (tmp_path / "net.py").write_text(HEAD + SIZED)
     (tmp_path / "run.py").write_text("import torch\nfrom net import Net\n" + script)
     paths = [str(tmp_path / "net.py"), str(tmp_path / "run.py")]
-    found = read_layers(Imports(Project(str(tmp_path), paths)), paths)
+    found = read_layers(ProjectImports(Project(str(tmp_path), paths)), paths)
     assert {each.layer.K for each in found.layers if each.layer.K} == widths
     assert found.constructions == found.known == 1
 
@@ -351,7 +351,9 @@ def test_layers_are_the_same_however_the_files_are_divided(tmp_path: Path) -> No
     paths = [str(tmp_path / name) for name in texts]
 
     def read_in(*parts: list[str]) -> list[tuple[Any, ...]]:
-        found = [each for part in parts for each in read_layers(Imports(Project(str(tmp_path), paths)), part).layers]
+        found = [
+            each for part in parts for each in read_layers(ProjectImports(Project(str(tmp_path), paths)), part).layers
+        ]
         return [(each.layer.name, each.layer.C, each.layer.K, each.layer.H, each.certainty, each.condition)
                 for each in merged_again(found)]  # fmt: skip
 
@@ -506,7 +508,7 @@ def test_annotated_source(path: Path) -> None:
     said = expected(path)
     found: dict[int, set[str]] = {}
     here = "/annotated/net.py"  # the text of a test says nothing by itself
-    read = read_layers(Imports(Project("/annotated", [here], {here: path.read_bytes()})), [here])
+    read = read_layers(ProjectImports(Project("/annotated", [here], {here: path.read_bytes()})), [here])
     for each in read.layers:
         line = each.layer.locate().line or 0
         found.setdefault(line, set()).add(told(each, min(said.get(line, {"C= K="}))))

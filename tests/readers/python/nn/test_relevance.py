@@ -11,7 +11,7 @@ import pytest
 from checkout import ROOT
 
 from convlint.readers.python.evaluator.machine import Machine
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.relevance import Relevance, words_by_name
 from convlint.readers.python.project import Project
@@ -27,7 +27,7 @@ def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
         (tmp_path / name).write_text(text)
     main = str(tmp_path / "main.py")
     project = Project(str(tmp_path), [main])
-    relevance = Relevance(Imports(project))
+    relevance = Relevance(ProjectImports(project))
     return {root.name for root in Machine(project, Frameworks()).roots(main) if relevance.may_construct(root)}
 
 

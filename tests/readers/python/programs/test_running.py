@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from training_scripts import program
 
-from convlint.model.source import Program, Setting
+from convlint.model.source import ProgramSetting, TrainingProgram
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "read" / "programs").glob("*.py"))
 SIZES = {True: "one", False: "varying", None: "?"}
@@ -20,7 +20,7 @@ def shown(value: object) -> object:
     return "?" if value is None else value
 
 
-def of_program(found: Program) -> str:
+def of_program(found: TrainingProgram) -> str:
     """The words behind `# !`: what holds for the whole run."""
     words = [f"benchmark={shown(found.cudnn_benchmark)}", f"deterministic={shown(found.deterministic)}",
              f"enabled={shown(found.cudnn_enabled)}", f"size={SIZES[found.fixed_input_size]}"]  # fmt: skip
@@ -28,7 +28,7 @@ def of_program(found: Program) -> str:
     return " ".join([*words, "conflict"] if found.conflict is not None else words)
 
 
-def of_statement(setting: Setting) -> str:
+def of_statement(setting: ProgramSetting) -> str:
     """The words behind `# ?`: what the statement sets, and when."""
     when = " surely" if setting.certain else f" if {setting.guard}" if setting.guard else ""
     return f"{setting.name}={shown(setting.value)}{when}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from training_scripts import LOOP, program, programs
 
-from convlint.readers.python.imports import Imports
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.running import Relevant, Runs
 from convlint.readers.python.programs.segments import segments
 from convlint.readers.python.programs.unit import Units
@@ -45,7 +45,7 @@ if x:
 
 
 def test_a_file_is_cut_by_indentation(tmp_path: Path) -> None:
-    imports = Imports(Project(str(tmp_path), ()))
+    imports = ProjectImports(Project(str(tmp_path), ()))
     found = segments(Units(imports, Runs(imports, Relevant(imports)).machine), "a.py", TEXT)
     assert [(each.name, each.kind, each.line) for each in found] == [
         ("", "module", 0),
