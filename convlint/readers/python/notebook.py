@@ -5,13 +5,16 @@ Cells are read in order, as they are run from top to bottom. One that does not p
 
 from __future__ import annotations
 
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
 from convlint.readers.bounded_json import MOST_BYTES, Node, NoJson, parse
-from convlint.readers.python.cell_code import as_python
-from convlint.readers.python.json_lines import source_lines
 
 SUFFIX = ".ipynb"
 _FORMAT = 4
@@ -119,3 +122,117 @@ def _lines(source: Node) -> list[str]:
     """A cell's lines; its source is text, or a list of the lines with their ends."""
     text = "".join(part.text(MOST_BYTES) for part in source.elements()) if source.is_list else source.text(MOST_BYTES)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+# Where the source of each cell is written in the file
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_MOST_KEYS = 4  # cells[i].source[j]
+_ESCAPE = re.compile(rb"\\r\\n|\\.", re.DOTALL)
+_BREAKS = (rb"\r\n", rb"\r", rb"\n")  # ends of lines, as text in JSON has them
+
+
+def source_lines(content: bytes) -> dict[int, list[int]]:
+    """By the position of each cell, the line of the file for each line of its source."""
+    found: dict[int, list[int]] = {}
+    for cell, offset_line, text in _strings(content):
+        lines = found.setdefault(cell, [])
+        if lines:
+            lines.pop()  # what follows the last end of a line goes on in the next string
+        lines += [offset_line] * (sum(escape in _BREAKS for escape in _ESCAPE.findall(text)) + 1)
+    return found
+
+
+def _strings(content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Each string of a cell's source: the cell's position, the line of the file, and the text as it is written."""
+    path: list[bytes | int] = []  # keys and positions that lead to where we are
+    key: bytes | None = None
+    line, counted = 1, 0
+    before: bytes = b""
+    for match in _TOKEN.finditer(content):
+        token = match.group()
+        if token in b"{[":
+            path.append(b"" if token == b"{" else 0)
+        elif token in b"}]":
+            if path:
+                path.pop()
+        elif token == b",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif token == b":":
+            if path and key is not None:
+                path[-1] = key
+        else:
+            key = token[1:-1]
+            is_value = before == b":" or (bool(path) and isinstance(path[-1], int))
+            if is_value and _is_source(path):
+                line += content.count(b"\n", counted, match.start())
+                counted = match.start()
+                assert isinstance(path[1], int)
+                yield path[1], line, token
+        before = token
+
+
+def _is_source(path: list[bytes | int]) -> bool:
+    return (
+        2 < len(path) <= _MOST_KEYS
+        and path[0] == b"cells"
+        and isinstance(path[1], int)
+        and path[2] == b"source"
+        and (len(path) == 3 or isinstance(path[3], int))
+    )
+
+
+# What IPython adds to Python
+
+_PYTHON_MAGICS = ("time", "timeit", "capture", "prun")  # the rest of their cell is Python
+_MAGIC = re.compile(r"^([ \t]*)(?:%{1,2}[A-Za-z_].*|[!?].*|\w[\w.]*\?\??[ \t]*)$")
+_ASSIGNED = re.compile(r"^([ \t]*\w[\w, \t]*=[ \t]*)[%!].*$")
+# Magics that people write without their sign, as IPython allows.
+_BARE = re.compile(
+    r"^()(?:pip|conda|mamba|cd|ls|mkdir|rm|cp|mv|cat|env|load_ext|reload_ext|autoreload|matplotlib|pylab|run|timeit)"
+    r"[ \t]+[\w./~\"'{$-].*$"
+)
+
+
+def as_python(lines: list[str]) -> list[str]:
+    """The lines without what is not Python. Raises InputFault, with its place in the cell, where they do not parse."""
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith("%%"):
+        if first[2:].split(" ")[0] not in _PYTHON_MAGICS:
+            return [""] * len(lines)
+        lines = ["" if line is first else line for line in lines]
+    if _fault(lines) is None:
+        return lines
+    lines = _blanked(lines)
+    fault = _fault(lines)
+    if fault is not None:
+        raise fault
+    return lines
+
+
+def _blanked(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    goes_on = False  # a magic that ends with a backslash has the next line too
+    for line in lines:
+        plain = "" if goes_on else _ASSIGNED.sub(r"\1None", _BARE.sub(r"\1pass", _MAGIC.sub(r"\1pass", line)))
+        goes_on = plain != line and line.rstrip().endswith("\\")
+        found.append(plain)
+    return found
+
+
+def _fault(lines: list[str]) -> InputFault | None:
+    """Why the lines are no Python, and where; None where they are."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse("\n".join(lines).encode("utf-8", "replace"))
+    except SyntaxError as error:
+        line = min(max(error.lineno or 1, 1), len(lines))
+        column = error.offset if error.lineno == line and error.offset and error.offset > 0 else None
+        return InputFault(f"syntax error: {error.msg}", line=line, column=column)
+    except ValueError as error:  # a null byte
+        return InputFault(f"syntax error: {error}", line=1)
+    except (RecursionError, MemoryError):
+        return InputFault("nests deeper than Python itself would read", line=1)
+    return None

@@ -23,7 +23,7 @@ from convlint.readers.python.source_file import is_quiet
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
-    from convlint.readers.python.evaluator.statements import Side, Untaken
+    from convlint.readers.python.evaluator.paths import Side, Untaken
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
@@ -122,7 +122,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
 
     What one of them could not read, another may have, so that places are counted again.
     """
-    from convlint.readers.python.evaluator.statements import Untaken
+    from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import merged_again
 
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))

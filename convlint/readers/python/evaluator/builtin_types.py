@@ -1,16 +1,23 @@
-"""isinstance: whether a value is of a class, a framework's or Python's own."""
+"""Methods of texts, lists and dicts that are known, and the order of items."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from convlint.readers.python.evaluator import operations
+from convlint.readers.python.evaluator.library import LibraryCall
+from convlint.readers.python.evaluator.limits import LONGEST
+from convlint.readers.python.evaluator.operations import equal, has_key, put_key, taken
 from convlint.readers.python.evaluator.values import (
+    NONE,
     Class,
     Const,
+    Entries,
     Function,
     Instance,
     Items,
+    List,
     Module,
     Name,
     Partial,
@@ -18,10 +25,331 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    stated_by,
+    unknown,
 )
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
+
+_TEXT_METHODS = frozenset({
+    "capitalize", "casefold", "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit",
+    "isidentifier", "islower", "isnumeric", "isspace", "istitle", "isupper", "lower", "lstrip", "partition",
+    "removeprefix", "removesuffix", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines",
+    "startswith", "strip", "swapcase", "title", "upper",
+})  # fmt: skip
+_PADDED = frozenset({"center", "ljust", "rjust", "zfill"})
+_NUMBER_METHODS = frozenset({"bit_length", "is_integer", "bit_count", "conjugate"})
+_OPEN = object()
+
+
+def method(machine: Machine, receiver: Items | Table | Const, name: str, call: LibraryCall) -> Value | None:
+    """What `receiver.name(...)` gives; None: nothing known."""
+    if isinstance(receiver, Items):
+        return _list_method(machine, receiver, name, call)
+    if isinstance(receiver, Table):
+        return _dict_method(machine, receiver, name, call)
+    return _text_method(machine, receiver, name, call)
+
+
+def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall) -> Value | None:
+    if not call.exact:
+        return None
+    if name == "join":
+        return _join(machine, receiver, call.args)
+    args = [_raw(value) for value in call.args]
+    keywords = {key: _raw(value) for key, value in call.keywords.items()}
+    text = receiver.value
+    if _OPEN in args or _OPEN in keywords.values():
+        return None
+    if isinstance(text, str):
+        allowed = (
+            name in _TEXT_METHODS
+            or (name in _PADDED and all(not isinstance(arg, int) or arg <= LONGEST for arg in args))
+            or (name == "format" and operations.is_small_format(text))
+            or (name == "replace" and _replaces_little(text, args))
+        )
+    else:
+        allowed = isinstance(text, (int, float)) and name in _NUMBER_METHODS
+    if not allowed:
+        return None
+    try:
+        found: Any = getattr(text, name)(*args, **keywords)
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError, MemoryError):
+        return None
+    stated = stated_by(receiver, *call.args)
+    if isinstance(found, (list, tuple)):
+        items: list[Value] = [Const(each, stated) for each in found[:LONGEST]]
+        kind = "list" if isinstance(found, list) else "tuple"
+        return machine.sequence(kind, items, complete=len(found) <= LONGEST)
+    try:
+        return Const(operations.checked(found), stated)
+    except operations.NoResult:
+        return unknown("limit")
+
+
+def _raw(value: Value) -> Any:
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, Items) and value.complete and value.kind == "tuple":
+        held = [_raw(item) for item in value.items]
+        return _OPEN if any(item is _OPEN for item in held) else tuple(held)
+    return _OPEN
+
+
+def _replaces_little(text: str, args: list[Any]) -> bool:
+    new = args[1] if len(args) > 1 else ""
+    return isinstance(new, str) and (len(text) + 1) * (len(new) + 1) <= LONGEST
+
+
+def _join(machine: Machine, receiver: Const, args: list[Value]) -> Value | None:
+    items = machine.iterate(args[0]) if len(args) == 1 else None
+    texts = [item.value for item in items or () if isinstance(item, Const) and isinstance(item.value, str)]
+    if items is None or len(texts) != len(items) or not isinstance(receiver.value, str):
+        return None
+    if sum(map(len, texts)) + len(receiver.value) * len(texts) > LONGEST:
+        return unknown("limit")
+    return Const(receiver.value.join(texts), stated_by(receiver, *items))
+
+
+_CHANGES_LIST = frozenset({
+    "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop", "popleft", "remove",
+    "reverse", "rotate", "sort", "update", "difference_update", "intersection_update", "symmetric_difference_update",
+    "__setitem__", "__delitem__", "__iadd__",
+})  # fmt: skip
+
+
+def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall) -> Value | None:
+    args = call.args
+    if name in _CHANGES_LIST and isinstance(receiver, List):
+        machine.heap.edit(receiver)
+        found = _changed_list(machine, receiver, name, call)
+        if found is None:
+            machine.heap.edit(receiver).complete = False
+        return found or unknown("call")
+    if name == "copy":
+        return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
+    if name in ("index", "count") and len(args) == 1 and receiver.complete:
+        same = [equal(item, args[0]) for item in receiver.items]
+        if None in same:
+            return None
+        if name == "count":
+            return Const(same.count(True))
+        return Const(same.index(True)) if True in same else None
+    if name == "__len__" and receiver.complete:
+        return Const(len(receiver.items))
+    if name == "union" and receiver.kind == "set":
+        more = [machine.iterate(arg) for arg in args]
+        held = [item for items in more if items is not None for item in items]
+        return machine.as_set([*receiver.items, *held], complete=receiver.complete and None not in more)
+    if name in ("__next__", "__iter__"):
+        return receiver if name == "__iter__" else taken(machine, receiver)
+    return None
+
+
+def _changed_list(machine: Machine, receiver: List, name: str, call: LibraryCall) -> Value | None:
+    args, cell = call.args, machine.heap.edit(receiver)
+    if name in ("append", "add", "appendleft") and len(args) == 1:
+        return _added(machine, cell, name, args[0])
+    if name in ("extend", "update") and len(args) == 1:
+        machine.extend(receiver, args[0])
+        return NONE
+    if not cell.complete:
+        return None
+    if name == "insert" and len(args) == 2 and isinstance(args[0], Const) and isinstance(args[0].value, int):
+        cell.items.insert(args[0].value, args[1])
+        return NONE
+    if name in ("pop", "popleft"):
+        return _popped(cell, args if name == "pop" else [Const(0)])
+    if name == "clear":
+        cell.items = []
+        return NONE
+    if name == "reverse":
+        cell.items.reverse()
+        return NONE
+    if name in ("remove", "discard") and len(args) == 1:
+        same = [equal(item, args[0]) for item in cell.items]
+        if None in same:
+            return None
+        if True in same:
+            del cell.items[same.index(True)]
+        return NONE
+    if name == "sort":
+        order = ordered(machine, cell.items, call)
+        if order is not None:
+            cell.items = order
+            return NONE
+    return None
+
+
+def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | None:
+    if len(cell.items) >= LONGEST:
+        machine.lost(value)
+        return None
+    if name == "appendleft":
+        cell.items.insert(0, value)
+    else:
+        cell.items.append(value)
+        if cell.kind == "set" and not _is_new(cell.items, value):
+            merged = machine.as_set(cell.items)
+            cell.items, cell.complete = merged.items, cell.complete and merged.complete
+    return NONE
+
+
+def _is_new(items: list[Value], last: Value) -> bool:
+    """Whether the last item of a set is a constant that none before it equals: it was a set without it."""
+    return isinstance(last, Const) and not any(
+        each.__class__ is not Const or each.value == last.value for each in items[:-1]
+    )
+
+
+def _popped(cell: Items, args: list[Value]) -> Value | None:
+    at = args[0] if args else Const(-1)
+    if not isinstance(at, Const) or not isinstance(at.value, int):
+        return None
+    if not -len(cell.items) <= at.value < len(cell.items):
+        return unknown("call")
+    return cell.items.pop(at.value)
+
+
+_CHANGES_DICT = frozenset({"clear", "pop", "popitem", "setdefault", "update", "move_to_end", "__setitem__", "__ior__",
+                           "__delitem__"})  # fmt: skip
+
+
+def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
+    if name in _CHANGES_DICT:
+        found = _changed_dict(machine, receiver, name, call)
+        if found is None:
+            machine.heap.soften(receiver, "branch")
+        return found or unknown("call")
+    cell = receiver.cell
+    if name in ("get", "__getitem__") and call.args:
+        return _got(machine, cell, call, unknown("call") if name == "__getitem__" else NONE)
+    if name == "copy":
+        return machine.table(_own(cell))
+    if name in ("keys", "values", "items"):
+        whole = cell.complete and not cell.may
+        return List(machine.heap, "list", _listed(cell, name), complete=whole, why=cell.why)
+    if name == "__contains__" and call.args and isinstance(call.args[0], Const):
+        there = has_key(cell, call.args[0].value)
+        return Const(there) if there is not None else None
+    return None
+
+
+def _own(cell: Entries) -> Entries:
+    """A copy that is a dict of its own."""
+    found = cell.copied()
+    found.also, found.extra, found.ordered = (), None, False
+    return found
+
+
+def _listed(cell: Entries, name: str) -> list[Value]:
+    if name == "keys":
+        return [Const(key) for key in cell.items]
+    if name == "values":
+        return list(cell.items.values())
+    return [Items("tuple", [Const(key), value]) for key, value in cell.items.items()]
+
+
+def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
+    """`receiver.get(key, default)`: one of both where nobody knows whether the key is there."""
+    key = call.args[0]
+    default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
+    if not isinstance(key, Const):
+        if cell.complete and not cell.items:
+            return default
+        return unknown(key.why if isinstance(key, Unknown) else "call")
+    found = cell.items.get(key.value)
+    if found is None:
+        return default if cell.complete else unknown(cell.why)
+    is_error = isinstance(default, Unknown) and default is absent
+    return machine.heap.joined(found, default) if key.value in cell.may and not is_error else found
+
+
+def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
+    args, heap, held = call.args, machine.heap, receiver.held
+    cell = receiver.cell
+    if name == "pop" and args:
+        found = _got(machine, cell, call, unknown("call"))
+        if isinstance(args[0], Const):
+            heap.remove(held, args[0].value)
+        elif cell.items or not cell.complete:
+            heap.soften(receiver, "branch")
+        return found
+    if name == "setdefault" and args:
+        default = args[1] if len(args) > 1 else NONE
+        if not isinstance(args[0], Const):
+            heap.edit(held).complete = False  # another key may be there; those that are, stay what they are
+            return unknown("call")
+        key = args[0].value
+        found = cell.items.get(key) or (default if cell.complete else unknown(cell.why))
+        if key in cell.may:
+            found = heap.joined(found, default)
+        if found is not cell.items.get(key) or key in cell.may:
+            heap.put(held, key, found)
+        return found
+    if name == "update":
+        mine = heap.edit(held)
+        if receiver.of is not None and not (call.exact and all(isinstance(each, Table) for each in args)):
+            machine.calls.open_attributes(receiver.of)
+            return NONE
+        for value in args:
+            machine.update(mine, value)
+        for key, value in call.keywords.items():
+            put_key(mine, Const(key), value)
+        if not call.exact:
+            mine.complete, mine.why = False, "caller"
+            mine.items = dict(call.keywords)
+            mine.may = frozenset(mine.items)
+        return NONE
+    if name == "__setitem__" and len(args) == 2:
+        machine.put(receiver, args[0], args[1], call.node, call.file)
+        return NONE
+    if name == "clear":
+        mine = heap.edit(held)
+        mine.items, mine.may, mine.complete = {}, frozenset(), True
+        return NONE
+    if name == "popitem" and cell.complete and not cell.may and cell.items and not args and not call.keywords:
+        last, value = heap.edit(held).items.popitem()
+        return Items("tuple", [Const(last), value])
+    return None
+
+
+class OrderUnknown(Exception):
+    """The order is not known."""
+
+
+def raw_key(value: Value) -> Any:
+    """What values are ordered by as Python orders it. Raises OrderUnknown."""
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, Items) and value.complete and value.kind in ("tuple", "list"):
+        return [raw_key(item) for item in value.items]
+    raise OrderUnknown
+
+
+def keys_of(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value]:
+    """What the items are ordered by."""
+    key = call.keywords.get("key")
+    if key is None or (isinstance(key, Const) and key.value is None):
+        return items
+    return [machine.call(key, [item], {}, call.node, call.file) for item in items]
+
+
+def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value] | None:
+    """The items sorted, by `key` and `reverse` of the call; None where their order is not known."""
+    reverse = call.keywords.get("reverse", Const(False))
+    if not isinstance(reverse, Const) or not call.exact:
+        return None
+    try:
+        keys = [raw_key(key) for key in keys_of(machine, items, call)]
+        places = sorted(range(len(items)), key=lambda at: keys[at], reverse=bool(reverse.value))
+    except (OrderUnknown, TypeError):
+        return None
+    return [items[at] for at in places]
+
+
+# isinstance
 
 _CONVOLUTION = re.compile(r"torch\.nn\.Conv(?:Transpose)?[123]d")
 _KINDS = {"list": "list", "List": "list", "tuple": "tuple", "Tuple": "tuple", "set": "set", "Set": "set",

@@ -10,12 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from convlint.readers.python.evaluator import arithmetic
-from convlint.readers.python.evaluator.builtin_methods import OrderUnknown, keys_of, ordered, raw_key
-from convlint.readers.python.evaluator.builtin_types import is_instance
+from convlint.readers.python.evaluator.builtin_types import OrderUnknown, is_instance, keys_of, ordered, raw_key
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import binary, get, put_key, taken
+from convlint.readers.python.evaluator.operations import NoResult, binary, computed, get, put_key, taken
 from convlint.readers.python.evaluator.values import (
     NONE,
     NOTHING_STATED,
@@ -86,8 +84,8 @@ def _plain(function: Callable[..., Any]) -> Known:
         if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
             return None  # it computes that power of ten
         try:
-            return Const(arithmetic.computed(lambda *args: function(*args, **named), *raw), stated_by(*values))
-        except arithmetic.NoResult:
+            return Const(computed(lambda *args: function(*args, **named), *raw), stated_by(*values))
+        except NoResult:
             return None
 
     return run

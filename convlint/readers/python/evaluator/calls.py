@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from convlint.readers.python.evaluator import builtin_methods, builtins_table, names_of
-from convlint.readers.python.evaluator.bases import order_of
+from convlint.readers.python.evaluator import builtin_types, builtins_table, names_of
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
 from convlint.readers.python.evaluator.paths import GOES_ON, RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
@@ -27,6 +26,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    order_of,
     undecided,
     unknown,
 )
@@ -213,7 +213,7 @@ class Calls:
         match receiver:
             case Items() | Table() | Const():
                 call = machine.library_call(node, file, args, keywords, exact)
-                found = builtin_methods.method(machine, receiver, name, call)
+                found = builtin_types.method(machine, receiver, name, call)
                 if found is None:
                     machine.give_away(args, keywords)
                 return found or undecided(*args, *keywords.values())

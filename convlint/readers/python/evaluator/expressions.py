@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from convlint.readers.python.evaluator import arithmetic, names_of
+from convlint.readers.python.evaluator import names_of, operations
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
 from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
 from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, LoopChanges, Scope, fork, once
@@ -468,8 +468,8 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             return Const(not truth) if truth is not None else undecided(value)
         if isinstance(value, Const):
             try:
-                return Const(arithmetic.unary(kind, value.value), value.stated)
-            except arithmetic.NoResult:
+                return Const(operations.plain_unary(kind, value.value), value.stated)
+            except operations.NoResult:
                 return unknown("call")
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
@@ -588,8 +588,8 @@ def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
             return undecided(*values)
         text = "".join(str(value.value) for value in values if isinstance(value, Const))
         try:
-            return Const(arithmetic.checked(text), stated_by(*values))
-        except arithmetic.NoResult:
+            return Const(operations.checked(text), stated_by(*values))
+        except operations.NoResult:
             return unknown("limit")
 
     return run
@@ -607,11 +607,11 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
             return undecided(value, shape)
         text = str(shape.value)
         held = convert(value.value) if convert else value.value
-        if not arithmetic.is_small_format(text):
+        if not operations.is_small_format(text):
             return unknown("limit")
         try:
-            return Const(arithmetic.computed(format, held, text), value.stated)
-        except arithmetic.NoResult:
+            return Const(operations.computed(format, held, text), value.stated)
+        except operations.NoResult:
             return unknown("call")
 
     return run

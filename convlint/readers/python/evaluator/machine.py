@@ -39,9 +39,8 @@ from convlint.readers.python.evaluator.limits import (
 from convlint.readers.python.evaluator.limits import Exhausted as Exhausted
 from convlint.readers.python.evaluator.memory import DOOMED, CallMemory, Recorded
 from convlint.readers.python.evaluator.modules import Modules
-from convlint.readers.python.evaluator.paths import Scope
+from convlint.readers.python.evaluator.paths import Choices, Scope
 from convlint.readers.python.evaluator.state import Copying, Heap, HeapLayer, NotCopied
-from convlint.readers.python.evaluator.statements import Choices
 from convlint.readers.python.evaluator.values import (
     NONE,
     Class,

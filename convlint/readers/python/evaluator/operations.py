@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from convlint.readers.python.evaluator import arithmetic
-from convlint.readers.python.evaluator.limits import LONGEST, ROUNDS
+from convlint.readers.python.evaluator.limits import LONGEST, MOST_BITS, ROUNDS
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
     Class,
@@ -21,6 +22,7 @@ from convlint.readers.python.evaluator.values import (
     Name,
     OneOf,
     Partial,
+    Plain,
     Table,
     Tensor,
     Unknown,
@@ -41,7 +43,103 @@ _SETTINGS = frozenset({"version", "backends", "cuda", "__version__", "environ", 
 _KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator"}
 
 
-# Operators
+# Plain values: none of them may grow beyond its bound
+
+_PLAIN_TYPES = (int, float, str, bytes, bool, type(None))
+_LONG_WIDTH = re.compile(r"\d{4}|\*")
+
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
+}  # fmt: skip
+_COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+class NoResult(Exception):
+    """The operation raises, or its result is not one of ours."""
+
+
+def plain_binary(kind: type[ast.AST], left: Any, right: Any) -> Plain:
+    """`left + right` and its like. Raises NoResult."""
+    operation = _OPERATORS.get(kind)
+    if operation is None or not _small(kind, left, right):
+        raise NoResult
+    return computed(operation, left, right)
+
+
+def plain_comparison(kind: type[ast.AST], left: Plain, right: Plain) -> bool:
+    """`left < right` and its like. Raises NoResult."""
+    operation = _COMPARISONS.get(kind)
+    if operation is None:
+        raise NoResult
+    return bool(computed(operation, left, right))
+
+
+def plain_unary(kind: type[ast.AST], value: Any) -> Plain:
+    """`-value` and its like. Raises NoResult."""
+    if kind is ast.USub:
+        return computed(operator.neg, value)
+    if kind is ast.UAdd:
+        return computed(operator.pos, value)
+    if kind is ast.Invert and isinstance(value, int):
+        return ~int(value)
+    raise NoResult
+
+
+def computed(operation: Callable[..., Any], *args: Any) -> Plain:
+    """What the operation gives, where that is plain and small. Raises NoResult."""
+    try:
+        found = operation(*args)
+    except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError):
+        raise NoResult from None
+    return checked(found)
+
+
+def checked(value: Any) -> Plain:
+    """The value, if it is plain and small. Raises NoResult."""
+    if type(value) not in _PLAIN_TYPES:
+        raise NoResult
+    if isinstance(value, (str, bytes)) and len(value) > LONGEST:
+        raise NoResult
+    if type(value) is int and value.bit_length() > MOST_BITS:
+        raise NoResult
+    return value  # type: ignore[no-any-return]
+
+
+def is_small_format(text: str) -> bool:
+    """Whether a format asks for no width that a file could do harm with, or takes its width from an argument."""
+    return not _LONG_WIDTH.search(text) and not re.search(r"\{[^{}]*\{", text)
+
+
+def _small(kind: type[ast.AST], left: Any, right: Any) -> bool:
+    """Whether the result can be computed without harm."""
+    if kind is ast.Mod and isinstance(left, (str, bytes)):
+        return is_small_format(left if isinstance(left, str) else left.decode("latin-1"))
+    if kind is ast.Mult and (isinstance(left, (str, bytes)) or isinstance(right, (str, bytes))):
+        text, times = (left, right) if isinstance(left, (str, bytes)) else (right, left)
+        return isinstance(times, int) and len(text) * max(times, 0) <= LONGEST
+    if not isinstance(left, int) or not isinstance(right, int):
+        return True
+    if kind is ast.Pow:
+        return abs(right) <= MOST_BITS and left.bit_length() * abs(right) <= MOST_BITS
+    if kind is ast.LShift:
+        return right <= MOST_BITS
+    return True
+
+
+def plain_order(kind: type[ast.AST], left: list[Plain], right: list[Plain]) -> bool:
+    """`(1, 2) < (1, 3)`. Raises NoResult."""
+    operation = _COMPARISONS.get(kind)
+    if operation is None:
+        raise NoResult
+    return bool(computed(operation, left, right))
+
+
+# Operators on all values
 
 
 def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
@@ -68,8 +166,8 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
 
 def _plain(kind: type[ast.AST], left: Const, right: Const) -> Value:
     try:
-        return Const(arithmetic.binary(kind, left.value, right.value), union(left.stated, right.stated))
-    except arithmetic.NoResult:
+        return Const(plain_binary(kind, left.value, right.value), union(left.stated, right.stated))
+    except NoResult:
         return unknown("limit")
 
 
@@ -79,8 +177,8 @@ def _formatted(left: Const, right: Value) -> Value:
         return unknown(next((value.why for value in values if isinstance(value, Unknown)), "call"))
     held = tuple(value.value for value in values if isinstance(value, Const))
     try:
-        return Const(arithmetic.binary(ast.Mod, left.value, held), stated_by(left, *values))
-    except arithmetic.NoResult:
+        return Const(plain_binary(ast.Mod, left.value, held), stated_by(left, *values))
+    except NoResult:
         return unknown("limit")
 
 
@@ -298,13 +396,13 @@ def _ordered(kind: type[ast.AST], left: Value, right: Value) -> bool | None:
         if not whole or len(mine) != len(left.items) or len(theirs) != len(right.items):
             return None
         try:
-            return bool(arithmetic.order(kind, mine, theirs))
-        except arithmetic.NoResult:
+            return bool(plain_order(kind, mine, theirs))
+        except NoResult:
             return None
     if isinstance(left, Const) and isinstance(right, Const):
         try:
-            return arithmetic.comparison(kind, left.value, right.value)
-        except arithmetic.NoResult:
+            return plain_comparison(kind, left.value, right.value)
+        except NoResult:
             return None
     return None
 

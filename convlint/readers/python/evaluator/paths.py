@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +52,32 @@ class Scope(Object):
 
 
 Run = Callable[[Scope], int]
+Side = tuple[str, int, int]  # path, first and last line
+
+
+class Choices:
+    """The sides of conditions that were left out by a known test, and those that some run takes or may take."""
+
+    def __init__(self) -> None:
+        self.left: set[Side] = set()
+        self.taken: set[Side] = set()
+
+
+class Untaken:
+    """The lines of sides that some run left out, and none took."""
+
+    def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
+        self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
+        for path, first, last in sorted(left - taken):
+            spans = self._spans.setdefault(path, [])
+            if not spans or last > spans[-1][1]:
+                spans.append((first, last))
+
+    def holds(self, path: str, line: int) -> bool:
+        """Whether a line of a file is one of them."""
+        spans = self._spans.get(path, [])
+        at = bisect_right(spans, line, key=lambda span: span[0])
+        return at > 0 and line <= spans[at - 1][1]
 
 
 class Loop:

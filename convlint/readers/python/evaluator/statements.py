@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.expressions import Compiler, Eval, Store, function_defaults
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, ROUNDS
 from convlint.readers.python.evaluator.managers import either, swallowing
-from convlint.readers.python.evaluator.matching import matched
-from convlint.readers.python.evaluator.operations import binary, delete, going_through
+from convlint.readers.python.evaluator.operations import binary, delete, equal, going_through
 from convlint.readers.python.evaluator.paths import (
     BREAKS,
     CONTINUES,
@@ -24,6 +21,7 @@ from convlint.readers.python.evaluator.paths import (
     LoopChanges,
     Run,
     Scope,
+    Side,
     doubtful,
     fork,
     once,
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 Handler = tuple[Run, Store | None, str]  # its body, what binds the error, how the source names it
-Side = tuple[str, int, int]  # path, first and last line
 _KINDS = {
     "builtins.staticmethod": "static", "builtins.classmethod": "class", "builtins.property": "property",
     "functools.cached_property": "property", "torch.jit.unused": "", "abc.abstractproperty": "property",
@@ -290,31 +287,6 @@ def _deletion(compiler: BodyCompiler, target: ast.expr) -> Callable[[Scope], Non
 # Branches
 
 
-class Choices:
-    """The sides of conditions that were left out by a known test, and those that some run takes or may take."""
-
-    def __init__(self) -> None:
-        self.left: set[Side] = set()
-        self.taken: set[Side] = set()
-
-
-class Untaken:
-    """The lines of sides that some run left out, and none took."""
-
-    def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
-        self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
-        for path, first, last in sorted(left - taken):
-            spans = self._spans.setdefault(path, [])
-            if not spans or last > spans[-1][1]:
-                spans.append((first, last))
-
-    def holds(self, path: str, line: int) -> bool:
-        """Whether a line of a file is one of them."""
-        spans = self._spans.get(path, [])
-        at = bisect_right(spans, line, key=lambda span: span[0])
-        return at > 0 and line <= spans[at - 1][1]
-
-
 def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
     test, text = compiler.expression(node.test), compiler.text(node.test)
     body, other = compiler.block(node.body), compiler.block(node.orelse)
@@ -416,6 +388,77 @@ def _is_plain(*nodes: ast.expr) -> bool:
 
 def _side(path: str, body: Sequence[ast.stmt]) -> Side:
     return (path, body[0].lineno, body[-1].end_lineno or body[-1].lineno) if body else (path, 0, -1)
+
+
+# match
+
+
+def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
+    """The first case that fits, or all that may fit."""
+    subject = compiler.expression(node.subject)
+    cases = [(each.pattern, _pattern_values(compiler, each.pattern),
+              compiler.expression(each.guard) if each.guard is not None else None,
+              compiler.block(each.body), f"case {ast.unparse(each.pattern)[:60]}") for each in node.cases]  # fmt: skip
+
+    def run(scope: Scope) -> int:
+        return case(scope, subject(scope), 0)
+
+    def case(scope: Scope, value: Value, at: int) -> int:
+        if at == len(cases):
+            return GOES_ON
+        pattern, values, guard, body, text = cases[at]
+        named: dict[str, Value] = {}
+        fits = _fits(scope, pattern, value, values, named)
+        if fits is False:
+            return case(scope, value, at + 1)
+        bound = named if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
+
+        def inside(inner: Scope) -> int:
+            for name, held in bound.items():
+                inner.heap.put(inner, name, held)
+            truth = inner.machine.truth(guard(inner)) if guard is not None else True
+            if truth is None:
+                return fork(inner, body, lambda here: case(here, value, at + 1), text, f"not ({text})")
+            return body(inner) if truth else case(inner, value, at + 1)
+
+        if fits is None:
+            return fork(scope, inside, lambda inner: case(inner, value, at + 1), text, f"not ({text})")
+        return inside(scope)
+
+    return run
+
+
+def _pattern_values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.expr, Eval]:
+    return {node.value: compiler.expression(node.value)
+            for node in every(pattern) if isinstance(node, ast.MatchValue)}  # fmt: skip
+
+
+def _fits(
+    scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval], named: dict[str, Value],
+) -> bool | None:  # fmt: skip
+    """Whether the value has that form; `named` gets what names in it are bound to where it does."""
+    match pattern:
+        case ast.MatchValue():
+            return equal(value, values[pattern.value](scope))
+        case ast.MatchSingleton():
+            return value.value is pattern.value if isinstance(value, Const) else equal(value, Const(pattern.value))
+        case ast.MatchAs():
+            fits = _fits(scope, pattern.pattern, value, values, named) if pattern.pattern is not None else True
+            if fits and pattern.name:
+                named[pattern.name] = value
+            return fits
+        case ast.MatchOr():
+            found = [_fits(scope, each, value, values, named) for each in pattern.patterns]
+            return True if True in found else None if None in found else False
+        case ast.MatchSequence() if isinstance(value, Items) and value.complete:
+            if any(isinstance(each, ast.MatchStar) for each in pattern.patterns):
+                return None
+            if len(pattern.patterns) != len(value.items):
+                return False
+            pairs = zip(pattern.patterns, value.items, strict=True)
+            found = [_fits(scope, each, item, values, named) for each, item in pairs]
+            return False if False in found else None if None in found else True
+    return None
 
 
 # with and try

@@ -14,7 +14,7 @@ from convlint.model.source import Certainty, SourceLayer, Unread
 from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
-from convlint.readers.python.evaluator.statements import Side, Untaken
+from convlint.readers.python.evaluator.paths import Side, Untaken
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
@@ -26,12 +26,11 @@ from convlint.readers.python.evaluator.values import (
     Value,
 )
 from convlint.readers.python.imports import ProjectImports
-from convlint.readers.python.nn.following import Gathering, Seen
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
-from convlint.readers.python.nn.merging import merged
+from convlint.readers.python.nn.merging import Gathering, Seen, merged
 from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names

@@ -13,8 +13,7 @@ from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.limits import STEPS_OF_ROOT
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.memory import DOOMED, Recorded
-from convlint.readers.python.evaluator.paths import Scope
-from convlint.readers.python.evaluator.statements import Side
+from convlint.readers.python.evaluator.paths import Scope, Side
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
