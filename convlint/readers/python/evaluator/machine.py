@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -90,6 +91,9 @@ class Machine:
         self.calls, self.memory = Calls(self), CallMemory(self)
         self.call, self.call_method = self.calls.call, self.calls.call_method
         self.attribute, self.set_attribute = self.calls.attribute, self.calls.set_attribute
+        self.iterate, self.extend = partial(operations.iterate, self), partial(operations.extend, self)
+        self.as_entries, self.as_set = partial(operations.as_entries, self), partial(operations.as_set, self)
+        self.put, self.update = partial(operations.put, self), partial(operations.update, self)
         self.choices = Choices()
         self.conditions: list[str] = []  # the undecided tests around what runs now
         self.modes: list[str] = []  # tests of `training`, which is decided, but holds in one mode of a network alone
@@ -242,31 +246,11 @@ class Machine:
         if isinstance(receiver, (Instance, Class)) and name in receiver.cell.items:
             self.heap.remove(receiver, name)
 
-    def put(self, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
-        """`receiver[key] = value`."""
-        operations.put(self, receiver, key, value, node, file)
-
-    def iterate(self, value: Value, *, ordered: bool = True) -> list[Value] | None:
-        """The items that a loop goes through; None where they, or `ordered` as no set is, are not known."""
-        return operations.iterate(self, value, ordered=ordered)
-
     def truth(self, value: Value) -> bool | None:
         """Whether it is true; None where nobody knows."""
         if value.__class__ is Const:
             return bool(value.value)
         return None if value.__class__ is Unknown else operations.truth(self, value)
-
-    def extend(self, held: List, value: Value) -> None:
-        """`held += value`."""
-        operations.extend(self, held, value)
-
-    def as_entries(self, value: Value) -> Entries | None:
-        """The dict that `**value` or `dict(value)` goes through."""
-        return operations.as_entries(self, value)
-
-    def update(self, cell: Entries, value: Value) -> None:
-        """`cell.update(value)`, in a cell that may be changed."""
-        operations.update(self, cell, value)
 
     def table(self, cell: Entries) -> Table:
         """A dict that holds this."""
@@ -279,14 +263,6 @@ class Machine:
         if kind in ("tuple", "range", "slice"):
             return Items(kind, items, complete=complete, why=why)
         return List(self.heap, kind, items, complete=complete, why=why)
-
-    def as_set(self, items: list[Value], *, complete: bool = True) -> List:
-        """A set of these."""
-        return operations.as_set(self, items, complete=complete)
-
-    def instance(self, cls: Class, extra: object = None) -> Instance:
-        """A new object."""
-        return Instance(self.heap, cls, extra)
 
     def record(self, thing: object) -> None:
         """Keep it for the root that runs now, and for each that is answered from memory."""
