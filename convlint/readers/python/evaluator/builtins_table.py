@@ -63,10 +63,6 @@ def _first(machine: Machine, call: LibraryCall, *, ordered: bool = True) -> list
     return machine.iterate(call.args[0], ordered=ordered) if call.args else None
 
 
-def _with(call: LibraryCall, args: list[Value]) -> LibraryCall:
-    return LibraryCall(node=call.node, file=call.file, args=args, keywords={}, exact=call.exact)
-
-
 # Numbers
 
 
@@ -301,7 +297,7 @@ def _zip(machine: Machine, call: LibraryCall) -> Value | None:
 def _map(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) < 2:
         return None
-    rest = _with(call, call.args[1:])
+    rest = call.with_args(call.args[1:], {})
     rows = _rows(machine, rest)
     if rows is None:
         return _open_iterator(machine, rest)
@@ -359,7 +355,7 @@ def _chain(machine: Machine, call: LibraryCall) -> Value | None:
 
 def _chained(machine: Machine, call: LibraryCall) -> Value | None:
     outer = _first(machine, call)
-    return _open_iterator(machine, call) if outer is None else _chain(machine, _with(call, outer))
+    return _open_iterator(machine, call) if outer is None else _chain(machine, call.with_args(outer, {}))
 
 
 def _repeat(machine: Machine, call: LibraryCall) -> Value | None:
@@ -541,7 +537,7 @@ def _type_called(machine: Machine, call: LibraryCall) -> Value | None:
     """type.__call__(cls, ...), as a metaclass calls it."""
     if not call.args or not isinstance(call.args[0], Class):
         return None
-    return machine.calls.made(call.args[0], call.args[1:], dict(call.keywords), call.node, call.file, call.exact)
+    return machine.calls.made(call.args[0], call.with_args(call.args[1:], dict(call.keywords)))
 
 
 def _callable(_: Machine, call: LibraryCall) -> Value | None:
@@ -729,7 +725,7 @@ FUNCTIONS: Mapping[str, Known] = {
                     lambda _, call: Partial(Name("convlint.field"), [], dict(call.keywords))),
     "operator.add": _operated(ast.Add), "operator.mul": _operated(ast.Mult), "operator.sub": _operated(ast.Sub),
     "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item, "operator.itemgetter": _item_getter,
-    "convlint.itemgetter": lambda machine, call: _item(machine, _with(call, call.args[::-1])),
+    "convlint.itemgetter": lambda machine, call: _item(machine, call.with_args(call.args[::-1], {})),
     "importlib.import_module": _module, "re.split": _matching(re.split), "re.findall": _matching(re.findall),
     "re.sub": _matching(re.sub),
 }  # fmt: skip

@@ -58,59 +58,58 @@ class Calls:
     # Calls
 
     def call(
-        self, value: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile,
-        exact: bool = True,
-    ) -> Value:  # fmt: skip
-        """What `value(*args, **keywords)` gives."""
+        self, value: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile
+    ) -> Value:
+        """Return the result of `value(*args, **keywords)`, where these are all of its arguments."""
+        return self.apply(value, LibraryCall(node, file, args, keywords))
+
+    def apply(self, value: Value, call: LibraryCall) -> Value:
+        """Return the result of calling `value` with the arguments of `call`."""
         machine = self.machine
         match value:
             case Name():
-                return self._named(value.name, args, keywords, node, file, exact)
+                return self._named(value.name, call)
             case Function():
                 if not self._trying:
-                    for each in (*args, *keywords.values()):
+                    for each in (*call.args, *call.keywords.values()):
                         if each.__class__ is OneOf:
-                            return self._with_each(value, each, each.values, args, keywords, node, file, exact)
-                return self._in_source(value, args, keywords, node, file, exact)
+                            return self._with_each(value, each, each.values, call)
+                return self._in_source(value, call)
             case Class():
-                return self._in_source(value, args, keywords, node, file, exact)
+                return self._in_source(value, call)
             case Partial():
-                merged = {**value.keywords, **keywords} if value.keywords else keywords
-                return self.call(value.function, [*value.args, *args], merged, node, file, exact)
+                merged = {**value.keywords, **call.keywords} if value.keywords else call.keywords
+                return self.apply(value.function, call.with_args([*value.args, *call.args], merged))
             case Instance():
-                call = machine.library_call(node, file, args, keywords, exact)
                 found = machine.library.call_instance(machine, value, call)
                 if found is not None:
                     return found
                 method = self.method_of(value, "__call__")
                 if method is not None:
-                    return self.call(method, args, keywords, node, file, exact)
-        self.into_unknown(args, keywords)
+                    return self.apply(method, call)
+        self.into_unknown(call.args, call.keywords)
         return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
 
-    def _with_each(
-        self, value: Function, several: OneOf, left: list[tuple[str, Value]], args: list[Value],
-        keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
-    ) -> Value:  # fmt: skip
-        """The function run with each of several lists, from the same state; what all of them give."""
+    def _with_each(self, value: Function, several: OneOf, left: list[tuple[str, Value]], call: LibraryCall) -> Value:
+        """Run the function once with each of several lists, from the same state, and join the results."""
         found: list[Value] = []
 
         def with_first(_: Scope) -> int:
-            given = [left[0][1] if each is several else each for each in args]
-            named = {name: left[0][1] if each is several else each for name, each in keywords.items()}
+            given = [left[0][1] if each is several else each for each in call.args]
+            named = {name: left[0][1] if each is several else each for name, each in call.keywords.items()}
             self._trying = True
             try:
-                found.append(self._in_source(value, given, named, node, file, exact))
+                found.append(self._in_source(value, call.with_args(given, named)))
             finally:
                 self._trying = False
             return GOES_ON
 
         def with_others(_: Scope) -> int:
             if len(left) > 1:
-                found.append(self._with_each(value, several, left[1:], args, keywords, node, file, exact))
+                found.append(self._with_each(value, several, left[1:], call))
             return GOES_ON
 
-        fork(Scope(self.machine, file, None, None), with_first, with_others, left[0][0])
+        fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
     def into_unknown(self, args: list[Value], keywords: dict[str, Value]) -> None:
@@ -137,12 +136,9 @@ class Calls:
             if name in cell.items or not (isinstance(value, _LASTING) or name.startswith("__"))
         }
 
-    def _in_source(
-        self, value: Function | Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile,
-        exact: bool,
-    ) -> Value:  # fmt: skip
+    def _in_source(self, value: Function | Class, call: LibraryCall) -> Value:
         machine = self.machine
-        machine.push(file, node)
+        machine.push(call.file, call.node)
         held = machine.height
         machine.height += _LIBRARY_FRAMES
         try:
@@ -152,23 +148,20 @@ class Calls:
 
             def run() -> Value:
                 if isinstance(value, Class):
-                    return self._create(value, args, keywords, node, file, exact)
-                return self.run(value, args, keywords, exact)
+                    return self._create(value, call)
+                return self.run(value, call.args, call.keywords, call.exact)
 
             if isinstance(value, Function) and value.bound is not None and not isinstance(value.bound, Class):
                 return run()
-            return machine.memory.evaluate(value, args, keywords, exact, run)
+            return machine.memory.evaluate(value, call.args, call.keywords, call.exact, run)
         finally:
             machine.height = held
             machine.stack.pop()
 
-    def _named(
-        self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
-    ) -> Value:  # fmt: skip
+    def _named(self, name: str, call: LibraryCall) -> Value:
         machine = self.machine
         if name.startswith("convlint.method."):
-            return self.call_method(args[0], name.split(".")[-1], args[1:], keywords, node, file, exact)
-        call = LibraryCall(node, file, args, keywords, exact)
+            return self.call_method(call.args[0], name.split(".")[-1], call.with_args(call.args[1:], call.keywords))
         known = builtins_table.FUNCTIONS.get(name)
         if known is not None:
             found = known(machine, call)
@@ -181,10 +174,10 @@ class Calls:
                 return given
             if builtins_table.is_config(name):
                 return unknown("config")
-        machine.give_away(args, keywords)
+        machine.give_away(call.args, call.keywords)
         if known is None and not is_builtin and name.split(".")[0] not in _HARMLESS:
-            self._may_change(args, keywords)
-        return undecided(*args, *keywords.values())
+            self._may_change(call.args, call.keywords)
+        return undecided(*call.args, *call.keywords.values())
 
     def _may_change(self, args: list[Value], keywords: dict[str, Value]) -> None:
         """Lists and dicts that something unknown gets may come back changed."""
@@ -204,21 +197,17 @@ class Calls:
         for name in sorted((names_of.changed(body)[0] - own) & scope.variables.keys()):
             heap.soften(scope.variables[name], "call")
 
-    def call_method(
-        self, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call,
-        file: SourceFile, exact: bool = True,
-    ) -> Value:  # fmt: skip
-        """What `receiver.name(*args, **keywords)` gives."""
+    def call_method(self, receiver: Value, name: str, call: LibraryCall) -> Value:
+        """Return the result of `receiver.name(...)`."""
         machine = self.machine
         match receiver:
             case Items() | Table() | Const():
-                call = machine.library_call(node, file, args, keywords, exact)
                 found = builtin_types.method(machine, receiver, name, call)
                 if found is None:
-                    machine.give_away(args, keywords)
-                return found or undecided(*args, *keywords.values())
+                    machine.give_away(call.args, call.keywords)
+                return found or undecided(*call.args, *call.keywords.values())
             case Tensor():
-                return self._asked(receiver, name, args, keywords, node, file, exact)
+                return self._asked(receiver, name, call)
             case Module() if name in _CHANGES_NAMES and isinstance(
                 machine.modules.member(receiver.path, name), Unknown
             ):
@@ -226,23 +215,18 @@ class Calls:
                 return unknown("call")
             case Instance():
                 held = self._of_instance(receiver, name)
-                if held is not None:
-                    return self.call(held, args, keywords, node, file, exact)
-                return self._asked(receiver, name, args, keywords, node, file, exact)
-        return self.call(self.attribute(receiver, name), args, keywords, node, file, exact)
+                return self.apply(held, call) if held is not None else self._asked(receiver, name, call)
+        return self.apply(self.attribute(receiver, name), call)
 
-    def _asked(
-        self, receiver: Value, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call,
-        file: SourceFile, exact: bool,
-    ) -> Value:  # fmt: skip
-        machine = self.machine
+    def _asked(self, receiver: Value, name: str, call: LibraryCall) -> Value:
+        """Return the result of a method that the source does not define, as the library knows it."""
+        machine, args = self.machine, call.args
         if isinstance(receiver, Instance) and name == "__setattr__" and len(args) == 2:
             return builtins_table.set_named(machine, receiver, args[0], args[1], plainly=True)
-        call = machine.library_call(node, file, args, keywords, exact)
         found = machine.library.method(machine, receiver, name, call)
         if found is None:
-            machine.give_away(args, keywords)
-            self._may_change(args, keywords)
+            machine.give_away(args, call.keywords)
+            self._may_change(args, call.keywords)
         return found or unknown("call")
 
     # Functions of the source
@@ -617,39 +601,32 @@ class Calls:
             return self.bind(found, of if isinstance(of, Instance) else None, cls)
         return Partial(Name(f"convlint.method.{name}"), [of], {})
 
-    def call_inherited(
-        self, start: Value, of: Value, name: str, args: list[Value], keywords: dict[str, Value], exact: bool,
-        node: ast.Call, file: SourceFile,
-    ) -> Value:  # fmt: skip
-        """`super().name(...)`."""
-        machine = self.machine
+    def call_inherited(self, start: Value, of: Value, name: str, call: LibraryCall) -> Value:
+        """Return the result of `super().name(...)`, looked up behind the class `start`."""
+        machine, args = self.machine, call.args
         cls = of.cls if isinstance(of, Instance) else of
         if not isinstance(start, Class) or not isinstance(cls, Class):
-            machine.give_away(args, keywords)
+            machine.give_away(args, call.keywords)
             return unknown("call")
         if isinstance(of, Class) and isinstance(of.meta, Class) and start in (of.meta.order or ()):
             above, _ = self.find(of.meta, name, start)
             if isinstance(above, Function):
-                return machine.call(above.to(of), args, keywords, node, file, exact)
-            return self.made(of, args, keywords, node, file, exact) if name == "__call__" else unknown("call")
+                return self.apply(above.to(of), call)
+            return self.made(of, call) if name == "__call__" else unknown("call")
         found, certain = self.find(cls, name, start)
         if found is not None:
-            target = self.bind(found, of if isinstance(of, Instance) else None, cls)
-            return machine.call(target, args, keywords, node, file, exact)
+            return self.apply(self.bind(found, of if isinstance(of, Instance) else None, cls), call)
         if name == "__new__":
             return Instance(machine.heap, args[0]) if args and isinstance(args[0], Class) else unknown("call")
         if not isinstance(of, Instance):
             return unknown("call")
         if name == "__init__":
-            self.initialize(of, start, args, keywords, node, file, exact, certain=certain)
+            self.initialize(of, start, call, certain=certain)
             return NONE
-        return self._asked(of, name, args, keywords, node, file, exact)
+        return self._asked(of, name, call)
 
-    def initialize(
-        self, instance: Instance, after: Class | None, args: list[Value], keywords: dict[str, Value], node: ast.Call,
-        file: SourceFile, exact: bool, *, certain: bool,
-    ) -> None:  # fmt: skip
-        """`__init__` of what is not in the source."""
+    def initialize(self, instance: Instance, after: Class | None, call: LibraryCall, *, certain: bool) -> None:
+        """Run the `__init__` of a base that is not in the source, the first one behind `after`."""
         machine = self.machine
         if not isinstance(instance.cls, Class):
             return
@@ -658,46 +635,41 @@ class Calls:
         base = self.framework_base(instance.cls, after)
         if not base:
             return
-        call = machine.library_call(node, file, args, keywords, exact)
         if not machine.library.initialize(machine, instance, base, call):
-            machine.give_away(args, keywords)
+            machine.give_away(call.args, call.keywords)
             machine.heap.edit(instance).complete = False
 
-    def _create(
-        self, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
-    ) -> Value:  # fmt: skip
-        """`cls(...)`, which a metaclass of the source may do in a way of its own."""
+    def _create(self, cls: Class, call: LibraryCall) -> Value:
+        """Return the result of `cls(...)`, which a metaclass of the source may define."""
         if self.is_enum(cls):
-            return self._member(cls, args)
+            return self._member(cls, call.args)
         if isinstance(cls.meta, Unknown):
-            self.machine.give_away(args, keywords)
+            self.machine.give_away(call.args, call.keywords)
             return unknown(cls.meta.why)
         method = self.find(cls.meta, "__call__")[0] if isinstance(cls.meta, Class) else None
         if isinstance(method, Function):
-            return self.run(method.to(cls), args, keywords, exact)
-        return self.made(cls, args, keywords, node, file, exact)
+            return self.run(method.to(cls), call.args, call.keywords, call.exact)
+        return self.made(cls, call)
 
-    def made(
-        self, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call, file: SourceFile, exact: bool,
-    ) -> Value:  # fmt: skip
-        """`type.__call__(cls, ...)`: a new object, and its `__init__` run."""
+    def made(self, cls: Class, call: LibraryCall) -> Value:
+        """Return the result of `type.__call__(cls, ...)`: a new object whose `__init__` has run."""
         new = self.find(cls, "__new__")[0]
         instance: Value = Instance(self.machine.heap, cls)
         if isinstance(new, Function):
-            instance = self.run(new, [cls, *args], keywords, exact)
+            instance = self.run(new, [cls, *call.args], call.keywords, call.exact)
         if not isinstance(instance, Instance) or not isinstance(instance.cls, Class) \
                 or cls not in (instance.cls.order or (instance.cls,)):  # fmt: skip
             return instance
         init, certain = self.find(instance.cls, "__init__")
         if isinstance(init, Function):
-            self.run(init.to(instance), args, keywords, exact)
+            self.run(init.to(instance), call.args, call.keywords, call.exact)
         elif init is not None or not certain:
             self.machine.heap.edit(instance).complete = False
-            self.machine.give_away(args, keywords)
+            self.machine.give_away(call.args, call.keywords)
         elif cls.fields is not None:
-            self._fill_fields(instance, cls, args, keywords, node, exact)
+            self._fill_fields(instance, cls, call)
         else:
-            self.initialize(instance, None, args, keywords, node, file, exact, certain=certain)
+            self.initialize(instance, None, call, certain=certain)
         return instance
 
     def without_caller(self, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
@@ -714,15 +686,15 @@ class Calls:
         if not isinstance(instance, Instance) or instance.cls is not root:
             return instance
         init, certain = self.find(root, "__init__")
-        node = self.machine.no_call(root.node)
+        call = LibraryCall(self.machine.no_call(root.node), root.file, [], {}, defaults)
         if self.is_enum(root):
             return unknown("call")
         if isinstance(init, Function):
             self.with_unknown(init.to(instance), defaults, frames)
         elif root.fields is not None:
-            return self._create(root, [], {}, node, root.file, defaults)
+            return self._create(root, call)
         else:
-            self.initialize(instance, None, [], {}, node, root.file, defaults, certain=certain)
+            self.initialize(instance, None, call, certain=certain)
         return instance
 
     def _member(self, cls: Class, args: list[Value]) -> Value:
@@ -755,25 +727,22 @@ class Calls:
         cls.namespace.update(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))
         return cls
 
-    def _fill_fields(
-        self, instance: Instance, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.Call,
-        exact: bool,
-    ) -> None:  # fmt: skip
-        """The __init__ of a dataclass or named tuple."""
+    def _fill_fields(self, instance: Instance, cls: Class, call: LibraryCall) -> None:
+        """Run the generated `__init__` of a dataclass or named tuple."""
         machine = self.machine
         for at, name in enumerate(cls.fields or ()):
-            if at < len(args):
-                value: Value = args[at]
-            elif name in keywords:
-                value = keywords[name]
-            elif not exact:
+            if at < len(call.args):
+                value: Value = call.args[at]
+            elif name in call.keywords:
+                value = call.keywords[name]
+            elif not call.exact:
                 value = unknown("caller")
             else:
-                value = self._field_default(self.find(cls, name)[0], node, cls.file)
+                value = self._field_default(self.find(cls, name)[0], call.node, cls.file)
             machine.heap.put(instance, name, value)
         after = self.method_of(instance, "__post_init__")
         if after is not None:
-            machine.call(after, [], {}, node, cls.file)
+            machine.call(after, [], {}, call.node, cls.file)
 
     def _field_default(self, default: Value | None, node: ast.Call, file: SourceFile) -> Value:
         function = default.function if isinstance(default, Partial) else None

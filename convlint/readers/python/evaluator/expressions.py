@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from convlint.readers.python.evaluator import names_of, operations
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
 from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
 from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, LoopChanges, Scope, fork, once
@@ -208,7 +209,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
             def call_inherited(scope: Scope) -> Value:
                 start, of = after_super(scope)
-                return scope.machine.calls.call_inherited(start, of, attr, *given(scope), node, scope.file)
+                call = LibraryCall(node, scope.file, *given(scope))
+                return scope.machine.calls.call_inherited(start, of, attr, call)
 
             return call_inherited
         receiver = compiler.expression(func.value, name if attr in ("copy", "items", "values") else "")
@@ -225,15 +227,14 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
                 return unknown("config") if of_config else value
-            return machine.call_method(value, attr, args, keywords, node, scope.file, exact)
+            return machine.calls.call_method(value, attr, LibraryCall(node, scope.file, args, keywords, exact))
 
         return call_method
     function = compiler.expression(func)
 
     def run(scope: Scope) -> Value:
         value = function(scope)
-        args, keywords, exact = given(scope)
-        return scope.machine.call(value, args, keywords, node, scope.file, exact)
+        return scope.machine.apply(value, LibraryCall(node, scope.file, *given(scope)))
 
     return run
 

@@ -24,6 +24,10 @@ class LibraryCall(Struct, frozen=True):
     keywords: dict[str, Value]
     exact: bool = True  # no *args or **kwargs that are unknown
 
+    def with_args(self, args: list[Value], keywords: dict[str, Value]) -> LibraryCall:
+        """Return the same call with other arguments."""
+        return LibraryCall(self.node, self.file, args, keywords, self.exact)
+
 
 class Library:
     """Frameworks' own functions and classes. None always means: nothing known of this one."""

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from convlint.readers.python.evaluator import builtins_table, operations
 from convlint.readers.python.evaluator.calls import Calls
-from convlint.readers.python.evaluator.library import Library, LibraryCall
+from convlint.readers.python.evaluator.library import Library
 from convlint.readers.python.evaluator.limits import (
     DEEPEST_VALUE,
     MOST_RECORDED,
@@ -89,7 +89,7 @@ class Machine:
         self.heap.losing = self.lost
         self.modules = Modules(self, builtins_table.BUILTINS)
         self.calls, self.memory = Calls(self), CallMemory(self)
-        self.call, self.call_method = self.calls.call, self.calls.call_method
+        self.call, self.apply = self.calls.call, self.calls.apply
         self.attribute, self.set_attribute = self.calls.attribute, self.calls.set_attribute
         self.iterate, self.extend = partial(operations.iterate, self), partial(operations.extend, self)
         self.as_entries, self.as_set = partial(operations.as_entries, self), partial(operations.as_set, self)
@@ -308,13 +308,6 @@ class Machine:
         if isinstance(value, (Items, Table)):
             return unknown(value.why if not value.complete else "call")
         return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
-
-    def library_call(
-        self, node: ast.Call, file: SourceFile, args: list[Value], keywords: dict[str, Value] | None = None,
-        exact: bool = True,
-    ) -> LibraryCall:  # fmt: skip
-        """A call as a library is asked about it."""
-        return LibraryCall(node, file, args, keywords if keywords is not None else {}, exact)
 
     def no_call(self, at: ast.AST) -> ast.Call:
         """A call that is not written as one, of a decorator or of what Python calls by itself, at the place of `at`."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST, MOST_BITS, ROUNDS
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
@@ -486,7 +487,7 @@ def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Sub
 
 
 def _asked(machine: Machine, receiver: Value, args: list[Value], node: ast.Subscript, file: SourceFile) -> Value:
-    call = machine.library_call(machine.no_call(node), file, args)
+    call = LibraryCall(machine.no_call(node), file, args, {})
     return machine.library.method(machine, receiver, "__getitem__", call) or unknown("call")
 
 
@@ -552,7 +553,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
-            call = machine.library_call(machine.no_call(node), file, [key, value])
+            call = LibraryCall(machine.no_call(node), file, [key, value], {})
             machine.library.method(machine, receiver, "__setitem__", call)
         case _:
             machine.lost(value)
@@ -577,7 +578,7 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
         else:
             cell.complete = False
     elif isinstance(receiver, Instance):
-        call = machine.library_call(machine.no_call(node), file, [key])
+        call = LibraryCall(machine.no_call(node), file, [key], {})
         machine.library.method(machine, receiver, "__delitem__", call)
     elif isinstance(receiver, Unknown):
         machine.heap.changed_by_another_name()

@@ -81,7 +81,7 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
         return None
     if full.startswith(_CHECKPOINTS):
         if full.endswith("checkpoint_sequential"):
-            inner = LibraryCall(node=call.node, file=call.file, args=call.args[2:3], keywords={})
+            inner = LibraryCall(call.node, call.file, call.args[2:3], {})
             return library.call_instance(machine, first, inner) if isinstance(first, Instance) else None
         keywords = {name: value for name, value in call.keywords.items() if name not in _OF_CHECKPOINTS}
         return machine.call(first, list(call.args[1:]), keywords, call.node, call.file)
