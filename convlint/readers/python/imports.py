@@ -1,4 +1,7 @@
-"""What a file imports, directly or not: files of the repository, and what is not of it."""
+"""Find what a file imports, directly and transitively: files of the repository, and modules outside of it.
+
+Imports are found with a regular expression, since parsing every file of a repository would take most of a run.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ _DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
 
 
 class Import(Struct, frozen=True):
-    """`from module import attr as name`, or `import module as name`, where `attr` is empty.
+    """`from module import attr as name`; for `import module as name`, `attr` is empty.
 
-    `level` counts the dots in front. `name` is what it binds: `*` for a star, and the first part of a plain import.
+    `level` counts leading dots. `name` is the name bound: `*` for a star import, the first part of `import a.b`.
     """
 
     module: str
@@ -32,7 +35,7 @@ class Import(Struct, frozen=True):
 
 
 def imports(content: bytes) -> tuple[Import, ...]:
-    """All imports, those inside functions too. One that stands in a docstring is taken for one: that is rare."""
+    """Return all imports, those inside functions included. An import quoted in a docstring counts too: this is rare."""
     found: list[Import] = []
     for match in IMPORT.finditer(content):
         source, names, plain = match.groups()
@@ -51,7 +54,7 @@ def imports(content: bytes) -> tuple[Import, ...]:
 
 
 def imports_by_name(content: bytes) -> bool:
-    """Whether it imports by a call, what that may be."""
+    """Whether it imports modules by a call, whose names only a run knows."""
     return (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
 
 
@@ -68,20 +71,20 @@ def _plain(text: str) -> list[Import]:
     return found
 
 
-MOST_FILES = 1_500  # of one closure: a program that imports more is not one that anybody reads through
+MOST_FILES = 1_500  # files of one closure; larger ones are cut, and their facts called incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
 _LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
 _STANDARD = sys.stdlib_module_names | {"__future__"}
 
 
 class Closure(Struct, frozen=True, kw_only=True):
-    """The files that one imports, itself first; the modules that are none of the repository's; what was not found."""
+    """The files that one imports transitively, itself first, and what it imports from outside the repository."""
 
     files: tuple[str, ...]
-    foreign: frozenset[str]  # full names of modules and what is imported from them: torch.nn, torchvision.transforms
-    missing: str = ""  # an import that looks like the repository's own, and is not there
-    dynamic: str = ""  # a file that imports what only a run knows
-    cut: bool = False  # more files than anybody follows
+    foreign: frozenset[str]  # full names of modules and of what is imported from them: torch.nn, torchvision.transforms
+    missing: str = ""  # an import that must be of the repository, but has no file
+    dynamic: str = ""  # a file that imports by a computed name
+    cut: bool = False  # whether it has more than MOST_FILES files
 
 
 class ProjectImports:
@@ -101,24 +104,24 @@ class ProjectImports:
             self._folders.update("/".join(folders[: count + 1]) for count in range(len(folders)))
 
     def of(self, path: str) -> tuple[Import, ...]:
-        """The imports of one file; none of one that cannot be read."""
+        """Return the imports of one file; none if it cannot be read."""
         if path not in self._by_file:
             self._by_file[path] = imports(self.project.content(path) or b"")
         return self._by_file[path]
 
     def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
-        """As the project does, and sooner done with what cannot be of the repository."""
+        """Resolve as `Project.resolve` does, but reject names from outside the repository without a look at paths."""
         first = module.split(".")[0]
         if not level and (first in FRAMEWORKS or first in _STANDARD or first not in self._own):
             return None
         return self.project.resolve(module, importer, level)
 
     def may_be_own(self, name: str) -> bool:
-        """Whether a file or folder of the repository has that name."""
+        """Whether any file or folder of the repository has that name."""
         return name in self._own
 
     def closure(self, path: str) -> Closure:
-        """What a program that starts with `path` consists of."""
+        """Return all files of a program that starts with `path`."""
         if path not in self._closures:
             self._closures[path] = self._closure(path)
         return self._closures[path]
@@ -129,7 +132,7 @@ class ProjectImports:
         return self._dynamic[path]
 
     def near(self, path: str) -> tuple[str, ...]:
-        """The files that one imports itself."""
+        """Return the files that one imports directly."""
         return self._edge(path)[0]
 
     def _closure(self, path: str) -> Closure:
@@ -151,6 +154,7 @@ class ProjectImports:
         )
 
     def _edge(self, path: str) -> tuple[tuple[str, ...], frozenset[str], str]:
+        # Closures of a repository share most of their files.
         if path in self._edges:
             return self._edges[path]
         near: dict[str, None] = {}
@@ -158,6 +162,7 @@ class ProjectImports:
         missing = ""
         for each in self.of(path):
             found = [self.resolve(each.module, path, each.level)] if each.module else []
+            # `from package import name` may name a module of the package as well.
             if each.attr and each.attr != "*":
                 module = f"{each.module}.{each.attr}" if each.module else each.attr
                 found.append(self.resolve(module, path, each.level))
@@ -178,13 +183,13 @@ class ProjectImports:
         return self._edges[path]
 
     def _packages(self, module: str, importer: str) -> list[str]:
-        """The __init__.py of each package on the way to a module, which an import runs too."""
+        """Return the `__init__.py` of each package above a module, which an import of the module runs too."""
         parts = module.split(".")
         found = (self.resolve(".".join(parts[:count]), importer) for count in range(1, len(parts)))
         return [one for one in found if one is not None]
 
     def _is_own(self, first: str, importer: str) -> bool:
-        """Whether an absolute import means the repository's own, though what it names is not there."""
+        """Whether an absolute import must be of the repository, although no file was found for it."""
         if first not in self._own or first in FRAMEWORKS or first in _STANDARD or first in _LIBRARIES:
             return False
         if self.resolve(first, importer) is not None:

@@ -1,6 +1,7 @@
-"""The code of a notebook as one module, and where each of its lines stands: in a cell, and in the file.
+"""Read a Jupyter notebook as one Python module, and map each of its lines to a cell and to a line of the file.
 
-Cells are read in order, as they are run from top to bottom. One that does not parse leaves the others readable.
+Cells are joined in their order, as "Run All" executes them. A cell that does not parse is reported and left blank, so
+that the others can still be read.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from convlint.files.bounded_file import open_regular
 from convlint.readers.bounded_json import MOST_BYTES, Node, NoJson, parse
 
 SUFFIX = ".ipynb"
-_FORMAT = 4
+_FORMAT = 4  # nbformat 3 kept cells in worksheets; 4 has been written since 2015
 _INSTEAD = "save it again with Jupyter, or leave it out by `exclude` in the config"
-MOST_CELLS = 10_000
+MOST_CELLS = 10_000  # the largest notebooks that people publish have some hundred
 _BOM = b"\xef\xbb\xbf"
 
 
 class CellLine(Struct, frozen=True):
-    """Where a line of code stands: the cell, counted as the notebook has them, its line there, and that of the file."""
+    """Position of a line of code: its cell, counted from 1 over all cells, its line there, and its line in the file."""
 
     cell: int
     line: int
@@ -32,7 +33,7 @@ class CellLine(Struct, frozen=True):
 
 
 class Broken(Struct, frozen=True):
-    """A code cell that is no Python: why, and where that shows."""
+    """A code cell that does not parse: the reason, and where the parser stopped."""
 
     why: str
     at: CellLine
@@ -40,7 +41,7 @@ class Broken(Struct, frozen=True):
 
 
 class Notebook(Struct, frozen=True):
-    """The code of a notebook, the place of each of its lines, and the cells that are not in it as they do not parse."""
+    """The code of a notebook, the position of each of its lines, and the cells that do not parse."""
 
     code: bytes
     places: tuple[CellLine, ...]
@@ -48,16 +49,17 @@ class Notebook(Struct, frozen=True):
 
 
 def read_notebook(path: str) -> Notebook:
-    """The notebook at `path`. Raises InputFault."""
+    """Read the notebook at `path`. Raises InputFault."""
     with open_regular(path) as stream:
         content = stream.read(MOST_BYTES + 1)
     return notebook(content)
 
 
 def notebook(content: bytes) -> Notebook:
-    """The notebook that the file holds. Raises InputFault."""
+    """Parse the content of a notebook. Raises InputFault if it is no notebook, or if no code cell parses."""
     content = content.removeprefix(_BOM)
     tree = _tree(content)
+    # A notebook in R or Julia is sound input with nothing in it to check.
     if not _is_python(tree):
         return Notebook(b"", ())
     cells = [cell for cell in enumerate(tree.at("cells").elements(MOST_CELLS), 1) if _is_code(cell[1])]
@@ -75,8 +77,10 @@ def notebook(content: bytes) -> Notebook:
         try:
             lines += as_python(written)
         except InputFault as fault:
+            # Blank lines keep the positions of all cells below.
             lines += [""] * len(written)
             broken.append(Broken(fault.message, here[(fault.line or 1) - 1], fault.column))
+    # Most likely Python 2: an error for the file says more than one for each cell.
     if broken and len(broken) == len(cells):
         first = broken[0]
         where = f"cell {first.at.cell}, line {first.at.line}: {first.why}"
@@ -85,7 +89,7 @@ def notebook(content: bytes) -> Notebook:
 
 
 def _tree(content: bytes) -> Node:
-    """What the file holds. Raises InputFault, with what to do, where that is no notebook of format 4."""
+    """Parse the JSON. Raises InputFault, with what to do about it, if this is no notebook of format 4."""
     try:
         tree = parse(content, "the notebook")
     except NoJson as fault:
@@ -119,7 +123,7 @@ def _is_code(cell: Node) -> bool:
 
 
 def _lines(source: Node) -> list[str]:
-    """A cell's lines; its source is text, or a list of the lines with their ends."""
+    """Return the lines of a cell, whose source is one string or a list of lines with their line ends."""
     text = "".join(part.text(MOST_BYTES) for part in source.elements()) if source.is_list else source.text(MOST_BYTES)
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
@@ -133,7 +137,10 @@ _BREAKS = (rb"\r\n", rb"\r", rb"\n")  # ends of lines, as text in JSON has them
 
 
 def source_lines(content: bytes) -> dict[int, list[int]]:
-    """By the position of each cell, the line of the file for each line of its source."""
+    """Return, by the index of each cell, the line in the file of each line of its source.
+
+    The content was parsed before, so that it is sound JSON.
+    """
     found: dict[int, list[int]] = {}
     for cell, offset_line, text in _strings(content):
         lines = found.setdefault(cell, [])
@@ -144,7 +151,8 @@ def source_lines(content: bytes) -> dict[int, list[int]]:
 
 
 def _strings(content: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Each string of a cell's source: the cell's position, the line of the file, and the text as it is written."""
+    """Yield each string of a cell's source: the cell's index, the line in the file, and the string with its escapes."""
+    # json.loads gives no positions, so that the tokens are scanned here a second time.
     path: list[bytes | int] = []  # keys and positions that lead to where we are
     key: bytes | None = None
     line, counted = 1, 0
@@ -196,12 +204,14 @@ _BARE = re.compile(
 
 
 def as_python(lines: list[str]) -> list[str]:
-    """The lines without what is not Python. Raises InputFault, with its place in the cell, where they do not parse."""
+    """Blank what IPython adds to Python. Raises InputFault, at its position in the cell, if the rest does not parse."""
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%"):
         if first[2:].split(" ")[0] not in _PYTHON_MAGICS:
             return [""] * len(lines)
         lines = ["" if line is first else line for line in lines]
+    # Most cells are plain Python, in which a line such as `x?` or `!ls` cannot occur: only cells that
+    # do not parse are searched for magics, so that no string that looks like one is changed.
     if _fault(lines) is None:
         return lines
     lines = _blanked(lines)
@@ -222,7 +232,7 @@ def _blanked(lines: list[str]) -> list[str]:
 
 
 def _fault(lines: list[str]) -> InputFault | None:
-    """Why the lines are no Python, and where; None where they are."""
+    """Return why the lines do not parse, and where; None if they do."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""The Python files of a repository, and which of them an import names. Files are parsed when they are first needed."""
+"""List the Python files of a repository, resolve imports to them, and parse each when it is first needed."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ FRAMEWORKS = frozenset({"torch", "paddle", "keras", "tf_keras", "tensorflow", "m
 MOST_LISTED = 20_000  # files of a repository that imports are looked for in
 MOST_FOLDERS = 20_000
 MOST_KEPT = 32 << 20  # bytes of files that were only looked through
+# Installed or generated code, in which nobody fixes a finding
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 def of_framework(module: str) -> bool:
-    """Whether a dotted name is that of a framework's module."""
+    """Whether a dotted name belongs to a framework."""
     return module.split(".")[0] in FRAMEWORKS
 
 
 class Project:
-    """The files of one repository, by their path as reports show it."""
+    """The Python files of one repository, by their path as reports show it."""
 
     def __init__(self, root: str, given: Iterable[str], contents: Mapping[str, bytes] | None = None) -> None:
-        """`root` is the folder that imports are resolved in, `given` are the files to report on.
+        """List the files below `root`, the folder in which imports are resolved; `given` are the files to report on.
 
-        `contents` has what stands in a file's place: edited text, or the code cells of a notebook.
+        `contents` replaces what is on disk: edited text, or the code cells of a notebook.
         """
         self.root, self.given = root, tuple(given)
         self.unread: dict[str, UnreadFile] = {}  # by path: why it could not be read
@@ -44,6 +45,7 @@ class Project:
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
             real = _real(path)
+            # One file under two names would be reported twice.
             if real in self._by_real:
                 continue
             self._by_real[real] = path
@@ -56,7 +58,7 @@ class Project:
         return tuple(self._by_real.values())
 
     def content(self, path: str) -> bytes | None:
-        """The bytes of a file; None where it cannot be read, and `unread` says why."""
+        """Return the bytes of a file; None if it cannot be read, for the reason in `unread`."""
         if path in self.unread:
             return None
         if path not in self._contents:
@@ -68,7 +70,7 @@ class Project:
         return self._contents[path]
 
     def where(self, says: Callable[[bytes], object]) -> Iterator[str]:
-        """The files of the repository whose content is as asked; of the rest, as much is kept for the next as fits."""
+        """Yield the files whose content satisfies `says`; contents read for it are kept up to MOST_KEPT bytes."""
         for path in self.paths:
             content = self._contents.get(path)
             if content is None and path not in self.unread:
@@ -81,7 +83,7 @@ class Project:
                 yield path
 
     def file(self, path: str) -> SourceFile | None:
-        """The parsed file at `path`; None where it cannot be read, and `unread` says why."""
+        """Return the parsed file at `path`; None if it cannot be read or parsed, for the reason in `unread`."""
         if path not in self._files:
             content = self.content(path)
             self._files[path] = None
@@ -93,10 +95,10 @@ class Project:
         return self._files[path]
 
     def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
-        """The path of the file that `importer` means by `module`, or None: a framework, a library, or nothing.
+        """Return the path of the file that `module` names in `importer`; None for frameworks, libraries and unknowns.
 
-        `level` counts the dots of a relative import. An absolute name is looked for beside the importer, as a script
-        has it, then from each folder above it up to the root and in their `src`, then by a suffix that is unique.
+        `level` counts the dots of a relative import. An absolute name is looked up beside the importer, as for a
+        script, then in each folder above it up to the root and in their `src`, then as the unique end of a path.
         """
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
@@ -140,7 +142,7 @@ class Project:
         return self._real_folders[folder]
 
     def _unique(self, parts: list[str]) -> str | None:
-        """The one file whose path ends like that; a single name is too common to go by."""
+        """Return the only file whose path ends with these parts; None for a single name, which is too common."""
         if len(parts) < 2:
             return None
         for tail in ("/".join(parts) + ".py", "/".join(parts) + "/__init__.py"):
@@ -158,15 +160,15 @@ class Project:
 
 
 def unread_for(fault: InputFault) -> UnreadFile:
-    """The fault as a value."""
+    """Convert a fault to the value that reports carry."""
     return UnreadFile(why=fault.message, line=fault.line, column=fault.column)
 
 
 def root_of(path: str) -> str:
-    """The folder of the repository that a file or a folder lies in: the nearest above it that looks like one.
+    """Return the root of the repository that contains a file or folder.
 
-    One that git knows is larger than a package in it. Where nothing looks like one, it is the current folder for what
-    lies below that, and else the file's own.
+    A folder with `.git` takes precedence over one with a package's metadata, as a repository may hold several
+    packages. Without either, it is the current folder if `path` lies below it, and otherwise the file's own folder.
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
     marked = [here for here in _upward(start) if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
@@ -178,7 +180,7 @@ def root_of(path: str) -> str:
 
 
 def _upward(folder: str) -> list[str]:
-    """The folder, and all above it."""
+    """Return the folder and all folders above it, innermost first."""
     found = [folder]
     while (above := os.path.dirname(found[-1])) != found[-1]:
         found.append(above)
@@ -186,7 +188,7 @@ def _upward(folder: str) -> list[str]:
 
 
 def _listed(root: str) -> list[str]:
-    """Python files below `root`, in a fixed order, links to folders not followed."""
+    """Return the Python files below `root` in a fixed order, without following links to folders."""
     found: list[str] = []
     for count, (here, folders, files) in enumerate(os.walk(root, followlinks=False)):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
@@ -197,6 +199,7 @@ def _listed(root: str) -> list[str]:
     return found[:MOST_LISTED]
 
 
+# Not os.path.realpath, which asks the file system for every part of every path.
 def _real(path: str) -> str:
     return os.path.normpath(os.path.abspath(path))
 

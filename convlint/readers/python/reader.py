@@ -1,6 +1,6 @@
-"""Python source, read together: the convolutions that it constructs and the programs that train. Nothing of it is run.
+"""Read Python source files together: the convolutions they construct, and the programs that train. No code is run.
 
-As a file that is named alone it is no network: it states no sizes of inputs, so that only `check` makes use of it.
+Source states no input sizes, so that it is no network by itself: only `check` can use it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def read_source(
     root: str | None = None,
     part: Sequence[str] | None = None,
 ) -> SourceReading:
-    """What the files `given` say, with all that they import from the repository at `root`.
+    """Read the files `given`, with all that they import from the repository at `root`.
 
-    `entries` are scripts that train; `contents` stand in the place of files. Only what `part` of them constructs and
-    trains is read, where there is one, but places in all of them count. Never raises for what is in a file.
+    `entries` are scripts that train; `contents` replace files on disk. With a `part`, only constructions and programs
+    in those files are read, while positions in all of `given` are reported. Never raises for what is in a file.
     """
     return _with_room(
         partial(
@@ -55,11 +55,11 @@ _T = TypeVar("_T")
 
 
 def _with_room(run: Callable[[], _T]) -> _T:
-    """Run it on a frame that leaves room for all the frames of calls below it.
+    """Call `run` on a frame that reserves room for the frames of all calls below it.
 
-    CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory whenever a call crosses the edge of one, which
-    took a fifth of the time of code as deep as this. A frame that claims more than a chunk gets one of its own, of a
-    power of two, whose rest the frames above it share (Python/pystate.c, push_chunk).
+    CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory whenever a call crosses the end of one, which
+    took a fifth of the time of code as deep as this. A frame that needs more than a chunk gets one of its own, rounded
+    up to a power of two, whose remainder later frames use (Python/pystate.c, push_chunk).
     """
     return run()
 
@@ -118,9 +118,9 @@ def _read(
 
 
 def joined(parts: Sequence[SourceReading]) -> SourceReading:
-    """One reading of those that several processes made, each of a part of the files, in their order.
+    """Join the readings that several processes made of parts of the files, in their order.
 
-    What one of them could not read, another may have, so that places are counted again.
+    A construction that one process could not read may have been read by another, so that places are counted again.
     """
     from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import merged_again
@@ -156,7 +156,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
 
 
 def _as_reached(unread: Unread, untaken: Untaken) -> Unread:
-    """Why the place could not be read, by what all processes saw of the branches around it."""
+    """Correct the reason of an unread place by the branches that all processes saw taken."""
     reached = not untaken.holds(unread.at.path, unread.at.line or 0)
     return replace(unread, why=(unread.otherwise or unread.why) if reached else "untaken")
 
@@ -184,7 +184,7 @@ def _start(at: Location) -> _Start:
 def _notebooks(
     given: Iterable[str], contents: Mapping[str, bytes]
 ) -> tuple[dict[str, Notebook], dict[str, UnreadFile]]:
-    """(those that could be read, why others could not)."""
+    """Return the notebooks by path, and the reasons for those that cannot be read."""
     found: dict[str, Notebook] = {}
     unread: dict[str, UnreadFile] = {}
     for path in given:
@@ -203,7 +203,7 @@ def _unread_cells(path: str, code: Notebook) -> Iterator[UnreadCell]:
 
 
 def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
-    """The fault where it stands in the file; that of a notebook has its lines elsewhere than its code."""
+    """Convert the line of a fault in a notebook's code to the line in its file."""
     if code is None or fault.line is None:
         return fault
     at = code.places[min(fault.line, len(code.places)) - 1].file_line if code.places else None
@@ -211,7 +211,7 @@ def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
 
 
 def _pointed(layers: Iterable[SourceLayer], programs: Iterable[TrainingProgram]) -> Iterator[str]:
-    """The files that something points into."""
+    """Yield the files that layers or programs point into."""
     for each in layers:
         yield each.layer.path
         yield from (literal.at.path for several in each.stated.values() for literal in several)
@@ -233,7 +233,7 @@ def _lines(project: Project, paths: Iterable[str]) -> dict[str, tuple[str, ...]]
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
-    """Always an error, which says what to do instead; the file is not opened."""
+    """Return an error that says what to do instead; the file is not opened."""
     return None, (InputError(path=path, message=_NO_NETWORK),)
 
 

@@ -1,7 +1,7 @@
-"""One Python file parsed: its tree, and where a node of it stands in lines and columns as reports have them.
+"""Parse one Python file, and convert the positions of its nodes to the lines and columns of reports.
 
-The standard library's parser is enough: it is fast, and its positions are exact to the byte. It gets bytes, so that a
-byte order mark and a declared encoding are its own to read.
+The standard library's parser is used: it is fast, and its positions are exact to the byte. It is given bytes, so that
+it handles a byte order mark and a declared encoding itself.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ LARGEST = 2 << 20  # bytes; what people write is a hundredth of it, and the tree
 
 
 class SourceFile:
-    """A file that was parsed. `path` is as reports show it; lines and columns count from 1, columns in code points."""
+    """A parsed file. `path` is as reports show it; lines and columns count from 1, columns in code points."""
 
     def __init__(self, path: str, content: bytes, tree: ast.Module) -> None:
         self.path, self.content, self.tree = path, content, tree
 
     @cached_property
     def nodes(self) -> Nodes:
-        """The nodes of the tree by kind, but for leaves: gathered in one walk for all who look for some."""
+        """The nodes of the tree by type, without leaves; collected once, as several readers ask for them."""
         return by_kind(walked([self.tree]))
 
     @cached_property
     def text(self) -> str:
-        """What the file says, with LF for every end of a line."""
+        """The text of the file, with LF at every line end."""
         return python_text(self.content)
 
     @cached_property
@@ -42,21 +42,21 @@ class SourceFile:
 
     @cached_property
     def _narrow(self) -> bool:
-        """Whether a byte is a character, in all of it."""
+        """Whether the text is ASCII, so that byte offsets are columns."""
         return self.text.isascii()
 
     @cached_property
     def content_lines(self) -> list[bytes]:
-        """The lines as the parser counts their columns, in bytes."""
+        """The lines as bytes, in which the parser counts columns."""
         return self.content.splitlines()
 
     @cached_property
     def is_quiet(self) -> bool:
-        """Whether it is a test, documentation or other people's code: nothing is said about those."""
+        """Whether it is a test, documentation or vendored code, for which no findings are reported."""
         return is_quiet(self.path)
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Span:
-        """Where the node stands; the end is exclusive."""
+        """Return the position of a node; the end is exclusive."""
         end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         return (
             node.lineno,
@@ -66,7 +66,7 @@ class SourceFile:
         )
 
     def locate(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Location:
-        """The node's place in a report."""
+        """Return the location of a node for a report."""
         line, column, end_line, end_column = self.span(node)
         return Location(path=self.path, line=line, column=column, end_line=end_line, end_column=end_column)
 
@@ -78,7 +78,7 @@ class SourceFile:
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of a Python file. Raises InputFault for no regular file, or one too large to be written by hand."""
+    """Read a Python file. Raises InputFault if it is no regular file, or larger than LARGEST."""
     with open_regular(path) as stream:
         size = min(file_size(stream), LARGEST)
         content = stream.read(size + 1)  # to ask for room for the largest takes longer than to read most files
@@ -90,7 +90,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def parsed(path: str, content: bytes) -> SourceFile:
-    """The file at `path` that holds `content`. Raises InputFault for no text, and what this Python cannot parse."""
+    """Parse `content` as the file at `path`. Raises InputFault if it is no text, or is no valid Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes, which are the author's affair
@@ -108,7 +108,7 @@ def parsed(path: str, content: bytes) -> SourceFile:
 
 
 def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
-    """Whether this is `if __name__ == "__main__":`, below which stands what a script does."""
+    """Whether the statement is `if __name__ == "__main__":`, the guard around the code of a script."""
     if not isinstance(node, ast.If):
         return False
     tests = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
@@ -122,5 +122,5 @@ def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
 
 
 def _word(node: ast.expr) -> object:
-    """The name, or the text, that an expression is."""
+    """Return the identifier of a name, or the value of a constant."""
     return node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) else None

@@ -1,6 +1,6 @@
-"""What the evaluator asks of whoever knows a framework: what its functions and classes do when they are called."""
+"""The interface by which the evaluator asks what code outside the source does, such as a framework's layers."""
 
-# ruff: noqa: ARG002 - whoever knows more overrides these
+# ruff: noqa: ARG002 - subclasses use the arguments
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LibraryCall(Struct, frozen=True):
-    """A call of something that is not in the source. `args` and `keywords` are complete where `exact`."""
+    """A call and its evaluated arguments. `args` and `keywords` are complete if `exact`."""
 
     node: ast.Call
     file: SourceFile
@@ -30,50 +30,50 @@ class LibraryCall(Struct, frozen=True):
 
 
 class Library:
-    """Frameworks' own functions and classes. None always means: nothing known of this one."""
+    """Meaning of functions and classes outside the source. A result of None always means that nothing is known."""
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
-        """What `name(...)` gives, for a full name such as torch.nn.Conv2d; of a class, an instance."""
+        """Return the result of `name(...)` for a full name such as `torch.nn.Conv2d`; for a class, an instance."""
         return None
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
-        """What `receiver.name(...)` gives, of an Instance with a meaning here or a Tensor."""
+        """Return the result of `receiver.name(...)`, for a Tensor or an Instance of a known class."""
         return None
 
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:
-        """What `receiver.name` is, of an Instance with a meaning here or a Tensor: `conv.out_channels`, `x.shape`."""
+        """Return `receiver.name` for a Tensor or an Instance of a known class: `conv.out_channels`, `x.shape`."""
         return None
 
     def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
-        """What `instance(...)` gives: a layer applied to a tensor, a container, a module of the source."""
+        """Return the result of `instance(...)`: of a layer, a container, or a module that the source defines."""
         return None
 
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
-        """`super().__init__(...)` reaches a framework's class `base`, as of a subclass of nn.Conv2d. Whether known."""
+        """Handle `super().__init__(...)` of a framework's class `base`; return whether the class is known."""
         return False
 
     def set_attribute(self, machine: Machine, instance: Instance | Tensor, name: str, value: Value) -> None:
-        """`instance.name = value` took place, as in a module's __init__; or `tensor.data = value`."""
+        """Handle `instance.name = value`, as in a module's `__init__`, or `tensor.data = value`."""
 
     def set_outside(
         self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: SourceFile
     ) -> None:
-        """`name.key = value` or `name[key] = value` took place, for a full name such as torch.backends.cudnn."""
+        """Handle `name.key = value` or `name[key] = value`, for a full name such as `torch.backends.cudnn`."""
 
     def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
-        """An import was run: it has bound its names, and no module was run for that."""
+        """Handle an import statement, which has bound its names without running a module."""
 
     def operator(self, machine: Machine, left: Value, right: Value, node: ast.AST) -> Value | None:
-        """`left + right` and its like, where one of them is a Tensor."""
+        """Return the result of a binary or unary operator, where an operand is a Tensor or an Instance."""
         return None
 
     def escapes(self, machine: Machine, value: Value) -> None:
-        """A value went where nobody looks: into a call of something unknown, out of a function that has no caller."""
+        """Handle a value that leaves the evaluation: an argument of an unknown call, a result that has no caller."""
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:
-        """What a loop over `receiver` goes through, of a container such as nn.Sequential; in order."""
+        """Return the items of a loop over a container such as `nn.Sequential`, in order."""
         return None
 
     def subclass_of(self, cls: Class) -> str | None:
-        """The framework's class that the class of the source is a kind of, if any: `torch.nn.Module`."""
+        """Return the framework's class that a class of the source derives from: `torch.nn.Module`."""
         return None

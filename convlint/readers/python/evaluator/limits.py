@@ -1,4 +1,4 @@
-"""How far the evaluator goes: every loop, text and number that a file asks for stays below one of these."""
+"""Limits of the evaluator: source is untrusted, so that every loop, text and number that it asks for is bounded."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ DEEPEST_VALUE: Final = 12  # of lists in lists among arguments, and of objects i
 
 
 class Exhausted(Exception):
-    """No steps are left."""
+    """The evaluation has used all of its steps."""
 
 
 def steps_of_file(files: int) -> int:
-    """The steps of each file, where so many construct convolutions; the same however many processes read them."""
+    """Return the steps of each file, given how many files construct convolutions.
+
+    The result does not depend on the number of processes, so that `--jobs` changes no finding.
+    """
     return min(max(STEPS_SHARED // max(files, 1), STEPS_OF_FILE_OF_MANY), STEPS_OF_FILE)

@@ -1,4 +1,4 @@
-"""The evaluator: runs bodies of modules, functions and classes on values that are known in part.
+"""The evaluator: runs the bodies of modules, functions and classes on partly known values.
 
 How a library uses it
 ---------------------
@@ -73,7 +73,7 @@ class CallSite(Struct, frozen=True):
 
 
 class RootRun(Struct, frozen=True):
-    """What evaluating a root gave, and functions in it that nobody is seen to call."""
+    """The result of a root, its records, and the results of inner functions that no code is seen to call."""
 
     value: Value
     recorded: list[Recorded]
@@ -81,7 +81,7 @@ class RootRun(Struct, frozen=True):
 
 
 class Machine:
-    """One run of the evaluator over the files of a project."""
+    """One run of the evaluator over the files of a project. A root is what it runs without a caller."""
 
     def __init__(self, project: Project, library: Library) -> None:
         self.project, self.library = project, library
@@ -99,28 +99,28 @@ class Machine:
         self.modes: list[str] = []  # tests of `training`, which is decided, but holds in one mode of a network alone
         self.stack: list[CallSite] = []  # the calls that led there
         self.recorded: list[Recorded] = []
-        self.doubts: list[object] = []  # loops, tries and ends of paths: nobody knows whether what runs now is reached
-        self.skips: Callable[[Function], bool] | None = None  # functions that are not run, as they lead to nothing
+        self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here
+        self.skips: Callable[[Function], bool] | None = None  # whether a function is irrelevant, and need not be run
         self.root = ""  # path:name of the root that runs
         self.steps = 0  # that are left
-        self.remembered = 0  # steps of the root that memory saved: they count for the root, not for file and run
-        self.height = 0  # frames of Python that calls stand on
-        self.again = 0  # loops within one another that are run to see what they change
-        self.active: dict[ast.AST, int] = {}  # functions that run
+        self.remembered = 0  # steps of the root that memory saved: they count for the root, but took no time
+        self.height = 0  # Python frames below the current call, estimated: past DEEPEST, calls are not followed
+        self.again = 0  # nested loops that are run a second time for what their first round changed
+        self.active: dict[ast.AST, int] = {}  # running functions, and how often each
         self.left_of_run = STEPS_OF_RUN
         self.steps_of_file = STEPS_OF_FILE
         self.least_steps = STEPS_OF_NOTHING
         self.left_of_file: dict[str, int] = {}
-        self.floor = 0  # of the steps, until something is recorded or found
+        self.floor = 0  # steps at which the root ends unless something was recorded
 
     # Roots
 
     def run_module(self, path: str) -> Scope | None:
-        """The variables of the module, whose body is run if it was not."""
+        """Return the variables of the module, running its body if needed; None if it cannot be read."""
         return self.modules.scope(path)
 
     def roots(self, path: str) -> list[Function | Class]:
-        """The functions and classes that a file defines at its top, by their lines, and what a script does."""
+        """Return the functions and classes at the top level of a file, and the code of a script, by line."""
         scope = self.modules.scope(path)
         if scope is None:
             return []
@@ -130,7 +130,7 @@ class Machine:
         return sorted(found.values(), key=lambda each: each.node.lineno)
 
     def scripts(self, path: str) -> list[Function]:
-        """What a file does as a script, below its guards."""
+        """Return the code below `if __name__ == "__main__":`, as functions."""
         scope = self.modules.scope(path)
         if scope is None:
             return []
@@ -138,9 +138,9 @@ class Machine:
         return [Function(_as_function(node), scope.file, scope, "__main__") for node in guards]
 
     def run_root(self, root: Function | Class, defaults: bool) -> RootRun:
-        """Call it with parameters that nobody knows, or at their defaults.
+        """Call a root with unknown parameters, or with their `defaults`.
 
-        What it made can be looked at until the next root runs, which knows nothing of it.
+        Objects that it created can be read until the next root runs, which starts from the state of the modules.
         """
         path = root.file.path
         left = self.left_of_file.get(path, self.steps_of_file)
@@ -153,6 +153,7 @@ class Machine:
         self.root = f"{path}:{root.name}"
         self.recorded, self.height, self.remembered = [], 0, 0
         self.heap.base.kept = 0
+        # The root's changes are undone by returning to the base layer: modules are run only once.
         self.heap.begin()
         begun = self.heap.layer
         frames: list[Scope] = []
@@ -167,9 +168,11 @@ class Machine:
                 besides.append(each)
         except (Exhausted, RecursionError):
             self.steps = -1
+        # An exhausted root leaves paths that nothing will gather.
         for layer in self.heap.layer.down(None):
             layer.kept = 0  # by paths that nobody waits for any longer
         self.heap.settle(begun)
+        # The result is read by the library before the next root, so that its layer stays.
         self.reset(self.heap.layer)
         self.floor = 0
         self.charge(path, max(start - self.steps - self.remembered, STEPS_OF_ANY_ROOT))
@@ -178,7 +181,7 @@ class Machine:
         return RootRun(value, recorded, besides)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
-        """What functions give that these define for others to call, as a constructor of subnets is."""
+        """Yield the results of inner functions that were never called, such as constructors handed to a library."""
         for frame in frames:
             for value in list(frame.variables.values()):
                 if isinstance(value, Function) and value.scope is frame and value.node not in self.active:
@@ -187,17 +190,17 @@ class Machine:
                     yield found
 
     def charge(self, path: str, taken: int) -> None:
-        """The file and the whole run have so many steps less."""
+        """Subtract steps from those of the file and of the whole run."""
         self.left_of_file[path] = self.left_of_file.get(path, self.steps_of_file) - taken
         self.left_of_run -= taken
 
     def start(self) -> None:
-        """Go back to what modules made."""
+        """Reset the state to that after the modules have run."""
         self.reset(self.heap.base)
         self.heap.oldest, self.heap.changed, self.heap.class_changed = float("inf"), set(), False
 
     def reset(self, layer: HeapLayer) -> None:
-        """Go back to that state, and forget where the evaluation stood."""
+        """Reset the heap to a layer, and clear the position of the evaluation."""
         self.heap.layer, self.heap.watched = layer, None
         self.conditions.clear()
         self.modes.clear()
@@ -209,90 +212,90 @@ class Machine:
     # Running
 
     def push(self, file: SourceFile, node: ast.Call) -> None:
-        """A call of something in the source begins; `stack.pop()` ends it."""
+        """Begin a call of something in the source; `stack.pop()` ends it."""
         self.stack.append(CallSite(file, node))
 
     def step(self) -> None:
-        """One statement, call or round of a loop."""
+        """Count one statement, call or round of a loop. Raises Exhausted."""
         self.steps -= 1
         if self.steps < self.floor:
             self.come_to_floor()
 
     def come_to_floor(self) -> None:
-        """End here, or go on where something was recorded. Raises Exhausted."""
+        """Remove the floor if something was recorded. Raises Exhausted if the steps are used up."""
         if self.recorded:
             self.floor = 0
         if self.steps < self.floor:
             raise Exhausted
 
     def around(self) -> tuple[str, ...]:
-        """The tests under which a network runs what runs now: those that are undecided, and those of its mode."""
+        """Return the tests under which a network runs the current code: undecided ones, and those of its mode."""
         return (*self.conditions, *self.modes)
 
     def found(self) -> None:
-        """Something was met that the run is for: it may go on as far from here."""
+        """Allow STEPS_OF_NOTHING more steps, as something that the run looks for was found."""
         if self.floor:
             self.floor = max(self.steps - STEPS_OF_NOTHING, 0)
 
     # What a library, and every other part, asks for
 
     def set_outside(self, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
-        """`receiver.key = value` or `receiver[key] = value`, of what is not in the source: its library may know it."""
+        """Tell the library of `receiver.key = value` or `receiver[key] = value` outside the source."""
         if isinstance(receiver, Name):
             self.library.set_outside(self, receiver.name, key, value, node, file)
 
     def delete_attribute(self, receiver: Value, name: str) -> None:
-        """`del receiver.name`."""
+        """Evaluate `del receiver.name`."""
         if isinstance(receiver, (Instance, Class)) and name in receiver.cell.items:
             self.heap.remove(receiver, name)
 
     def truth(self, value: Value) -> bool | None:
-        """Whether it is true; None where nobody knows."""
+        """Return the truth of a value; None if it is unknown."""
         if value.__class__ is Const:
             return bool(value.value)
         return None if value.__class__ is Unknown else operations.truth(self, value)
 
     def table(self, cell: Entries) -> Table:
-        """A dict that holds this."""
+        """Return a dict with that cell."""
         found = Table(self.heap, {})
         found.first = cell
         return found
 
     def sequence(self, kind: str, items: list[Value], *, complete: bool = True, why: str = "branch") -> Items:
-        """A list, tuple or whatever else of that kind."""
+        """Return a list, tuple, set, range or iterator of these items."""
         if kind in ("tuple", "range", "slice"):
             return Items(kind, items, complete=complete, why=why)
         return List(self.heap, kind, items, complete=complete, why=why)
 
     def record(self, thing: object) -> None:
-        """Keep it for the root that runs now, and for each that is answered from memory."""
+        """Record a thing for the current root, and for each equal call that memory answers."""
         if len(self.recorded) < MOST_RECORDED:
             self.recorded.append(Recorded(thing, tuple(self.conditions), tuple(self.stack), tuple(self.doubts)))
 
     def leaves_out(self, function: Function, given: Sequence[Value] = ()) -> bool:
-        """Whether it is not run, as it leads to nothing: not where it is given functions, which it may run."""
+        """Whether a function is irrelevant and need not run; if it is `given` functions, it may call them, and runs."""
         if self.skips is None or not self.skips(function):
             return False
         return not any(isinstance(each, (Function, Partial)) for each in given)
 
     def doomed(self, first: int, last: int) -> None:
-        """What was recorded between these was so on a path that raises an error, or ends the program."""
+        """Mark the records between two indices as made on a path that raises, or ends the program."""
         if first < last:
             self.recorded[first:last] = [Recorded(each.thing, each.conditions, each.stack, (*each.doubts, DOOMED))
                                          for each in self.recorded[first:last]]  # fmt: skip
 
     def lost(self, value: Value) -> None:
-        """Nobody sees the value from now on."""
+        """Tell the library that a value is no longer followed."""
         if isinstance(value, (Instance, Tensor, Items, Table, Function, Partial)):
             self.library.escapes(self, value)
 
     def give_away(self, args: list[Value], keywords: dict[str, Value]) -> None:
-        """Arguments go where nobody looks."""
+        """Tell the library that arguments were given to unknown code."""
         for value in (*args, *keywords.values()):
             self.lost(value)
 
     def copied(self, value: Value, *, deep: bool) -> Value:
-        """copy.copy or copy.deepcopy."""
+        """Return the result of `copy.copy`, or of `copy.deepcopy` if `deep`."""
         if deep:
             try:
                 return Copying(self.heap, None, {}, DEEPEST_VALUE * 100, DEEPEST_VALUE).copy(value)
@@ -304,13 +307,13 @@ class Machine:
         return value
 
     def part_of(self, value: Value) -> Value:
-        """What an item of something that is not known is."""
+        """Return an unknown item of a value, with the reason for which it is unknown."""
         if isinstance(value, (Items, Table)):
             return unknown(value.why if not value.complete else "call")
         return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
 
     def no_call(self, at: ast.AST) -> ast.Call:
-        """A call that is not written as one, of a decorator or of what Python calls by itself, at the place of `at`."""
+        """Return a call node at the position of `at`, for calls that no code writes: decorators, `__len__`, ..."""
         if isinstance(at, ast.Call):
             return at
         name = ast.Name(id="", ctx=ast.Load())
@@ -321,12 +324,12 @@ class Machine:
         return call
 
     def entered(self, value: Value, file: SourceFile) -> Value:
-        """What `with value as name` binds."""
+        """Return what `with value as name` binds."""
         found = self._own(value, "__enter__", [], file)
         return found if found is not None else self.part_of(value)
 
     def left(self, value: Value, file: SourceFile) -> None:
-        """The `with` of that value ends; what raised in it, if anything, nobody asks."""
+        """End the `with` of a value, as if nothing was raised in it."""
         self._own(value, "__exit__", [NONE] * 3, file)
 
     def _own(self, value: Value, name: str, args: list[Value], file: SourceFile) -> Value | None:
@@ -337,7 +340,7 @@ class Machine:
 
 
 def _is_bare_call(script: ast.AST) -> bool:
-    """Whether it is `main()` alone: what that constructs is known from the function itself."""
+    """Whether a script is only `main()`: that function is a root itself."""
     body = getattr(script, "body", [])
     only = body[0] if len(body) == 1 else None
     call = only.value if isinstance(only, ast.Expr) else None
@@ -345,6 +348,6 @@ def _is_bare_call(script: ast.AST) -> bool:
 
 
 def _as_function(guard: ast.If) -> ast.FunctionDef:
-    """What stands below the guard of a script, which no import runs."""
+    """Return the code below the guard of a script as a function."""
     return ast.FunctionDef("__main__", _NO_ARGUMENTS, guard.body, [], lineno=guard.lineno, col_offset=guard.col_offset,
                            end_lineno=guard.end_lineno, end_col_offset=guard.end_col_offset)  # fmt: skip

@@ -1,4 +1,7 @@
-"""Calls that were evaluated before: their results are copied, and what the library recorded is recorded again."""
+"""Memory of evaluated calls: an equal call gets a copy of the result, and the library's records once more.
+
+Networks construct the same block many times; without memory their constructors take most of a run.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _FEW_STEPS = 3  # a call that takes no more is quicker evaluated again
 
 
 class Recorded(Struct, frozen=True):
-    """What a library recorded: under which undecided tests and how many other doubts, and by which calls."""
+    """A record of the library, with the undecided tests, the other doubts and the calls around it."""
 
     thing: Any
     conditions: tuple[str, ...]
@@ -45,53 +48,53 @@ class Recorded(Struct, frozen=True):
 
 
 class _Remembered(Struct, frozen=True):
-    """A call's result, what was recorded in it, and what it took."""
+    """The result of a call, its records, and its cost."""
 
     value: Value
-    given: tuple[Value, ...]  # lists and dicts among the arguments, which the result may hold
+    given: tuple[Value, ...]  # lists and dicts among the arguments, which the result may contain
     start: int
     records: tuple[Recorded, ...]
     steps: int
     height: int
-    inactive: frozenset[ast.AST]  # functions that must not be running already, as they were cut short where they recur
-    reads: frozenset[Any]  # what modules made and it looked at, which must hold still what it held
+    inactive: frozenset[ast.AST]  # functions whose recursion was cut: in a call within one of them, it is cut sooner
+    reads: frozenset[Any]  # objects of modules that it read, which must be unchanged
 
 
 class CallMemory:
-    """What was evaluated so far in a run: calls that change nothing that is older than they are."""
+    """The calls remembered in a run: those that changed no object older than themselves."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.hits = 0
-        self.tallest = 0  # frames of Python at the most, since a call began
-        self.unique = False  # a call that was the last to begin gives what is no other's
-        self.limited: set[ast.AST] = set()  # functions that were cut short where they recur, since a call began
+        self.tallest = 0  # the most Python frames since the current call began
+        self.unique = False  # whether the current call's result must not be shared
+        self.limited: set[ast.AST] = set()  # functions whose recursion was cut since the current call began
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: what a file's roots take is then the same whichever files were read before it."""
+        """Forget all calls, so that a file's results do not depend on the files read before it."""
         self._calls: dict[Hashable, _Remembered] = {}
-        self._reads: dict[frozenset[Any], frozenset[Any]] = {}  # each of those once
+        self._reads: dict[frozenset[Any], frozenset[Any]] = {}  # interned sets: many calls read the same objects
         self._room = _MOST_OBJECTS
 
     def spoil(self) -> None:
-        """Nothing that is being evaluated now may be remembered: it depends on more than its arguments."""
+        """Prevent remembering of all calls that run now, as they depend on more than their arguments."""
         self.machine.heap.oldest = 0
 
     def evaluate(
         self, what: Function | Class, args: list[Value], keywords: dict[str, Value], exact: bool,
         run: Callable[[], Value],
     ) -> Value:  # fmt: skip
-        """What the call gives: from memory where it has an equal there."""
+        """Return the result of a call, from memory if an equal call is there."""
         machine = self.machine
-        if machine.heap.in_module:  # what the body of a module makes is there for good
+        if machine.heap.in_module:  # a module's body runs once, so that nothing would be saved
             return run()
         given: dict[int, Value] = {}
         try:
             key: Hashable = (
                 _frozen(what, given, 0),
                 exact,
-                machine.again,  # loops go by it
+                machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
                 tuple([_frozen(value, given, 0) for value in args]),
                 tuple([(name, _frozen(value, given, 0)) for name, value in keywords.items()]) if keywords else (),
             )
@@ -176,7 +179,7 @@ class CallMemory:
 
 
 def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
-    """What two values have in common exactly where they cannot be told apart. Raises NotCopied."""
+    """Return a key that two values share if and only if no code can tell them apart. Raises NotCopied."""
     kind = value.__class__
     if kind is Const:
         held = value.value  # type: ignore[union-attr]

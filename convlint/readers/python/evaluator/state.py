@@ -1,9 +1,8 @@
-"""What the objects of a run hold, on each path: cells in layers, of which a fork puts a new one on top.
+"""The heap of the evaluator: what each object holds on each path, as layers of changed cells.
 
-Nobody changes a layer that another path still starts from: a fork, and a state that is kept for later, copy a
-reference. Where paths meet, `meet` makes one layer of both: what they agree on is known, and a key that only one of
-them has is one that may be there. An object that was made above a layer is known to no other path, so that it keeps its
-cell to itself.
+A fork puts a new layer on top, so that starting a path costs nothing. A layer from which another path still starts is
+never changed. `meet` joins two paths into one layer: what both agree on is known, and a key that only one has may be
+present. An object created above a layer is known to no other path, so that its only cell is in the object itself.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from convlint.readers.python.evaluator.values import (
 
 
 class HeapLayer:
-    """Cells of objects that were made before `start`, as one path changed them; all others are as in `parent`.
+    """The cells that one path changed, of objects older than `start`; all others are as in `parent`.
 
-    `kept` counts the states that wait for others and stand on it: it may not be changed while there is one.
+    `kept` counts the waiting states that stand on this layer: it must not be changed while there are any.
     """
 
     __slots__ = ("cells", "kept", "parent", "start")
@@ -48,7 +47,7 @@ class HeapLayer:
         self.cells: dict[Any, Cell] = {}
 
     def down(self, to: HeapLayer | None) -> Iterator[HeapLayer]:
-        """The layer and those below it, down to one that is left out."""
+        """Yield the layer and those below it, down to `to`, which is excluded."""
         at: HeapLayer | None = self
         while at is not None and at is not to:
             yield at
@@ -56,38 +55,38 @@ class HeapLayer:
 
 
 class Heap:
-    """All cells of a run, and which of them hold on the path that runs now.
+    """All cells of a run, and the layer of the current path.
 
-    What modules make is older than all paths, whichever of them came to need the module: its times are negative.
+    Objects that modules create have negative times: they are older than all paths, whichever path ran the module.
     """
 
     def __init__(self) -> None:
-        self.base = self.layer = HeapLayer(None, _FIRST_TIME)  # what modules made
+        self.base = self.layer = HeapLayer(None, _FIRST_TIME)  # holds what modules create
         self.time = 0
         self.module_time = _FIRST_TIME
         self.in_module = False
-        self.changed: set[Any] = set()  # of what modules made, that paths of this root have changed
-        self.reads: set[Any] = set()  # of what modules made, those that were looked at since a call began
-        self.class_changed = False  # whether a class is among these
-        self.oldest = float("inf")  # object that was changed since a call began, by its birth
-        self.watched: dict[tuple[Any, Any], int] | None = None  # what is changed within a try, and how often
-        self.losing: Callable[[Value], None] = lambda _: None  # told of a value that no path keeps
+        self.changed: set[Any] = set()  # objects of modules that paths of this root changed
+        self.reads: set[Any] = set()  # objects of modules that were read since the current call began
+        self.class_changed = False  # whether `changed` has a class
+        self.oldest = float("inf")  # birth of the oldest object changed since the current call began
+        self.watched: dict[tuple[Any, Any], int] | None = None  # changes within a `try`, and how often each
+        self.losing: Callable[[Value], None] = lambda _: None  # called with values that no path keeps
         self.follows_aliases = True
-        self._loose = List(self, "list", [])  # objects that paths keep under names that may mean others too
+        self._loose = List(self, "list", [])  # objects whose names may refer to others too, since paths met
 
     def layer_on(self, parent: HeapLayer) -> HeapLayer:
-        """A new layer on top of another."""
+        """Return a new layer on top of another."""
         return HeapLayer(parent, self.now)
 
     @property
     def now(self) -> int:
-        """The birth of what was made last."""
+        """The creation time of the newest object."""
         return self.module_time if self.in_module else self.time
 
     # Cells
 
     def read(self, thing: Any) -> Any:
-        """What the object holds now; not to be changed."""
+        """Return the cell of the object on the current path; it must not be changed."""
         at: Any = self.layer
         born = thing.born
         if born > at.start:
@@ -105,7 +104,7 @@ class Heap:
         return thing.first
 
     def edit(self, thing: Any, key: Any = None) -> Any:
-        """Its cell, to be changed on this path; `key` is what of it changes, None all."""
+        """Return the object's cell for a change on this path; `key` is the entry that changes, None for all."""
         if thing.born < self.oldest:
             self.oldest = thing.born
         if self.watched is not None:
@@ -127,20 +126,20 @@ class Heap:
         return found
 
     def put(self, thing: Any, key: Any, value: Value) -> None:
-        """A key of its cell has that value from now on."""
+        """Set an entry of the object's cell."""
         cell = self.edit(thing, key)
         cell.items[key] = value
         if cell.may and key in cell.may:
             cell.may = cell.may - {key}
 
     def remove(self, thing: Any, key: Any) -> None:
-        """Its cell lacks the key from now on."""
+        """Remove an entry of the object's cell."""
         cell = self.edit(thing, key)
         cell.items.pop(key, None)
         cell.may = cell.may - {key}
 
     def soften(self, thing: Any, why: str) -> None:
-        """Nobody knows from now on what else a list or dict holds."""
+        """Make the content of a list or dict incomplete, for the reason `why`."""
         if isinstance(thing, (List, Table)) and thing.complete:
             cell = self.edit(thing.held if isinstance(thing, Table) else thing)
             cell.complete, cell.why = False, why
@@ -148,13 +147,13 @@ class Heap:
                 cell.items, cell.may = {}, frozenset()
 
     def _forget(self, thing: Any) -> None:
-        """Any item of a list or dict may be another one from now on."""
+        """Make every item of a list or dict unknown."""
         self.soften(thing, "branch")
         if isinstance(thing, List) and thing.items:
             self.edit(thing).items = []
 
     def changed_by_another_name(self, *, attribute: bool = False) -> None:
-        """Something that may be any of the loose objects is changed; an `attribute` is set, which plain ones lack."""
+        """Handle a change of an unknown object, which may be any loose one; lists and dicts have no `attribute`."""
         for each in self._loose.items if self.follows_aliases else ():
             if not attribute or getattr(each, "of", None) is not None:
                 self._forget(each)
@@ -168,22 +167,23 @@ class Heap:
     # Paths
 
     def begin(self) -> HeapLayer:
-        """A path begins from what holds now; the layer that others begin from too."""
+        """Begin a path on the current state; return the layer from which other paths can begin too."""
         before = self.layer
         self.layer = self.layer_on(before)
         return before
 
     def keep(self) -> HeapLayer:
-        """What holds now, for a path that goes on later; another one is to begin elsewhere."""
+        """Return the current state for a path that goes on later; the caller must continue on another layer."""
         for each in self.layer.down(None):
             each.kept += 1
         return self.layer
 
     def settle(self, base: HeapLayer) -> None:
-        """What the path that runs did since `base` is what `base` holds, where nobody else stands on that."""
+        """Merge the changes of the current path since `base` into `base`, unless another state stands on it."""
         layer = self.layer
         if layer is base or base.kept:
             return
+        # The common cases first: forks end millions of times in a run.
         if layer.parent is base and not layer.kept and not layer.cells:  # nearly always
             self.layer = base
         elif not any(each.kept for each in layer.down(base)):
@@ -192,19 +192,19 @@ class Heap:
             self.layer = base
 
     def release(self, state: HeapLayer) -> HeapLayer:
-        """The kept state, that nobody waits for any longer."""
+        """Return a kept state that nothing waits for any longer."""
         for each in state.down(None):
             each.kept -= 1
         return state
 
     def go_on(self, state: HeapLayer) -> None:
-        """The path of a state that was kept is the only one that goes on."""
+        """Continue with a kept state alone."""
         self.layer = self.layer_on(state) if state.kept else state
 
     def meet(self, other: HeapLayer, base: HeapLayer | None = None) -> None:
-        """The path that runs now and another one are one from now on: what both agree on is known.
+        """Join another path into the current one: what both agree on is known.
 
-        `base` is what both have begun from, where that is known.
+        `base` is the layer from which both began, if the caller knows it.
         """
         one = self.layer
         if base is not None and one.parent is base and other.parent is base:  # nearly always
@@ -222,6 +222,7 @@ class Heap:
         if not first and not second:
             return
         joining = _Joining(self, base, start, first, second)
+        # Joined cells are stored after all are computed, as each is computed from both paths' cells.
         found: list[tuple[Any, Cell]] = []
         for thing in dict.fromkeys((*first, *second)):
             if thing.born > start:  # made on one of the paths
@@ -234,9 +235,9 @@ class Heap:
         self._end(joining)
 
     def joined(self, first: Value, second: Value, since: int | None = None) -> Value:
-        """What an expression is that gave the first value on one path and the second on another.
+        """Return the value of an expression that is `first` on one path and `second` on the other.
 
-        What was made `since` the paths began has no other name: `{} if test else None`.
+        Objects created `since` the paths began have no other name: `{} if test else None`.
         """
         joining = _Joining(self, self.layer, self.time if since is None else since, {}, {})
         found = joining.value(first, second)
@@ -254,7 +255,7 @@ class Heap:
             self.losing(value)
 
     def changed_since(self, before: HeapLayer) -> list[tuple[Any, Any, Any]]:
-        """Objects that were there before, with what they held then and what they hold now."""
+        """Return the objects that changed since a state, each with its cell then and now."""
         here, self.layer = self.layer, before
         start = next((each.start for each in here.down(before) if each.parent is before), before.start)
         found = [(thing, self.read(thing), cell)
@@ -265,12 +266,12 @@ class Heap:
     # Attempts: a handler runs from any point of the body
 
     def watch(self) -> dict[tuple[Any, Any], int] | None:
-        """The body of a try begins; what to give to `unwatch`."""
+        """Begin the body of a `try`; return what `unwatch` needs."""
         outer, self.watched = self.watched, {}
         return outer
 
     def unwatch(self, outer: dict[tuple[Any, Any], int] | None) -> dict[tuple[Any, Any], int]:
-        """The body has ended; what it changed, and how often."""
+        """End the body of a `try`; return what it changed, and how often."""
         watched, self.watched = self.watched or {}, outer
         if outer is not None:
             for key, times in watched.items():
@@ -278,7 +279,10 @@ class Heap:
         return watched
 
     def interrupt(self, before: HeapLayer, watched: dict[tuple[Any, Any], int]) -> None:
-        """Go on from anywhere between a state and this one: what was set once is old or new, all else is unknown."""
+        """Continue from any point between a state and the current one, as a handler does.
+
+        What was set once has its old or its new value; what was set more often is unknown.
+        """
         after = self.layer
         joining = _Joining(self, after, self.time, {}, {})
         start = next((each.start for each in after.down(before) if each.parent is before), after.start)
@@ -316,7 +320,7 @@ _NEVER_LOST = frozenset((Const, Unknown))  # nobody asks what becomes of these
 
 
 def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
-    """The cells that a path has changed since `base`."""
+    """Return the cells that a path has changed since `base`."""
     found: dict[Any, Cell] = {}
     for each in layer.down(base):
         for thing, cell in each.cells.items():
@@ -325,7 +329,7 @@ def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
 
 
 class _Joining:
-    """One meeting of two paths, which have these cells, and below them those of `base` that both began from."""
+    """The join of two paths with these changed cells, on the layer `base` from which both began."""
 
     __slots__ = ("_base", "_cells", "_made", "_start", "also", "heap", "loose", "lost")
 
@@ -340,11 +344,11 @@ class _Joining:
         self.also: list[tuple[Any, tuple[Any, ...]]] = []
 
     def first(self, thing: Any) -> Any:
-        """What the object holds on the first path."""
+        """Return the object's cell on the first path."""
         return self._cells[0].get(thing) or self._before(thing)
 
     def second(self, thing: Any) -> Any:
-        """What it holds on the second."""
+        """Return the object's cell on the second path."""
         return self._cells[1].get(thing) or self._before(thing)
 
     def _before(self, thing: Any) -> Any:
@@ -354,11 +358,12 @@ class _Joining:
         return found
 
     def cells(self, first: Any, second: Any, depth: int = 0) -> Any:
-        """What an object holds that holds `first` on one path and `second` on the other."""
+        """Join the cells of one object."""
         if first is second:
             return first
         if isinstance(first, Items):
             return self._items(first, second, depth)
+        # In a Sequential, a part that only one path added changes what every later part means.
         if first.ordered and first.items.keys() != second.items.keys():
             found = Entries(_parts(first.items, second.items), complete=False, why=first.why)
         else:
@@ -402,10 +407,11 @@ class _Joining:
         return Items(first.kind, both, complete=False, why=why)
 
     def value(self, first: Value, second: Value, depth: int = 0) -> Value:
-        """What a variable holds that is `first` on one path and `second` on the other."""
+        """Join two values of one variable."""
         if first is second:
             return first
         kind = first.__class__
+        # Any reason tells a user more than "branch" does.
         if kind is Unknown and second.__class__ is Unknown:
             return first if first.why != "branch" else second  # type: ignore[union-attr]
         found = self._value(first, second, depth) if kind is second.__class__ else None
@@ -444,7 +450,7 @@ class _Joining:
         return None
 
     def _object(self, first: Any, second: Any, depth: int) -> Value | None:
-        """One list or dict for two that are alike: a new one, or none where either may be reached by another name."""
+        """Join two distinct lists or dicts of the same shape into a new one; None if they differ."""
         key = id(first), id(second)
         if key in self._made:
             return self._made[key]
@@ -466,7 +472,7 @@ class _Joining:
         return found  # type: ignore[no-any-return]
 
     def _instance(self, first: Instance, second: Instance) -> Value | None:
-        """One object of a framework's for two that are alike."""
+        """Join two objects of a framework's classes into one, if their descriptions allow it."""
         one, other = self.first(first), self.second(second)
         either = getattr(one.extra, "either", None)
         if either is None or one.items or other.items or not (isinstance(first.cls, Name) and one.extra is not None):
@@ -476,9 +482,9 @@ class _Joining:
 
 
 def _parts(first: dict[Any, Value], second: dict[Any, Value]) -> dict[Any, Value]:
-    """What a framework's object holds that got other parts on one path than on the other; order tells what each is.
+    """Join the ordered parts of a container that differ between two paths.
 
-    An unknown part stands wherever nobody knows which others lie there.
+    An unknown part is put wherever the parts diverge, so that no layer is taken for the neighbour of another.
     """
     both: dict[Any, Value] = {}
     order = list(second)
@@ -503,13 +509,13 @@ _SHARED = frozenset((Const, Unknown, Name, Module))
 
 
 class NotCopied(Exception):
-    """A value that has no copy: a closure, or what is too large."""
+    """The value cannot be copied: it is a closure, or too large."""
 
 
 class Copying:
-    """Copies objects that are younger than `start` as deep as they go; None copies all but functions and classes.
+    """Deep copies of objects younger than `start`; with None, of all but functions and classes.
 
-    `places` has what stands for older ones.
+    `places` has replacements for objects by their identity.
     """
 
     def __init__(self, heap: Heap, start: int | None, places: dict[int, Value], most: int, deepest: int) -> None:
@@ -520,7 +526,7 @@ class Copying:
         return self.start is not None and thing.born > self.start
 
     def copy(self, value: Value) -> Value:
-        """The copy. Raises NotCopied."""
+        """Return the copy. Raises NotCopied."""
         kind = value.__class__
         if kind in _SHARED:
             return value

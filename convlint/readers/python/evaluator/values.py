@@ -1,7 +1,7 @@
-"""The values that the evaluator computes with: each is an object of its own class, and none is the real thing.
+"""The values of the evaluator: constants, collections, functions, classes, objects, and the unknown.
 
-What can change is an Object: it is a name for a cell, and the heap (`state.py`) says what the cell holds on the path
-that runs now. All else never changes once it is made.
+A mutable value is an Object, a reference to a cell; the heap (`state.py`) knows what the cell holds on the current
+path. All other values are immutable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
 class Unknown:
-    """What nobody can know without running the program. `why`: config, parameter, branch, call, limit, caller."""
+    """A value that only a run of the program would show. `why`: config, parameter, branch, call, limit, caller."""
 
     __slots__ = ("why",)
 
@@ -34,9 +34,9 @@ class Unknown:
 
 
 class OneOf(Unknown):
-    """One of several lists that are known, by the test under which it is which: `table[name]` of a name nobody knows.
+    """One of several known lists, each with the test that selects it: `table[name]` for an unknown `name`.
 
-    A function that gets it is run with each of them. Whatever does not look for it takes it for unknown.
+    A function that is given one is run with each of them. All other code treats it as unknown.
     """
 
     __slots__ = ("values",)
@@ -47,7 +47,7 @@ class OneOf(Unknown):
 
 
 class Deferred(Unknown):
-    """A name that an import binds, of a module that nobody has needed yet. Reading a variable resolves it."""
+    """A name bound by an import whose module has not been run yet. Reading the variable resolves it."""
 
     __slots__ = ("name", "path")
 
@@ -57,7 +57,7 @@ class Deferred(Unknown):
 
 
 class Const:
-    """A number, text, truth or None, and the literals that it was computed from."""
+    """A number, string, bool or None, and the literals that it was computed from."""
 
     __slots__ = ("stated", "value")
 
@@ -66,10 +66,10 @@ class Const:
 
 
 class Items:
-    """A tuple, range or slice; and what the cell of a List holds.
+    """A tuple, range or slice; also the content of a List's cell.
 
-    Where it is not `complete`, something may have been added or changed that nobody knows, for the reason `why`;
-    `items` are then some that it may hold.
+    If it is not `complete`, items may have been added or changed, for the reason `why`, and `items` are only some that
+    it may hold.
     """
 
     __slots__ = ("also", "complete", "items", "kind", "why")
@@ -87,11 +87,11 @@ class Items:
 
 
 class Entries:
-    """What the cell of a dict, an object, a class or a scope holds.
+    """The content of the cell of a dict, an object, a class or a scope.
 
-    Of the keys in `may`, nobody knows whether they are there; all others in `items` are. Where it is not `complete`,
-    a key that it lacks may be there too. `extra` is what a framework makes of an object; where the parts of one are
-    `ordered`, their order says what it does.
+    Keys in `may` are present on some paths only; all others in `items` are present. If it is not `complete`, keys
+    that it lacks may be present too. `extra` is the library's description of an object; if `ordered`, the order of
+    the items matters, as in a Sequential.
     """
 
     __slots__ = ("also", "complete", "default", "extra", "items", "may", "ordered", "why")
@@ -117,7 +117,7 @@ Cell = Items | Entries
 
 
 class Object:
-    """Something that can change. `born` is when it was made; `first` its cell, as the path that made it has it."""
+    """A mutable value. `born` is its creation time; `first` is its cell as the path that created it has it."""
 
     __slots__ = ()
     heap: Heap
@@ -133,7 +133,7 @@ class Object:
 
     @property
     def cell(self) -> Any:
-        """What it holds on the path that runs now; changed through Heap.edit and Heap.put alone."""
+        """Its content on the current path; to be changed through Heap.edit and Heap.put only."""
         return self.heap.read(self)
 
 
@@ -151,7 +151,7 @@ class List(Object, Items):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """list, set or iterator."""
+        """`list`, `set` or `iterator`."""
         return str(self.first.kind)
 
     @property
@@ -177,7 +177,7 @@ class List(Object, Items):
 
 
 class Table(Object):
-    """A dict. That of an object, `obj.__dict__`, is its attributes: `of` is the object."""
+    """A dict. For `obj.__dict__`, `of` is the object whose attributes it holds."""
 
     __slots__ = ("born", "first", "heap", "of")
 
@@ -196,7 +196,7 @@ class Table(Object):
 
     @property
     def held(self) -> Object:
-        """Whose cell it is."""
+        """The value that owns the cell."""
         return self.of if self.of is not None else self
 
     @property
@@ -344,12 +344,13 @@ class Tensor:
 Value = Unknown | Const | Items | Table | Function | Class | Instance | Name | Module | Partial | Tensor
 
 # The unknown for a reason: one object for each
+# Shared, so that a comparison by identity is enough where paths meet.
 unknown = {why: Unknown(why) for why in ("config", "parameter", "branch", "call", "limit", "caller")}.__getitem__
 NONE = Const(None)
 
 
 def undecided(*values: Value) -> Unknown:
-    """The unknown that an operation on these gives."""
+    """Return the unknown result of an operation on these values, with the reason of the first unknown one."""
     for value in values:
         if isinstance(value, Unknown) or (isinstance(value, (Items, Table)) and not value.complete):
             return unknown(value.why)
@@ -359,7 +360,7 @@ def undecided(*values: Value) -> Unknown:
 
 
 def text_of(value: Value | None) -> str | None:
-    """The text that it is, if it is one."""
+    """Return the string that the value is; None for any other value."""
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
 
 
@@ -367,7 +368,8 @@ def text_of(value: Value | None) -> str | None:
 
 
 def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, default: bool = False) -> Const:
-    """The constant that stands at `node`, bound to `name` there; or the `default` of a parameter of that name."""
+    """Return the constant at `node`, which is bound to `name` there or is the `default` of that parameter."""
+    # A long text cannot be shown, and bytes are no size of a layer: neither is worth remembering.
     if isinstance(value, bytes) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
         return Const(value)
     stated = StatedLiteral(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
@@ -375,7 +377,7 @@ def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, defaul
 
 
 def union(first: frozenset[StatedLiteral], second: frozenset[StatedLiteral]) -> frozenset[StatedLiteral]:
-    """Both, cut to what a value remembers; of many, those that stand first in their files."""
+    """Return the union of both, cut to MOST_STATED; of more, those that come first in their files."""
     if not second or first is second:
         return first
     if not first:
@@ -387,7 +389,7 @@ def union(first: frozenset[StatedLiteral], second: frozenset[StatedLiteral]) -> 
 
 
 def stated_by(*values: Value) -> frozenset[StatedLiteral]:
-    """What these values were computed from."""
+    """Return the literals that the values were computed from."""
     found = NOTHING_STATED
     for value in values:
         if value.__class__ is Const:
@@ -401,7 +403,7 @@ def place_of(stated: StatedLiteral) -> tuple[str, int, int]:
 
 
 def same(first: Value, second: Value, depth: int = 0) -> bool:
-    """Whether both are one object, or equal and unable to change."""
+    """Whether both are the same object, or are equal and immutable."""
     if first is second:
         return True
     if first.__class__ is not second.__class__ or depth > DEEPEST_EQUAL:
@@ -431,11 +433,11 @@ def same(first: Value, second: Value, depth: int = 0) -> bool:
 DEEPEST_EQUAL = 6  # of lists within lists
 
 
-_LONGEST_ORDER = 64
+_LONGEST_ORDER = 64  # hostile source may nest bases without end
 
 
 def order_of(cls: Class) -> list[Value]:
-    """The class and its bases in the order that attributes are looked for, as Python finds it; else depth first."""
+    """Return the method resolution order (C3); if there is none, as of unknown bases, the bases depth first."""
     chains: list[list[Value]] = []
     for base in cls.bases:
         chains.append(list(base.order) if isinstance(base, Class) and base is not cls and base.order else [base])
