@@ -1,4 +1,4 @@
-"""What can be called, read and set on each kind of value: functions, classes, objects, and what a library knows."""
+"""Calls and attribute access: of functions, classes and objects of the source, and of what the library knows."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ from convlint.readers.python.source_file import SourceFile
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-_LIBRARY_FRAMES = 14  # of Python, that a library's own functions may stand between two calls
-# Functions of others that look at their arguments and change none of them
+_LIBRARY_FRAMES = 14  # Python frames that a library's own functions may put between two calls
 _CHANGES_NAMES = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "popitem"})
+# Values that an attribute keeps when unknown code gets the object: layers are rarely replaced
 _LASTING = (Instance, Function, Class, Module)
+# Packages whose functions read their arguments and change none of them
 _HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
 _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
 _TUPLES = frozenset({"typing.NamedTuple"})
@@ -47,13 +48,13 @@ _NAMES = ("__name__", "__qualname__")
 
 
 class Calls:
-    """Calls and attributes."""
+    """Evaluates calls and attributes for one machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._codes: dict[ast.AST, Code] = {}
-        self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules made
-        self._trying = False  # each of several lists: within that, one of several is unknown
+        self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules define
+        self._trying = False  # whether a OneOf is being tried: another one within is unknown, or tries would multiply
 
     # Calls
 
@@ -113,7 +114,7 @@ class Calls:
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
     def into_unknown(self, args: list[Value], keywords: dict[str, Value]) -> None:
-        """Code that nobody knows gets these: it may change all of them."""
+        """Give arguments to unknown code, which may change all of them."""
         self.machine.give_away(args, keywords)
         self._may_change(args, keywords)
         for value in (*args, *keywords.values()):
@@ -122,7 +123,7 @@ class Calls:
                 self.open_attributes(thing)
 
     def open_attributes(self, thing: Instance | Class) -> None:
-        """Any of its attributes may have been set to anything; the modules and methods among them are taken to stay."""
+        """Make the attributes unknown, as any may have been set; modules and methods are assumed to stay."""
         cell = self.machine.heap.edit(thing)
         names: dict[str, Value] = {}
         if isinstance(thing, Instance):
@@ -151,6 +152,7 @@ class Calls:
                     return self._create(value, call)
                 return self.run(value, call.args, call.keywords, call.exact)
 
+            # A bound method depends on its object, whose state is no part of memory's key.
             if isinstance(value, Function) and value.bound is not None and not isinstance(value.bound, Class):
                 return run()
             return machine.memory.evaluate(value, call.args, call.keywords, call.exact, run)
@@ -180,14 +182,14 @@ class Calls:
         return undecided(*call.args, *call.keywords.values())
 
     def _may_change(self, args: list[Value], keywords: dict[str, Value]) -> None:
-        """Lists and dicts that something unknown gets may come back changed."""
+        """Make lists and dicts among the arguments of unknown code incomplete."""
         for value in (*args, *keywords.values()):
             self.machine.heap.soften(value, "call")
             if isinstance(value, Function) and value.scope.parent is not None:
                 self._may_run(value)
 
     def _may_run(self, function: Function) -> None:
-        """A function that is defined within another may be called, and change what is bound around it."""
+        """Make unknown what an inner function may change around it, as unknown code may call it."""
         scope, heap = function.scope, self.machine.heap
         body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
         names = names_of.BodyNames(body)
@@ -232,14 +234,14 @@ class Calls:
     # Functions of the source
 
     def code(self, function: Function) -> Code:
-        """The function made ready to run."""
+        """Return the compiled function."""
         found = self._codes.get(function.node)
         if found is None:
             found = self._codes[function.node] = Code(function.node, function.file)
         return found
 
     def run(self, function: Function, args: list[Value], keywords: dict[str, Value], exact: bool) -> Value:
-        """What the function gives."""
+        """Run a function of the source and return its result."""
         machine = self.machine
         if machine.leaves_out(function, (*args, *keywords.values())):
             self.into_unknown([function.bound, *args] if function.bound is not None else args, keywords)
@@ -247,6 +249,7 @@ class Calls:
         code = self.code(function)
         height = machine.height + code.height
         active = machine.active.get(function.node, 0)
+        # With known arguments a recursion ends by itself; with unknown ones its test is never decided.
         if height > DEEPEST or (active >= RECURSION and _is_open(args, keywords, exact)):
             if height > DEEPEST:
                 machine.memory.spoil()
@@ -259,7 +262,7 @@ class Calls:
         return self.enter(scope, code, height)
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
-        """Run the body; its parameters are bound."""
+        """Run the body in a scope whose parameters are bound."""
         machine, function = self.machine, scope.function
         node: ast.AST = function.node if function is not None else ast.Pass()
         held, machine.height = machine.height, height
@@ -278,6 +281,7 @@ class Calls:
                 how = RETURNS if gather(machine.heap, scope.leaving, alive=how != RAISES) else RAISES
         finally:
             machine.height = held
+            # An early return leaves its test on the list; it holds only up to the end of the function.
             del machine.conditions[mark:], machine.doubts[doubts:]
             del machine.modes[modes:]
             machine.active[node] -= 1
@@ -289,7 +293,7 @@ class Calls:
         self, variables: dict[str, Value], code: Code, function: Function, args: list[Value],
         keywords: dict[str, Value], exact: bool,
     ) -> None:  # fmt: skip
-        """Give each parameter its argument, its default, or the unknown."""
+        """Bind each parameter to its argument, its default, or an unknown."""
         if function.bound is not None:
             args = [function.bound, *args]
         positional = code.positional
@@ -316,7 +320,7 @@ class Calls:
                 variables[name] = value if value is not None else unknown("call" if exact else "caller")
 
     def with_unknown(self, function: Function, defaults: bool, frames: list[Scope]) -> Value:
-        """Call it with parameters that nobody knows, or at their defaults; `frames` gets its variables."""
+        """Call a function with unknown parameters, or with their `defaults`; append its scope to `frames`."""
         machine, code = self.machine, self.code(function)
         scope = Scope(machine, function.file, function.scope, function)
         frames.append(scope)
@@ -339,7 +343,7 @@ class Calls:
     # Attributes
 
     def _of_instance(self, instance: Instance, name: str) -> Value | None:
-        """An attribute that was set, or that the class in the source has."""
+        """Return an attribute that was set on the object or by its class in the source; None if there is none."""
         cell, cls = instance.cell, instance.cls
         found: Value | None = cell.items.get(name)
         if not isinstance(cls, Class):
@@ -348,6 +352,7 @@ class Calls:
             return unknown("call")
         if found is not None and name not in cell.may:
             return found
+        # Paths met where only one had set the attribute: on the other, the class's is read.
         held, certain = self.find(cls, name)
         if held is not None:
             inherited = self.bind(held, instance, cls)
@@ -357,7 +362,7 @@ class Calls:
         return self._computed(instance, cls, name) if certain else unknown("call")
 
     def _computed(self, instance: Instance, cls: Class, name: str) -> Value | None:
-        """What `__getattr__` of the source gives; of what a framework knows, nobody asks it."""
+        """Return the result of the source's `__getattr__`, which Python calls only for attributes that do not exist."""
         if name.startswith("__"):
             return None
         method, _ = self.find(cls, "__getattr__")
@@ -369,7 +374,7 @@ class Calls:
         return self.machine.call(method.to(instance), [Const(name)], {}, call, method.file)
 
     def attribute(self, value: Value, name: str) -> Value:
-        """What `value.name` is."""
+        """Return `value.name`."""
         machine = self.machine
         match value:
             case Instance():
@@ -411,10 +416,11 @@ class Calls:
         return Partial(Name(f"convlint.method.{name}"), [value], {})
 
     def set_attribute(self, receiver: Value, name: str, value: Value) -> None:
-        """`receiver.name = value`."""
+        """Evaluate `receiver.name = value`."""
         machine = self.machine
         if isinstance(receiver, Instance):
             if isinstance(receiver.cls, Class):
+                # A descriptor's `__set__` may store the value anywhere.
                 if name in receiver.cls.described:
                     machine.lost(value)
                     return
@@ -437,7 +443,7 @@ class Calls:
                 machine.heap.changed_by_another_name(attribute=True)
 
     def set_plainly(self, receiver: Instance, name: str, value: Value) -> None:
-        """`object.__setattr__(receiver, name, value)`."""
+        """Evaluate `object.__setattr__(receiver, name, value)`."""
         if name == "__dict__":
             self.open_attributes(receiver)
             return
@@ -447,7 +453,7 @@ class Calls:
     # Classes
 
     def finish_class(self, cls: Class, *, is_record: bool) -> None:
-        """The body has run: find the order of bases, fields and members."""
+        """Complete a class whose body has run: the order of its bases, its fields and its enumeration members."""
         cls.order = order_of(cls)
         parents = [base for base in cls.order if isinstance(base, Class) and base is not cls]
         if cls.meta is None:
@@ -456,6 +462,7 @@ class Calls:
         bases = [base.described - cls.namespace.keys() for base in parents]
         cls.described = frozenset(own_names).union(*bases)
         changed = names_of.set_on_class(cls.node)
+        # Creation of the class may change any of its plain attributes, in ways that are not followed.
         if names_of.changes_anything(self._makers(cls)):
             changed |= {name for name, value in cls.namespace.items() if not isinstance(value, Function)}
         for name in changed:
@@ -481,7 +488,7 @@ class Calls:
                     cls.namespace[name] = member
 
     def _makers(self, cls: Class) -> list[ast.AST]:
-        """What else makes the class: methods of its metaclass, or a function in its place, and of what it holds."""
+        """Return the functions that take part in creating the class: of its metaclass, and `__set_name__`."""
         meta = cls.meta
         found: list[Value | None] = [meta] if isinstance(meta, Function) else []
         if isinstance(meta, Class):
@@ -498,11 +505,14 @@ class Calls:
         return any(self.find(value.cls, name)[0] is not None for name in ("__get__", "__set__"))
 
     def is_enum(self, cls: Class) -> bool:
-        """Whether it is an enumeration."""
+        """Whether the class is an enumeration."""
         return any(isinstance(base, Name) and base.name in _ENUMS for base in cls.order or ())
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
-        """The attribute of the class, behind `after` in its order if given; whether no unknown base may have one."""
+        """Look up an attribute in the class and its bases, behind `after` if given.
+
+        Returns the attribute, and whether no unknown base may override it.
+        """
         heap = self.machine.heap
         if after is not None or heap.in_module or heap.class_changed or cls.born > 0:
             return self._find(cls, name, after)
@@ -514,7 +524,7 @@ class Calls:
         return found
 
     def forget_attributes(self) -> None:
-        """Classes may have changed."""
+        """Clear the cache of attributes, as a module has run and may have changed classes."""
         self._attributes = {}
 
     def _find(self, cls: Class, name: str, after: Class | None) -> tuple[Value | None, bool]:
@@ -540,21 +550,21 @@ class Calls:
         return (open_ if certain else None), certain
 
     def framework_base(self, cls: Class, after: Class | None = None) -> str:
-        """The first base that is not of the source, behind `after`; nothing where there is none but object."""
+        """Return the name of the first base outside the source, behind `after`; '' if there is none but `object`."""
         order = cls.order or [cls]
         start = next((at + 1 for at, base in enumerate(order) if base is after), 0) if after is not None else 0
         names = [base.name for base in order[start:] if isinstance(base, Name) and base.name not in _PLAIN]
         return names[0] if names else ""
 
     def method_of(self, instance: Instance, name: str) -> Value | None:
-        """The method as the source defines it, bound; None where it does not."""
+        """Return the bound method that the source defines; None if it defines none."""
         if not isinstance(instance.cls, Class):
             return None
         found, _ = self.find(instance.cls, name)
         return self.bind(found, instance, instance.cls) if found is not None else None
 
     def bind(self, value: Value, instance: Instance | None, cls: Class) -> Value:
-        """A class's attribute as it is read from an instance, or from the class itself."""
+        """Bind a class attribute as reading it from an instance, or from the class itself, does."""
         if not isinstance(value, Function) or value.bound is not None or value.kind == "static":
             return value
         if value.kind == "class":
@@ -568,6 +578,7 @@ class Calls:
 
     def _class_attribute(self, cls: Class, name: str) -> Value:
         found, certain = self.find(cls, name)
+        # Descriptors compute what is read: only their code knows the value.
         if name in cls.described or self._answered_by_meta(cls, name):
             return unknown("call")
         if found is not None:
@@ -584,7 +595,7 @@ class Calls:
         return unknown("call")
 
     def _answered_by_meta(self, cls: Class, name: str) -> bool:
-        """Whether a metaclass of the source says what the attribute is, whatever the class has."""
+        """Whether a metaclass of the source overrides the attribute of the class."""
         if not isinstance(cls.meta, Class) or name.startswith("__"):
             return False
         own = self.find(cls.meta, name)[0]
@@ -592,7 +603,7 @@ class Calls:
             or (isinstance(own, Function) and own.kind == "property")  # fmt: skip
 
     def inherited(self, start: Value, of: Value, name: str) -> Value:
-        """`super().name`."""
+        """Return `super().name`, looked up behind the class `start`."""
         cls = of.cls if isinstance(of, Instance) else of
         if not isinstance(start, Class) or not isinstance(cls, Class):
             return unknown("call")
@@ -673,7 +684,7 @@ class Calls:
         return instance
 
     def without_caller(self, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
-        """A function or class that nobody is seen to call; `frames` gets the variables of what was entered for it."""
+        """Call a root, a function or class without a known caller; append the scopes entered to `frames`."""
         if isinstance(root, Function):
             return self.with_unknown(root, defaults, frames)
         called = self.find(root.meta, "__call__")[0] if isinstance(root.meta, Class) else None
@@ -706,7 +717,7 @@ class Calls:
         return args[0] if args and isinstance(args[0], Instance) else unknown("call")
 
     def fields_of(self, instance: Instance) -> list[Value] | None:
-        """What a loop over a named tuple goes through."""
+        """Return the items of a loop over a named tuple; None if the object is none."""
         cls = instance.cls
         if not isinstance(cls, Class) or cls.fields is None:
             return None
@@ -715,11 +726,11 @@ class Calls:
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 
     def members(self, cls: Class) -> list[Value] | None:
-        """What a loop over an enumeration goes through."""
+        """Return the items of a loop over an enumeration; None if the class is none."""
         return [each for each in cls.namespace.values() if isinstance(each, Instance)] if self.is_enum(cls) else None
 
     def named_tuple(self, name: str, fields: list[str], defaults: list[Value], file: SourceFile) -> Class:
-        """collections.namedtuple(name, fields)."""
+        """Return the class that `collections.namedtuple(name, fields)` creates."""
         node = ast.ClassDef(name=name, bases=[], keywords=[], body=[], decorator_list=[], lineno=1, col_offset=0)
         cls = Class(self.machine.heap, node, file, name, [Name("typing.NamedTuple")])
         cls.fields = fields

@@ -1,4 +1,4 @@
-"""Expressions made into closures: each node once, so that running it again costs no look at the tree."""
+"""Compile expressions to closures, once for each node, so that evaluating them again does not inspect the tree."""
 
 from __future__ import annotations
 
@@ -37,19 +37,18 @@ Eval = Callable[[Scope], Value]
 Store = Callable[[Scope, Value], None]
 _LONGEST_CONDITION = 80  # characters of a test that a report shows
 _KEEPS_NAME = frozenset({"int", "round", "max", "min", "float", "abs", "tuple", "list", "sum", "set", "bool"})
-# Methods of tensors, texts, dicts and loggers, which change none of their arguments
+# Methods of tensors, strings, dicts and loggers that change none of their arguments
 _CHANGES_NONE = frozenset({
     "split", "chunk", "view", "reshape", "permute", "transpose", "expand", "repeat", "flatten", "unflatten", "sum",
     "mean", "index_select", "gather", "tile", "new_zeros", "new_ones", "new_full", "get", "format", "join", "index",
     "count", "startswith", "endswith", "debug", "info", "warning", "error", "log", "isdisjoint", "issubset",
 })  # fmt: skip
-# Functions and methods that tell of something, and change nothing
+# Functions and methods without side effects: a `test and isinstance(...)` needs no fork
 _QUESTIONS = frozenset({
     "isinstance", "issubclass", "callable", "hasattr", "startswith", "endswith", "lower", "upper", "is_scripting",
     "is_tracing", "is_floating_point", "is_available", "is_compiling", "dim", "numel",
 })  # fmt: skip
-# Names that people give to configs: an attribute or item of something unknown with one of these is unknown because a
-# config is
+# Usual names of configs: an attribute or item of an unknown with such a name has `config` as its reason
 _CONFIGS = frozenset({
     "args", "arg", "cfg", "cfgs", "conf", "config", "configs", "configuration", "flags", "FLAGS", "hparams", "hp",
     "hyp", "model_cfg", "opt", "options", "opts", "params", "yaml", "yaml_cfg",
@@ -57,14 +56,14 @@ _CONFIGS = frozenset({
 
 
 class Compiler:
-    """Makes closures of one body of a file; `own` are the names that are this body's variables, if it is a function."""
+    """Compiles one body of a file. `own` are the local variables of a function; None for modules and classes."""
 
     def __init__(self, file: SourceFile, own: frozenset[str] | None = None) -> None:
         self.file, self.own = file, own
         self.depth = self.deepest = 0
 
     def expression(self, node: ast.expr, name: str = "") -> Eval:
-        """What computes the expression; literals in it are bound to `name`."""
+        """Compile an expression; literals in it are bound to `name`."""
         make = _EXPRESSIONS.get(node.__class__)
         if make is None or self.depth >= DEEPEST_CODE:
             why = unknown("call" if make is None else "limit")
@@ -76,7 +75,7 @@ class Compiler:
         return found
 
     def store(self, node: ast.expr) -> Store:
-        """What binds a value to a target of an assignment."""
+        """Compile the target of an assignment to a function that binds a value to it."""
         if self.depth >= DEEPEST_CODE:
             return lambda _, __: None
         self.depth += 1
@@ -85,7 +84,7 @@ class Compiler:
         return found
 
     def text(self, node: ast.expr) -> str:
-        """What the source says at the node, on one line, cut where it is long."""
+        """Return the source text of a node on one line, shortened to what a report shows."""
         lines = self.file.content_lines[node.lineno - 1 : node.end_lineno]
         if not lines:
             return ""
@@ -198,6 +197,7 @@ def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
 
 def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
     func = node.func
+    # A module's dict is the module itself here, so that items set in it are variables.
     if isinstance(func, ast.Name) and not node.args and not node.keywords and func.id in ("globals", "locals"):
         return lambda scope: Module(scope.file.path) if func.id == "globals" else unknown("call")
     kept = name if isinstance(func, ast.Name) and func.id in _KEEPS_NAME else ""
@@ -224,6 +224,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
                     machine.give_away(args, keywords)
                 else:
                     machine.calls.into_unknown(args, keywords)
+                # The unknown receiver may be a list that also has another name here.
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
                 return unknown("config") if of_config else value
@@ -240,7 +241,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
 
 def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope], tuple[Any, Any, bool]]:
-    """What evaluates the arguments of a call: positional ones, keywords, and whether these are all."""
+    """Compile the arguments of a call: the result gives positional ones, keywords, and whether these are all."""
+    # Nearly all calls have no `*args` or `**kwargs`: these two closures are the fast ones.
     plain = [compiler.expression(arg, name) for arg in node.args if not isinstance(arg, ast.Starred)]
     named = [(keyword.arg, compiler.expression(keyword.value, keyword.arg)) for keyword in node.keywords if keyword.arg]
     if len(plain) == len(node.args) and len(named) == len(node.keywords):
@@ -278,7 +280,7 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
 
 
 def _after_super_call(compiler: Compiler, node: ast.expr) -> Callable[[Scope], tuple[Value, Value]] | None:
-    """What finds the class that `super()` starts behind, and the object, if this is such a call."""
+    """Compile `super()`: the result gives the class behind which it looks, and the object; None for other calls."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"):
         return None
     given = [compiler.expression(arg) for arg in node.args]
@@ -315,7 +317,7 @@ def _lambda(compiler: Compiler, node: ast.Lambda, _: str) -> Eval:
 def function_defaults(
     compiler: Compiler, arguments: ast.arguments
 ) -> Callable[[Scope], tuple[list[Value], dict[str, Value]]]:
-    """What evaluates the defaults of parameters; a literal there is bound to the parameter's name."""
+    """Compile the defaults of parameters; a literal there is bound to the parameter's name."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)
     plain = [_default(compiler, value, arg.arg) for arg, value in pairs]
@@ -325,7 +327,7 @@ def function_defaults(
 
 
 def _default(compiler: Compiler, node: ast.expr, name: str) -> Eval:
-    """The default of a parameter; a number that stands there itself is known as that."""
+    """Compile the default of a parameter; a number literal is marked as a default, as callers may pass another."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         value = literal(compiler.file, node, node.value, name, default=True)
         return lambda _: value
@@ -359,7 +361,7 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
 
 
 def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
-    """`{key: value, **more}`; a literal among the values is bound to its key."""
+    """Compile `{key: value, **more}`; a literal among the values is bound to its key."""
     parts: list[tuple[Eval | None, Eval]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         text = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else name
@@ -379,10 +381,11 @@ def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
 
 
 def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
-    """`[a for b in c if d]` and the like: its names are its own."""
+    """Compile a comprehension or generator expression, which has a scope of its own."""
     first = compiler.expression(node.generators[0].iter, name)
     own = frozenset(names_of.bound([part.target for part in node.generators]))
     inner = Compiler(compiler.file, own)
+    # A comprehension adds Python frames of its own when it runs.
     inner.depth = compiler.depth + 2
     make_key = inner.expression(node.key) if isinstance(node, ast.DictComp) else None
     make = inner.expression(node.value if isinstance(node, ast.DictComp) else node.elt, name)
@@ -403,6 +406,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                 each_of(level, going_through(machine, values, items))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
+            # Of unknown items, one round shows what the element constructs.
             once(scope, LoopChanges([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
 
         def each_of(level: int, items: Iterable[Value]) -> int:
@@ -457,6 +461,7 @@ def _binary(compiler: Compiler, node: ast.BinOp, name: str) -> Eval:
 
 def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
     written, kind = node.operand, node.op.__class__
+    # `-1` is one literal to a reader, who is shown it with its sign.
     if isinstance(written, ast.Constant) and type(written.value) in (int, float) and kind is ast.USub:
         negative = literal(compiler.file, node, -written.value, name)  # type: ignore[operator, arg-type]  # one literal
         return lambda _: negative
@@ -478,7 +483,7 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
 
 
 def _acts(node: ast.expr) -> bool:
-    """Whether an expression may do more than give a value."""
+    """Whether an expression may have side effects."""
     return any(
         isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Call) and _called_name(each) not in _QUESTIONS)
         for each in every(node)
@@ -490,7 +495,7 @@ def _called_name(call: ast.Call) -> str:
 
 
 def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
-    """`a and b`, `a or b`, cut short where that is known; what may not be run is a path of its own."""
+    """Compile `a and b` and `a or b`; an operand with side effects that may not run is a path of its own."""
     makes, until = [compiler.expression(value, name) for value in node.values], isinstance(node.op, ast.Or)
     texts = [compiler.text(value) for value in node.values]
     acts = [any(map(_acts, node.values[at:])) for at in range(len(makes))]
@@ -512,6 +517,7 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
             fork(scope, others, lambda _: GOES_ON, f"not ({texts[at]})" if until else texts[at])
         else:
             others(scope)
+        # `unknown or True` is true, whatever the unknown is.
         other = found[0]
         return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
 
@@ -540,7 +546,7 @@ def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
 
 
 def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
-    """`a if test else b`: one of both, or both joined."""
+    """Compile `a if test else b`: one of both, or both joined."""
     test = compiler.expression(node.test)
     sides = compiler.expression(node.body, name), compiler.expression(node.orelse, name)
     text = compiler.text(node.test)
@@ -548,6 +554,7 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         truth = scope.machine.truth(test(scope))
+        # `self.training` is decided, but what runs here holds in one mode only: records say so.
         if truth is not None and mode:
             modes = scope.machine.modes
             modes.append(mode)

@@ -1,4 +1,4 @@
-"""Statements made into closures, each of which says how it ends: assignments, branches, loops, definitions, imports."""
+"""Compile statements to closures, each of which returns how it ends: it goes on, breaks, continues, returns, raises."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _RECORDS = frozenset({"dataclasses.dataclass", "attr.s", "attrs.define", "attr.d
 
 
 class BodyCompiler(Compiler):
-    """Makes closures of statements too."""
+    """Compiles statements as well as expressions."""
 
     def statement(self, node: ast.stmt) -> Run | None:
-        """What runs the statement; None where it does nothing."""
+        """Compile a statement; None if it does nothing."""
         make = _STATEMENTS.get(node.__class__)
         if make is None or self.depth >= DEEPEST_CODE:
             return None
@@ -72,7 +72,7 @@ class BodyCompiler(Compiler):
         return found
 
     def block(self, nodes: Sequence[ast.stmt]) -> Run:
-        """What runs statements one after the other, and says how they end."""
+        """Compile a sequence of statements."""
         runs = [run for run in map(self.statement, nodes) if run is not None]
         if not runs:
             return _nothing
@@ -80,6 +80,7 @@ class BodyCompiler(Compiler):
         def run_block(scope: Scope) -> int:
             machine = scope.machine
             for run in runs:
+                # Machine.step written out: this loop is the hottest of all.
                 machine.steps -= 1
                 if machine.steps < machine.floor:
                     machine.come_to_floor()
@@ -92,7 +93,7 @@ class BodyCompiler(Compiler):
 
 
 class Code:
-    """A function made ready to run, once for all its calls."""
+    """A compiled function: its parameters and its body, shared by all calls."""
 
     __slots__ = ("generator", "height", "keyword_only", "kwarg", "names", "positional", "run", "vararg")
 
@@ -113,6 +114,7 @@ class Code:
         else:
             self.run = compiler.block(node.body)
             self.generator = names.yields
+        # Each nested closure takes up to two Python frames; a call itself takes up to eight.
         self.height = 2 * compiler.deepest + 8
 
 
@@ -142,7 +144,7 @@ def _bound_name(target: ast.expr) -> str:
 
 
 def _assign(compiler: BodyCompiler, node: ast.Assign) -> Run:
-    """`a = b = value`; `a, b = 1, 2` binds each literal to its own name."""
+    """Compile `a = b = value`; `a, b = 1, 2` binds each literal to its own name."""
     stores = [compiler.store(target) for target in node.targets]
     first = node.targets[0]
     if isinstance(first, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(first.elts) == len(node.value.elts) \
@@ -185,7 +187,7 @@ def _annotated(compiler: BodyCompiler, node: ast.AnnAssign) -> Run | None:
 
 
 def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
-    """`a += value`: a list is changed in its place."""
+    """Compile `a += value`, which changes a list in place."""
     target = node.target
     reading: ast.expr
     if isinstance(target, ast.Name):
@@ -210,12 +212,12 @@ def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
 
 
 def _of_numbers(kind: type[ast.AST], value: Value) -> bool:
-    """Whether the operator is none of a list's, set's or dict's, with that on its right."""
+    """Whether the right operand shows that the left one is a number, and no list, set or dict."""
     return isinstance(value, Const) and isinstance(value.value, (int, float)) and kind is not ast.Mult
 
 
 def _in_place(machine: Machine, kind: type[ast.AST], held: List | Table, value: Value, node: ast.AST) -> bool:
-    """Whether the operator changes the list, set or dict itself, which it does then."""
+    """Apply an operator that changes a list, set or dict in place; return whether it does."""
     if isinstance(held, Table):
         if kind is ast.BitOr:
             machine.update(machine.heap.edit(held.held), value)
@@ -335,7 +337,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
 
 
 def _fails(body: Sequence[ast.stmt]) -> bool:
-    """Whether statements do nothing but to raise an error."""
+    """Whether the statements only raise."""
     return bool(body) and all(isinstance(each, ast.Raise) for each in body)
 
 
@@ -343,7 +345,7 @@ Learn = Callable[[Scope], None]
 
 
 def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
-    """What a test that nobody can decide says of a dict where it holds, and where it does not."""
+    """Compile what an undecided test tells of a dict: a function for the path where it holds, one for the other."""
     match test:
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if _is_plain(left, right):
             key, whole = compiler.expression(left), compiler.expression(right)
@@ -374,7 +376,7 @@ def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
 
 
 def _is_own(value: Value) -> TypeGuard[Table]:
-    """Whether it is a dict that the root has made, and no module."""
+    """Whether the value is a dict created by the current root; those of modules are shared by all roots."""
     return isinstance(value, Table) and value.born > 0
 
 
@@ -394,7 +396,7 @@ def _side(path: str, body: Sequence[ast.stmt]) -> Side:
 
 
 def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
-    """The first case that fits, or all that may fit."""
+    """Compile `match`: the first case that fits, or all that may fit, each on a path of its own."""
     subject = compiler.expression(node.subject)
     cases = [(each.pattern, _pattern_values(compiler, each.pattern),
               compiler.expression(each.guard) if each.guard is not None else None,
@@ -436,7 +438,7 @@ def _pattern_values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.ex
 def _fits(
     scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval], named: dict[str, Value],
 ) -> bool | None:  # fmt: skip
-    """Whether the value has that form; `named` gets what names in it are bound to where it does."""
+    """Whether the value matches the pattern; `named` receives the names that the pattern binds."""
     match pattern:
         case ast.MatchValue():
             return equal(value, values[pattern.value](scope))
@@ -501,6 +503,7 @@ def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
     imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in node.body)
 
     def run(scope: Scope) -> int:
+        # `try: import a; except ImportError: a = None` is no doubt where the import succeeds.
         sure = imports and scope.machine.modules.succeeds(node.body, scope.file)
         how = attempt(scope, body, orelse, [] if sure else handlers)
         return last(scope) or how
@@ -509,9 +512,9 @@ def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
 
 
 def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, surely: bool = True) -> int:
-    """The body, or any of the handlers, each of which may begin wherever the body was.
+    """Run the body, and each handler from any point of the body.
 
-    Not `surely`: nobody knows whether anything is handled, so that a body that leaves is taken to leave.
+    Without `surely`, it is unknown whether errors are handled, so that a body that leaves is assumed to leave.
     """
     if not handlers:
         return body(scope) or orelse(scope)
@@ -568,6 +571,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
             return once(scope, changes, why, doubtful(one_round)) or after(scope)
 
         def rest(at: Scope) -> int:
+            # The body may append to the list that it goes through.
             grown = isinstance(values, List) and values.complete and len(values.items) > ROUNDS
             return once(at, changes, "limit", doubtful(one_round)) or after(at) if grown else orelse(at)
 
@@ -577,7 +581,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
 
 
 def _after_open(node: ast.For | ast.AsyncFor | ast.While, orelse: Run) -> Run:
-    """The `else` of a loop that ran any number of rounds: not where a break may have ended it."""
+    """Compile the `else` of a loop with an unknown number of rounds, which a `break` may skip."""
     if node.orelse and any(isinstance(each, ast.Break) for part in node.body for each in every(part)):
         return lambda scope: fork(scope, orelse, _nothing, "the loop does not break")
     return orelse
@@ -587,6 +591,7 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
     test = compiler.expression(node.test)
     body, orelse = compiler.block(node.body), compiler.block(node.orelse)
     changes, after = LoopChanges([*node.body, node.test]), _after_open(node, orelse)
+    # `while True` ends by what its body does, which one round shows.
     endless = isinstance(node.test, ast.Constant)
     rest_of_rounds = body if endless else doubtful(body)
 
@@ -612,7 +617,7 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
     return run
 
 
-# Functions and classes where they are defined, and what decorators make of them
+# Definitions of functions and classes, and their decorators
 
 
 def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Run:
@@ -625,6 +630,7 @@ def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionD
         found.defaults, found.kw_defaults = defaults(scope)
         value: Value = found
         for make, written in decorators:
+            # `@x.setter` defines a function of the same name, which must not replace the property.
             if isinstance(written, ast.Attribute) and written.attr in ("setter", "getter", "deleter"):
                 scope.heap.put(scope, f"{node.name}.{written.attr}", found)
                 return GOES_ON
@@ -636,7 +642,7 @@ def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionD
 
 
 def _around(scope: Scope) -> Scope:
-    """The scope that a function within this one looks names up in: a class's is not seen from its methods."""
+    """Return the scope in which an inner function looks up names: class scopes are skipped, as in Python."""
     while scope.of_class and scope.parent is not None:
         scope = scope.parent
     return scope
@@ -659,7 +665,7 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
 
 
 def _wraps(function: Function) -> bool:
-    """Whether it is a wrapper made with functools.wraps."""
+    """Whether the function is decorated with `functools.wraps`."""
     made_by = [
         each.func if isinstance(each, ast.Call) else each for each in getattr(function.node, "decorator_list", [])
     ]
@@ -667,7 +673,7 @@ def _wraps(function: Function) -> bool:
 
 
 def _passes_on(function: Function) -> bool:
-    """Whether a wrapper gives what it was given to another function, and no argument of its own."""
+    """Whether a wrapper passes its own `*args` and `**kwargs` on to another function unchanged."""
     node = function.node
     given = {each.arg for each in (node.args.vararg, node.args.kwarg) if each is not None}
     if isinstance(node, ast.Lambda) or not given:
@@ -684,7 +690,7 @@ def _passes_on(function: Function) -> bool:
 
 
 def _sets_named(node: ast.AST, names: set[str]) -> bool:
-    """Whether it is `kwargs["name"] = value` or its like; a key that a variable has is that of an older name."""
+    """Whether the node sets a named entry: `kwargs["name"] = value`. A variable key usually renames an old keyword."""
     match node:
         case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(), ctx=ast.Store()):
             return name in names
@@ -706,6 +712,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     keywords = {each.arg: compiler.expression(each.value) for each in node.keywords if each.arg is not None}
     decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
     put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
     inner.depth = compiler.depth
     body = inner.block(node.body)
@@ -741,7 +748,7 @@ def _is_record(value: Value) -> bool:
     return isinstance(value, Name) and value.name in _RECORDS
 
 
-# Imports: modules of the repository are run when a name of theirs is read, all else is a name
+# Imports: a module of the repository is run when one of its names is read; any other is only a name
 
 
 def _target(node: ast.stmt, name: str) -> ast.Name:
