@@ -1,4 +1,4 @@
-"""Methods of texts, lists and dicts that are known, and the order of items."""
+"""The built-in types: methods of strings, lists and dicts, the order of items, and `isinstance`."""
 
 from __future__ import annotations
 
@@ -32,19 +32,21 @@ from convlint.readers.python.evaluator.values import (
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
+# String methods whose results are no longer than the string
 _TEXT_METHODS = frozenset({
     "capitalize", "casefold", "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit",
     "isidentifier", "islower", "isnumeric", "isspace", "istitle", "isupper", "lower", "lstrip", "partition",
     "removeprefix", "removesuffix", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines",
     "startswith", "strip", "swapcase", "title", "upper",
 })  # fmt: skip
+# String methods whose results are as long as an argument says
 _PADDED = frozenset({"center", "ljust", "rjust", "zfill"})
 _NUMBER_METHODS = frozenset({"bit_length", "is_integer", "bit_count", "conjugate"})
-_OPEN = object()
+_OPEN = object()  # stands for an argument that is unknown
 
 
 def method(machine: Machine, receiver: Items | Table | Const, name: str, call: LibraryCall) -> Value | None:
-    """What `receiver.name(...)` gives; None: nothing known."""
+    """Return the result of `receiver.name(...)`; None if it is unknown."""
     if isinstance(receiver, Items):
         return _list_method(machine, receiver, name, call)
     if isinstance(receiver, Table):
@@ -197,7 +199,7 @@ def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | No
 
 
 def _is_new(items: list[Value], last: Value) -> bool:
-    """Whether the last item of a set is a constant that none before it equals: it was a set without it."""
+    """Whether the last item is a constant that equals none before it, so that the items still are a set."""
     return isinstance(last, Const) and not any(
         each.__class__ is not Const or each.value == last.value for each in items[:-1]
     )
@@ -237,7 +239,7 @@ def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall
 
 
 def _own(cell: Entries) -> Entries:
-    """A copy that is a dict of its own."""
+    """Return a copy that is a plain dict, without what a library added."""
     found = cell.copied()
     found.also, found.extra, found.ordered = (), None, False
     return found
@@ -252,7 +254,7 @@ def _listed(cell: Entries, name: str) -> list[Value]:
 
 
 def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
-    """`receiver.get(key, default)`: one of both where nobody knows whether the key is there."""
+    """Return `receiver.get(key, default)`: one of both if the key may be missing."""
     key = call.args[0]
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
     if not isinstance(key, Const):
@@ -262,6 +264,7 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
     found = cell.items.get(key.value)
     if found is None:
         return default if cell.complete else unknown(cell.why)
+    # `d[key]` raises without the key: code that goes on had it.
     is_error = isinstance(default, Unknown) and default is absent
     return machine.heap.joined(found, default) if key.value in cell.may and not is_error else found
 
@@ -290,6 +293,7 @@ def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCal
         return found
     if name == "update":
         mine = heap.edit(held)
+        # `self.__dict__.update(kwargs)` may set any attribute.
         if receiver.of is not None and not (call.exact and all(isinstance(each, Table) for each in args)):
             machine.calls.open_attributes(receiver.of)
             return NONE
@@ -316,11 +320,11 @@ def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCal
 
 
 class OrderUnknown(Exception):
-    """The order is not known."""
+    """The order of the items is unknown."""
 
 
 def raw_key(value: Value) -> Any:
-    """What values are ordered by as Python orders it. Raises OrderUnknown."""
+    """Return the Python value by which a value is ordered. Raises OrderUnknown."""
     if isinstance(value, Const):
         return value.value
     if isinstance(value, Items) and value.complete and value.kind in ("tuple", "list"):
@@ -329,7 +333,7 @@ def raw_key(value: Value) -> Any:
 
 
 def keys_of(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value]:
-    """What the items are ordered by."""
+    """Return the keys by which the items are ordered: the items, or the results of `key`."""
     key = call.keywords.get("key")
     if key is None or (isinstance(key, Const) and key.value is None):
         return items
@@ -337,7 +341,7 @@ def keys_of(machine: Machine, items: list[Value], call: LibraryCall) -> list[Val
 
 
 def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value] | None:
-    """The items sorted, by `key` and `reverse` of the call; None where their order is not known."""
+    """Return the items sorted by `key` and `reverse` of the call; None if their order is unknown."""
     reverse = call.keywords.get("reverse", Const(False))
     if not isinstance(reverse, Const) or not call.exact:
         return None
@@ -362,7 +366,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def is_instance(machine: Machine, value: Value, of: Value) -> bool | None:
-    """isinstance(value, of); None where nobody knows."""
+    """Return `isinstance(value, of)`; None if it is unknown."""
     if isinstance(of, Items):
         found = [is_instance(machine, value, each) for each in of.items]
         return True if True in found else None if None in found or not of.complete else False

@@ -1,4 +1,4 @@
-"""What is known of Python's own functions and its library, by full name."""
+"""Functions of Python's builtins and standard library, by full name; a result of None means that it is unknown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Known = Callable[["Machine", LibraryCall], "Value | None"]
 BUILTINS = frozenset(dir(builtins)) | {"reveal_type"}
 _LONGEST_NUMBER = 1000  # digits
-_LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2
+_LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2  # patterns that names of layers need are shorter
 _CONFIGS = (
     "json.load", "yaml.", "omegaconf.", "hydra.", "argparse.", "absl.flags", "toml", "configparser.", "os.environ",
     "os.getenv", "click.", "mmengine.Config", "mmcv.Config", "yacs.", "ml_collections.",
@@ -50,7 +50,7 @@ _CONFIGS = (
 
 
 def is_config(name: str) -> bool:
-    """Whether what a function of that name gives comes from a file, the command line or the environment."""
+    """Whether the result of a function comes from a file, the command line or the environment."""
     return name.startswith(_CONFIGS)
 
 
@@ -59,7 +59,7 @@ def _why(value: Value) -> str:
 
 
 def _first(machine: Machine, call: LibraryCall, *, ordered: bool = True) -> list[Value] | None:
-    """What a loop over the first argument goes through."""
+    """Return the items of the first argument; None if they are unknown."""
     return machine.iterate(call.args[0], ordered=ordered) if call.args else None
 
 
@@ -67,7 +67,7 @@ def _first(machine: Machine, call: LibraryCall, *, ordered: bool = True) -> list
 
 
 def _plain(function: Callable[..., Any]) -> Known:
-    """A function of plain values that gives one."""
+    """Adapt a function from plain values to a plain value."""
 
     def run(_: Machine, call: LibraryCall) -> Value | None:
         values = [*call.args, *call.keywords.values()]
@@ -75,6 +75,7 @@ def _plain(function: Callable[..., Any]) -> Known:
         named = {key: value.value for key, value in call.keywords.items() if isinstance(value, Const)}
         if not call.exact or len(raw) + len(named) != len(values):
             return None
+        # int() takes quadratic time in the digits, and raises past 4,300.
         if any(isinstance(each, str) and len(each) > _LONGEST_NUMBER for each in raw):
             return None
         if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
@@ -93,7 +94,7 @@ def _truth(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _folded(kind: type[ast.AST], start: int) -> Known:
-    """Sum and math.prod."""
+    """Return `sum` or `math.prod`: an operator folded over the items."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call, ordered=False)
@@ -116,6 +117,7 @@ def _extreme(*, largest: bool) -> Known:
             return call.keywords.get("default")
         given = keys_of(machine, items, call)
         try:
+            # Keys are compared as Python values: an order of unknown ones would be a guess.
             keys = [raw_key(key) for key in given]
             found = items[(max if largest else min)(range(len(items)), key=lambda place: keys[place])]
         except (OrderUnknown, TypeError, ValueError):
@@ -128,7 +130,7 @@ def _extreme(*, largest: bool) -> Known:
 
 
 def _operated(*kinds: type[ast.AST]) -> Known:
-    """An operator as a function; of several, a tuple of what they give."""
+    """Return an operator as a function; of several operators, the function gives a tuple of their results."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 2:
@@ -176,6 +178,7 @@ def _range(_: Machine, call: LibraryCall) -> Value | None:
     numbers = [int(value.value) for value in held]  # type: ignore[arg-type]
     if len(numbers) == 3 and numbers[2] == 0:
         return None
+    # The range itself takes no memory, whatever its length.
     over = range(*numbers)
     try:
         if len(over) > LONGEST:
@@ -205,7 +208,7 @@ def _made(kind: str) -> Known:
 
 
 def _deque(machine: Machine, call: LibraryCall) -> Value | None:
-    """One with a bound forgets its first items, which nobody follows."""
+    """Evaluate `collections.deque`; one with a `maxlen` drops items, which is not followed."""
     bound = call.args[1] if len(call.args) > 1 else call.keywords.get("maxlen", NONE)
     return _made("list")(machine, call) if isinstance(bound, Const) and bound.value is None else None
 
@@ -237,7 +240,7 @@ def _from_keys(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _all_items(machine: Machine, call: LibraryCall) -> list[list[Value]] | None:
-    """The items of all arguments; None where those of one are not known."""
+    """Return the items of each argument; None if those of one are unknown."""
     found: list[list[Value]] = []
     for value in call.args:
         items = machine.iterate(value)
@@ -248,7 +251,7 @@ def _all_items(machine: Machine, call: LibraryCall) -> list[list[Value]] | None:
 
 
 def _rows(machine: Machine, call: LibraryCall) -> list[tuple[Value, ...]] | None:
-    """What zip goes through: `zip(*[iter(a)] * 2)` takes two of one iterator for each."""
+    """Return the rows of `zip`; `zip(*[iter(a)] * 2)` takes both items of a row from one iterator."""
     first = call.args[0] if call.args else None
     if isinstance(first, List) and first.kind == "iterator" and all(each is first for each in call.args):
         items = machine.iterate(first)
@@ -263,13 +266,13 @@ def _iterator(machine: Machine, items: list[Value], *, complete: bool = True) ->
 
 
 def _open_iterator(machine: Machine, call: LibraryCall) -> List:
-    """An iterator over what nobody knows."""
+    """Return an iterator over unknown items."""
     why = next((_why(arg) for arg in call.args if _why(arg) != "call"), "call")
     return List(machine.heap, "iterator", [], complete=False, why=why)
 
 
 def _of_items(function: Callable[[list[Value]], list[Value]]) -> Known:
-    """An iterator over the items of the first argument, in a way of its own."""
+    """Adapt a function of a list to one that gives an iterator over the items of its first argument."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call)
@@ -308,9 +311,11 @@ def _filter(machine: Machine, call: LibraryCall) -> Value | None:
     items = machine.iterate(call.args[1]) if len(call.args) == 2 else None
     if items is None:
         return _open_iterator(machine, call)
+    # `filter(None, items)` keeps the items that are true.
     plain = isinstance(call.args[0], Const)
     truths = [machine.truth(item if plain else machine.call(call.args[0], [item], {}, call.node, call.file))
               for item in items]  # fmt: skip
+    # An item whose test is unknown may be in the result.
     kept = [item for item, truth in zip(items, truths, strict=True) if truth is not False]
     return _iterator(machine, kept, complete=None not in truths)
 
@@ -400,6 +405,7 @@ def _islice(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call)
     if items is None or len(ends) + 1 != len(call.args) or not all(end is None or isinstance(end, int) for end in ends):
         return _open_iterator(machine, call)
+    # Of an iterator, islice takes a part, and the rest stays for the next reader.
     value, over = call.args[0], slice(*ends) if ends and 0 not in ends[2:] else slice(0)
     if isinstance(value, List) and value.kind == "iterator" and over.stop is not None:
         machine.heap.edit(value).items = items[over.stop :]
@@ -428,7 +434,7 @@ def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
 
 
 def _has(machine: Machine, value: Value, name: str) -> bool | None:
-    """Whether `value.name` is there; None where nobody knows."""
+    """Whether `value.name` exists; None if it is unknown."""
     if isinstance(value, Instance):
         cell = value.cell
         if isinstance(value.cls, Class) and machine.calls.find(value.cls, "__getattribute__")[0] is not None:
@@ -458,6 +464,7 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
 def _hasattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) == 2 else None
     found = _has(machine, call.args[0], name) if name is not None else None
+    # A layer of the library has attributes that the source never sets, such as `in_channels`.
     if found is None and name is not None and isinstance(call.args[0], Instance):
         cell = call.args[0].cell
         known = name not in cell.may and machine.library.attribute(machine, call.args[0], name) is not None
@@ -476,6 +483,7 @@ def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
             return call.args[2]
         if there is None:
             given = machine.attribute(value, name)
+            # Any name of such an object gives a method: that it exists is not known.
             if isinstance(given, (Partial, Name)) and isinstance(value, Instance):
                 return unknown("call")
             may_lack = isinstance(value, (Instance, Class)) and name in value.cell.may
@@ -484,7 +492,7 @@ def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def set_named(machine: Machine, receiver: Value, key: Value, value: Value, *, plainly: bool = False) -> Value:
-    """setattr(receiver, key, value); `plainly` as object.__setattr__ does it."""
+    """Evaluate `setattr(receiver, key, value)`; `plainly` as `object.__setattr__` does."""
     name = text_of(key)
     if name is not None and plainly and isinstance(receiver, Instance):
         machine.calls.set_plainly(receiver, name, value)
@@ -534,7 +542,7 @@ def _new(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _type_called(machine: Machine, call: LibraryCall) -> Value | None:
-    """type.__call__(cls, ...), as a metaclass calls it."""
+    """Evaluate `type.__call__(cls, ...)`, which metaclasses call."""
     if not call.args or not isinstance(call.args[0], Class):
         return None
     return machine.calls.made(call.args[0], call.with_args(call.args[1:], dict(call.keywords)))
@@ -590,7 +598,7 @@ def _reduce(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _same(_: Machine, call: LibraryCall) -> Value | None:
-    """functools.lru_cache(f), torch.jit.script(f): f."""
+    """Return the argument itself, as for `functools.lru_cache(f)`; `lru_cache(maxsize=1)` returns this function."""
     if len(call.args) == 1 and isinstance(call.args[0], (Function, Class, Partial, Instance)):
         return call.args[0]
     return Name("convlint.same")
@@ -648,7 +656,7 @@ def _module(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _matching(function: Callable[..., Any]) -> Known:
-    """A regular expression on texts that are known, where it cannot take long."""
+    """Adapt a function of the module `re`, for known strings on which it cannot take long."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         texts = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, str)]
@@ -671,7 +679,7 @@ def _matching(function: Callable[..., Any]) -> Known:
 
 
 def _is_harmless(pattern: str) -> bool:
-    """Whether the time that it takes is bounded by a low power of the length of a text: no repeat within a repeat."""
+    """Whether a pattern takes time polynomial in the length of the string: it has no repeat within a repeat."""
     repeats = len(re.findall(r"[*+?{]", pattern))
     return len(pattern) <= _LONGEST_PATTERN and repeats <= _MOST_REPEATS and not re.search(r"\)[*+?{]|\\[0-9]", pattern)
 

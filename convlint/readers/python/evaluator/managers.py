@@ -1,4 +1,4 @@
-"""What a `with` may do with an error of its block: let it through, swallow it, or nobody knows which."""
+"""Decide whether a context manager swallows errors of its block, which makes what the block does uncertain."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from convlint.readers.python.walking import every
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.paths import Scope
 
-Answer = bool | None  # whether it swallows; None where nobody knows
+Answer = bool | None  # whether it swallows errors; None if unknown
 _SWALLOWING = frozenset({"contextlib.suppress", "convlint.method.suppress"})
 _OPEN = frozenset({"contextlib.ExitStack", "contextlib.AsyncExitStack"})
-# Methods of an object that nobody knows, which are mostly scopes and locks, that do swallow.
+# Methods of unknown objects that swallow errors; all other managers from methods are mostly scopes and locks
 _SWALLOWING_METHODS = frozenset({"assertRaises", "assertRaisesRegex", "raises", "suppress", "ignored", "ignoring"})
-# Of these packages no manager swallows an error: scopes, devices, locks, files and pools.
+# Packages whose managers swallow no errors: scopes, devices, locks, files and pools
 _PASSAGES = """
     torch torchvision torchaudio tensorflow tensorflow_addons tensorpack tf_slim sonnet keras keras_core paddle jax flax
     haiku mxnet gluoncv mindspore oneflow chainer theano lasagne numpy cupy accelerate deepspeed transformers diffusers
@@ -40,11 +40,11 @@ _PASSAGES = """
 """
 _PASSING = frozenset(_PASSAGES.split())
 _PASSING_NAMES = re.compile(r"scope|lock|mutex|device|no_grad|autocast|timer|profile|strategy|nullcontext|open$", re.I)
-_DEEPEST = 3  # functions that give a manager of another function
+_DEEPEST = 3  # nested functions that return the manager of another
 
 
 def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], Answer]:
-    """What tells of the manager that the expression gives, whether it swallows errors."""
+    """Compile the question whether the manager that an expression gives swallows errors."""
     match node:
         case ast.Call(func=(ast.Name() | ast.Attribute()) as written):
             asked = compiler.expression(written)
@@ -58,13 +58,13 @@ def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], A
 
 
 def either(answers: Iterable[Answer]) -> Answer:
-    """What is true of any of them, or of all together."""
+    """Whether any of several managers swallows errors."""
     found = set(answers)
     return True if True in found else None if None in found else False
 
 
 def _passes(written: ast.expr) -> bool:
-    """Whether its last name alone says that it is a scope or a lock."""
+    """Whether the last part of a name says that it is a scope or a lock."""
     name = written.attr if isinstance(written, ast.Attribute) else getattr(written, "id", "")
     return _PASSING_NAMES.search(name) is not None
 
@@ -115,7 +115,7 @@ def _of_base(base: Value) -> Answer:
 
 
 def _of_exit(leave: Function) -> Answer:
-    """`__exit__` swallows by what it returns."""
+    """Whether `__exit__` may return something true, by which it swallows the error."""
     if isinstance(leave.node, ast.Lambda):
         given: list[ast.expr] = [leave.node.body]
     else:
@@ -125,10 +125,11 @@ def _of_exit(leave: Function) -> Answer:
 
 
 def _of_generator(function: Function, depth: int) -> Answer:
-    """contextlib.contextmanager: what is around its `yield` may catch what that raises."""
+    """Whether a `contextlib.contextmanager` has a `try` around its `yield` that catches what the block raises."""
     found: list[Answer] = [False]
     for each in every(function.node):
         if isinstance(each, (ast.Try, ast.TryStar)) and _yields(each.body):
+            # A `return` in a `finally` drops the error as well.
             handled = any(not isinstance(handler.body[-1], ast.Raise) for handler in each.handlers)
             found.append(handled or any(isinstance(last, ast.Return) for last in names_of.within(each.finalbody)))
         elif isinstance(each, (ast.With, ast.AsyncWith)) and _yields(each.body):
@@ -141,7 +142,7 @@ def _yields(body: list[ast.stmt]) -> bool:
 
 
 def _of_returned(function: Function, depth: int) -> Answer:
-    """A function that gives the manager that another one makes."""
+    """Whether a function returns a manager that swallows errors."""
     if isinstance(function.node, ast.Lambda):
         return _written(function, function.node.body, depth)
     given = [each.value for each in names_of.within(function.node.body) if isinstance(each, ast.Return)]
@@ -149,7 +150,7 @@ def _of_returned(function: Function, depth: int) -> Answer:
 
 
 def _written(function: Function, node: ast.expr, depth: int) -> Answer:
-    """A manager as the body of a function names it."""
+    """Whether a manager that a function's body names swallows errors."""
     if not isinstance(node, ast.Call) or depth >= _DEEPEST:
         return False if _passes(node) else None
     return _of_call(function.scope, node.func, _named(function.scope, node.func), unknown("call"), depth + 1)

@@ -1,4 +1,4 @@
-"""Modules of the repository: run once, when a name of theirs is first read; and where names are looked up."""
+"""Modules of the repository, each run once, when one of its names is first read; and the lookup of names."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ LONGEST_CHAIN = 20  # of modules that import a name from one another
 
 
 class Modules:
-    """The modules that were run, by path."""
+    """The modules run so far, by path."""
 
     def __init__(self, machine: Machine, builtin_names: frozenset[str]) -> None:
         self.machine = machine
         self._builtins = {name: Name(f"builtins.{name}") for name in builtin_names}
         self.scopes: dict[str, Scope | None] = {}
-        self.recorded: dict[str, list[Recorded]] = {}  # what the library recorded in their bodies
-        self.unfinished: set[str] = set()  # those whose bodies were not run to their ends
-        self._running: list[str] = [""]  # modules whose bodies run
+        self.recorded: dict[str, list[Recorded]] = {}  # records of the library from their bodies
+        self.unfinished: set[str] = set()  # modules whose bodies were not run to the end
+        self._running: list[str] = [""]  # modules whose bodies are running
         self._chain: list[tuple[str, str]] = []
         self._set_by: dict[str, dict[str, set[str]]] | None = None  # paths by names of classes and their attributes
 
     def scope(self, path: str) -> Scope | None:
-        """The variables of the module, run if it was not; of one that runs now, those so far."""
+        """Return the variables of a module, which is run if needed; of a running one, those bound so far."""
         if path not in self.scopes:
             file = self.machine.project.file(path)
             if file is None:
@@ -68,7 +68,7 @@ class Modules:
         return self.scopes[path]
 
     def _run(self, path: str, file: SourceFile) -> Scope:
-        """Run a module's body as if nothing else ran."""
+        """Run a module's body with the state of the machine set aside, as imports take place anywhere."""
         machine = self.machine
         heap = machine.heap
         kept = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
@@ -81,6 +81,7 @@ class Modules:
         machine.steps = start = min(STEPS_OF_MODULE, machine.left_of_run)
         machine.floor, machine.recorded, machine.root, machine.again, machine.doubts = 0, [], "", 0, []
         height, machine.height = machine.height, machine.height + 12
+        # Stored before the body runs: modules that import each other see what is bound so far.
         scope = self.scopes[path] = Scope(machine, file, None, None)
         scope.first.items["__name__"] = Const(os.path.basename(path).removesuffix(".py"))
         whole = machine.height <= DEEPEST
@@ -95,6 +96,7 @@ class Modules:
         except (Exhausted, RecursionError):
             whole = False
         heap.base.kept = 0
+        # An exhausted body leaves paths that nothing will gather.
         for each in heap.layer.down(heap.base):
             each.kept = 0
         heap.settle(heap.base)
@@ -107,13 +109,14 @@ class Modules:
         machine.height = height
         (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
          heap.class_changed) = kept  # fmt: skip
+        # The module may have set attributes of classes of other modules.
         machine.calls.forget_attributes()
         (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
          machine.again, machine.doubts) = state  # fmt: skip
         return scope
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:
-        """What functions may change is unknown to functions: what it holds depends on who was called before."""
+        """Make unknown what functions of the module change: its value depends on the calls before."""
         held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
         functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
         imported = {name for name, value in scope.variables.items() if isinstance(value, (Name, Module))}
@@ -133,7 +136,7 @@ class Modules:
         self._open_classes(scope, file)
 
     def _open_classes(self, scope: Scope, file: SourceFile) -> None:
-        """Attributes of classes that functions, scripts or other files set hold what whoever ran before has set."""
+        """Make class attributes unknown that functions, scripts or other files set."""
         for name, value in scope.variables.items():
             if not isinstance(value, Class) or value.file is not file:
                 continue
@@ -155,7 +158,7 @@ class Modules:
                     value.namespace[attr] = unknown("caller")
 
     def _setters(self) -> dict[str, dict[str, set[str]]]:
-        """The files of the repository that set an attribute of a class, by the name of both."""
+        """Return the files that set class attributes, by the names of class and attribute."""
         if self._set_by is None:
             self._set_by = {}
             project = self.machine.project
@@ -165,12 +168,12 @@ class Modules:
         return self._set_by
 
     def _sets_from_elsewhere(self, name: str, paths: set[str], own: str) -> bool:
-        """Whether one of the files is another one, that has no class of its own by that name."""
+        """Whether another file sets the attribute, and does not mean a class of its own by that name."""
         defines = re.compile(rb"^\s*class\s+%s\b" % name.encode(), re.MULTILINE)
         return any(path != own and not defines.search(self.machine.project.content(path) or b"") for path in paths)
 
     def lookup(self, scope: Scope, name: str) -> Value:
-        """What the name means in that scope."""
+        """Return the value of a name in a scope."""
         at: Scope = scope
         while at.parent is not None:
             cell = at.cell
@@ -204,13 +207,14 @@ class Modules:
         return self._builtins.get(name) or unknown("call")
 
     def variable(self, scope: Scope, name: str) -> Value | None:
-        """The variable of a module, those that come by `from m import *` too."""
+        """Return a variable of a module, including those bound by `from m import *`; None if there is none."""
         cell = scope.cell
         found = cell.items.get(name)
         if found is not None:
             settled = self._settled(scope, name, found)
             may_be_other = name in cell.may and name in self._builtins
             return scope.heap.joined(settled, self._builtin(name)) if may_be_other else settled
+        # A later star import overrides an earlier one.
         for path in reversed(scope.stars):
             key = path, name
             if key in self._chain or len(self._chain) >= LONGEST_CHAIN or name.startswith("__"):
@@ -226,7 +230,7 @@ class Modules:
         return None
 
     def member(self, path: str, name: str) -> Value:
-        """`module.name`: a variable of the module, or a module below it."""
+        """Return `module.name`: a variable of the module, or a module below it."""
         scope = self.scope(path)
         if scope is None:
             return unknown("call")
@@ -236,7 +240,7 @@ class Modules:
         return self._below(path, name)
 
     def _below(self, path: str, name: str) -> Value:
-        """The module of that name in a package."""
+        """Return the module of that name in a package."""
         if os.path.basename(path) == "__init__.py":
             below = self.machine.project.resolve(name, path, 1)
             if below is not None:
@@ -244,7 +248,7 @@ class Modules:
         return unknown("call")
 
     def put(self, path: str, name: Value, value: Value) -> None:
-        """`module.name = value`, `globals()[name] = value`: what one module sets in another, it may set at any time."""
+        """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown when."""
         scope = self.scope(path)
         if scope is None:
             return
@@ -258,13 +262,13 @@ class Modules:
                 scope.heap.put(scope, each, unknown("call"))
 
     def imported(self, name: str, file: SourceFile, *, whole: bool) -> Value:
-        """What `import a.b` binds: `a`, or with a name of its own (`whole`) all of `a.b`."""
+        """Return what `import a.b` binds: `a`; with `whole`, as in `import a.b as c`, `a.b`."""
         top = name if whole else name.split(".")[0]
         path = self.machine.project.resolve(top, file.path)
         return Module(path) if path is not None else Name(top)
 
     def member_of(self, module: str, level: int, name: str, file: SourceFile) -> Value:
-        """What `from module import name` binds."""
+        """Return what `from module import name` binds."""
         path = self.machine.project.resolve(module, file.path, level)
         if path is None:
             below = self.machine.project.resolve(f"{module}.{name}" if module else name, file.path, level)
@@ -277,13 +281,13 @@ class Modules:
         return Deferred(path, name)
 
     def import_all(self, module: str, level: int, scope: Scope) -> None:
-        """`from module import *`."""
+        """Evaluate `from module import *`, which only notes the module: names are looked up there later."""
         path = self.machine.project.resolve(module, scope.file.path, level)
         if path is not None and path != scope.file.path and path not in scope.module.stars:
             scope.module.stars.append(path)
 
     def succeeds(self, statements: list[ast.stmt], file: SourceFile) -> bool:
-        """Whether these imports find what they name: modules of the repository, or a framework that is installed."""
+        """Whether these imports surely succeed: of modules of the repository, or of a framework."""
         for node in statements:
             names: list[str] = []
             level = 0
@@ -300,13 +304,13 @@ class Modules:
 
 
 def _set_later(file: SourceFile) -> set[tuple[str, str]]:
-    """Attributes of the module's names that its functions set, or what it does as a script."""
+    """Return the attributes of the module's names that its functions set, or its code below the guard."""
     found = names_of.attributes_changed((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]))
     return found.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
 
 
 def _may_change(file: SourceFile, names: set[str]) -> bool:
-    """Whether a look at the text finds a function that may change one of these: a look at the tree takes its time."""
+    """Whether the text suggests that a function changes one of the names; a search of the tree is far slower."""
     if b"global " in file.content or b"globals()" in file.content or b"setattr(" in file.content:
         return True
     if not names:

@@ -1,4 +1,4 @@
-"""Which names a body binds, found without running it."""
+"""Find which names a body binds and which objects it changes, without running it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGERS = frozenset({  # methods that change a list, dict or set
 
 
 def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a body but for constants; those of functions and classes inside it are left out."""
+    """Yield the nodes of a body, without constants and without the bodies of inner functions and classes."""
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
@@ -32,7 +32,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 class BodyNames:
-    """What a body binds (assigned, imported, defined, caught), what it declares global or nonlocal, if it yields."""
+    """The names a body binds, those it declares global or nonlocal, and whether it yields."""
 
     __slots__ = ("bound", "declared", "yields")
 
@@ -63,12 +63,12 @@ class BodyNames:
 
 
 def bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that statements bind."""
+    """Return the names that statements bind."""
     return BodyNames(nodes).bound
 
 
 def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
-    """Names of objects that statements change by a method or subscript, and attributes of names that they set."""
+    """Return the names whose objects statements change, and the attributes of names that they set."""
     objects: set[str] = set()
     attributes: set[tuple[str, str]] = set()
     for node in within(nodes):
@@ -93,19 +93,20 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
 
 
 def asks_mode(test: ast.expr) -> bool:
-    """Whether a test asks for the mode of a network, which is training until somebody says otherwise."""
+    """Whether a test reads the mode of a network, `training`, which is taken to be true."""
     return any(isinstance(each, ast.Attribute) and each.attr == "training" for each in within([test]))
 
 
 def changes_anything(functions: Iterable[ast.AST]) -> bool:
-    """Whether a function sets an item or attribute of anything, or changes a list or dict."""
+    """Whether any of the functions sets an item or attribute, or changes a list or dict."""
     return any(any(changed(node.body)) for node in functions if isinstance(node, ast.FunctionDef))
 
 
 def set_on_class(node: ast.ClassDef) -> set[str]:
-    """The attributes of a class that its own methods set: what they hold depends on who was called before."""
+    """Return the attributes of a class that its own methods set, whose values depend on the calls before."""
     found: set[str] = set()
     for method in node.body:
+        # These three run while a class or an object is created, and are followed.
         if not isinstance(method, ast.FunctionDef) or method.name in ("__init_subclass__", "__new__", "__call__"):
             continue
         for each in within(method.body):
@@ -115,7 +116,7 @@ def set_on_class(node: ast.ClassDef) -> set[str]:
 
 
 def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:
-    """Whether it is the class of the object that a method belongs to: `cls`, `type(self)`, `self.__class__`."""
+    """Whether the expression is the class of a method: `cls`, `type(self)`, `self.__class__`."""
     if isinstance(node, ast.Name):
         return any(getattr(each, "id", "") == "classmethod" for each in method.decorator_list) and (
             bool(method.args.args) and method.args.args[0].arg == node.id
@@ -128,9 +129,9 @@ def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:
 def changed_by_functions(
     functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef], imported: AbstractSet[str] = frozenset()
 ) -> set[str]:
-    """Names of the module that a function of it binds anew or changes: what they hold depends on who called what.
+    """Return the names of a module that its functions rebind or change, whose values depend on the calls before.
 
-    A call such as `layers.add(...)` changes none of the `imported` modules.
+    A call such as `layers.add(...)` changes no `imported` module, although it looks like a change of a set.
     """
     found: set[str] = set()
     for node in functions:
@@ -144,12 +145,12 @@ def changed_by_functions(
 
 
 def bound_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
-    """Names of the module that a function of it binds anew; `*` where one of them is not written there."""
+    """Return the names of a module that its functions rebind; `*` if one of them is computed."""
     return {name for node in functions for name in (*BodyNames(node.body).declared, *_set_in_globals(node.body))}
 
 
 def attributes_changed(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[tuple[str, str]]:
-    """Attributes of the module's names that functions of it set or change, as (name, attribute)."""
+    """Return the attributes of a module's names that its functions set or change, as (name, attribute)."""
     found: set[tuple[str, str]] = set()
     for node in functions:
         names = BodyNames(node.body)
@@ -159,7 +160,7 @@ def attributes_changed(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDe
 
 
 def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names of `globals()["name"] = value`; `*` where one of them is not written there."""
+    """Yield the names of `globals()["name"] = value`; `*` for a computed one."""
     for node in within(nodes):
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             value, key = node.value, node.slice
@@ -168,7 +169,7 @@ def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def parameters(node: Body) -> list[ast.arg]:
-    """All parameters of a function, in no order that matters."""
+    """Return all parameters of a function, in no particular order."""
     arguments = node.args
     found = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return found + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]

@@ -1,4 +1,4 @@
-"""What operators and subscripts do to values, and what a loop goes through; None stands for what nobody knows."""
+"""Operators, comparisons, subscripts and iteration on values. A truth or a list of items is None if it is unknown."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 _MOST_LISTS = 8  # of which nobody knows which is meant, and a function is run with each
+# Parts of names that stand for data and not for code: `torch.version.cuda` may be None.
 _SETTINGS = frozenset({"version", "backends", "cuda", "__version__", "environ", "config", "flags"})
 _KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator"}
 
 
-# Plain values: none of them may grow beyond its bound
+# Plain values: no result may exceed its limit, as `9 ** 9 ** 9` would
 
 _PLAIN_TYPES = (int, float, str, bytes, bool, type(None))
 _LONG_WIDTH = re.compile(r"\d{4}|\*")
@@ -61,11 +62,11 @@ _COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 
 class NoResult(Exception):
-    """The operation raises, or its result is not one of ours."""
+    """The operation raises, or its result is no plain value within the limits."""
 
 
 def plain_binary(kind: type[ast.AST], left: Any, right: Any) -> Plain:
-    """`left + right` and its like. Raises NoResult."""
+    """Return the result of a binary operator on plain values. Raises NoResult."""
     operation = _OPERATORS.get(kind)
     if operation is None or not _small(kind, left, right):
         raise NoResult
@@ -73,7 +74,7 @@ def plain_binary(kind: type[ast.AST], left: Any, right: Any) -> Plain:
 
 
 def plain_comparison(kind: type[ast.AST], left: Plain, right: Plain) -> bool:
-    """`left < right` and its like. Raises NoResult."""
+    """Return the result of a comparison of plain values. Raises NoResult."""
     operation = _COMPARISONS.get(kind)
     if operation is None:
         raise NoResult
@@ -81,7 +82,7 @@ def plain_comparison(kind: type[ast.AST], left: Plain, right: Plain) -> bool:
 
 
 def plain_unary(kind: type[ast.AST], value: Any) -> Plain:
-    """`-value` and its like. Raises NoResult."""
+    """Return the result of a unary operator on a plain value. Raises NoResult."""
     if kind is ast.USub:
         return computed(operator.neg, value)
     if kind is ast.UAdd:
@@ -92,7 +93,7 @@ def plain_unary(kind: type[ast.AST], value: Any) -> Plain:
 
 
 def computed(operation: Callable[..., Any], *args: Any) -> Plain:
-    """What the operation gives, where that is plain and small. Raises NoResult."""
+    """Return the result of an operation if it is plain and small. Raises NoResult."""
     try:
         found = operation(*args)
     except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError):
@@ -101,7 +102,7 @@ def computed(operation: Callable[..., Any], *args: Any) -> Plain:
 
 
 def checked(value: Any) -> Plain:
-    """The value, if it is plain and small. Raises NoResult."""
+    """Return the value if it is plain and small. Raises NoResult."""
     if type(value) not in _PLAIN_TYPES:
         raise NoResult
     if isinstance(value, (str, bytes)) and len(value) > LONGEST:
@@ -112,12 +113,13 @@ def checked(value: Any) -> Plain:
 
 
 def is_small_format(text: str) -> bool:
-    """Whether a format asks for no width that a file could do harm with, or takes its width from an argument."""
+    """Whether a format string states no width of four digits or more, and takes no width from an argument."""
     return not _LONG_WIDTH.search(text) and not re.search(r"\{[^{}]*\{", text)
 
 
 def _small(kind: type[ast.AST], left: Any, right: Any) -> bool:
-    """Whether the result can be computed without harm."""
+    """Whether the result is small enough to be computed."""
+    # `"%999999999d" % 1` would fill the memory.
     if kind is ast.Mod and isinstance(left, (str, bytes)):
         return is_small_format(left if isinstance(left, str) else left.decode("latin-1"))
     if kind is ast.Mult and (isinstance(left, (str, bytes)) or isinstance(right, (str, bytes))):
@@ -133,7 +135,7 @@ def _small(kind: type[ast.AST], left: Any, right: Any) -> bool:
 
 
 def plain_order(kind: type[ast.AST], left: list[Plain], right: list[Plain]) -> bool:
-    """`(1, 2) < (1, 3)`. Raises NoResult."""
+    """Return the result of a comparison of sequences: `(1, 2) < (1, 3)`. Raises NoResult."""
     operation = _COMPARISONS.get(kind)
     if operation is None:
         raise NoResult
@@ -144,7 +146,7 @@ def plain_order(kind: type[ast.AST], left: list[Plain], right: list[Plain]) -> b
 
 
 def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
-    """`left + right` and its like."""
+    """Return the result of a binary operator."""
     if left.__class__ is Const and right.__class__ is Const:
         return _plain(kind, left, right)
     if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
@@ -195,6 +197,7 @@ def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value)
             return _sets(machine, kind, left, right)
         return unknown("limit")
     known, other = (left, right) if isinstance(left, Items) else (right, left)
+    # `[3, 4] + config.widths` still begins with what is known.
     if isinstance(known, Items) and isinstance(other, Unknown) and kind is ast.Add:
         return machine.sequence(known.kind, known.items[:], complete=False, why=other.why)
     return unknown(other.why if isinstance(other, Unknown) else "call")
@@ -228,7 +231,7 @@ def _sets(machine: Machine, kind: type[ast.AST], left: Items, right: Items) -> V
 
 
 def is_something(name: Name) -> bool:
-    """Whether the name is one of a function, class or module, so that it is true and not None."""
+    """Whether the name must be of a function, class or module, which is true and not None."""
     parts = name.name.split(".")
     if not _SETTINGS.isdisjoint(parts):
         return False
@@ -237,7 +240,7 @@ def is_something(name: Name) -> bool:
 
 
 def truth(machine: Machine, value: Value) -> bool | None:
-    """Whether it is true."""
+    """Return the truth of a value."""
     match value:
         case Const():
             return bool(value.value)
@@ -272,7 +275,7 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
 
 
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
-    """`left < right`, `left in right`, `left is right`."""
+    """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
     if kind is ast.NotIn or kind is ast.In:
         found = _contains(machine, right, left)
         return found if found is None or kind is ast.In else not found
@@ -338,7 +341,7 @@ def _equal_tables(left: Entries, right: Entries, depth: int) -> bool | None:
 
 
 def _equal_instances(left: Value, right: Value) -> bool | None:
-    """Members of an enumeration are equal where they are one."""
+    """Whether two objects are equal: members of an enumeration only if they are the same."""
     if isinstance(left, Instance) and isinstance(right, Instance) and left.cls is right.cls:
         names = left.attributes.get("name"), right.attributes.get("name")
         if all(isinstance(name, Const) for name in names) and isinstance(left.cls, Class) and left.cls.fields is None:
@@ -383,7 +386,7 @@ def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
 
 
 def has_key(cell: Entries, key: object) -> bool | None:
-    """Whether a dict has the key."""
+    """Whether a dict has a key."""
     if key in cell.items:
         return None if key in cell.may else True
     return False if cell.complete else None
@@ -412,7 +415,7 @@ def _ordered(kind: type[ast.AST], left: Value, right: Value) -> bool | None:
 
 
 def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
-    """`receiver[key]`."""
+    """Return `receiver[key]`."""
     match receiver:
         case Unknown():
             return unknown(receiver.why)
@@ -448,7 +451,7 @@ def _item(receiver: Items, key: Value) -> Value:
 
 
 def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: SourceFile) -> Value:
-    """What a dict holds at the key; where that may be missing, to read it is an error or gives the default."""
+    """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
     cell = receiver.cell
     if isinstance(key, Unknown):
         return _one_of(cell, key, node)
@@ -465,7 +468,7 @@ def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: Sou
 
 
 def _one_of(cell: Entries, key: Unknown, node: ast.AST) -> Unknown:
-    """The item of a dict of lists at a key that nobody knows: one of those lists, if they are few."""
+    """Return the item of a dict of lists at an unknown key: one of those lists, if they are few."""
     lists: list[tuple[str, Value]] = []
     for name, value in cell.items.items():
         if not isinstance(value, Items) or not value.complete or value.kind not in ("list", "tuple"):
@@ -492,7 +495,7 @@ def _asked(machine: Machine, receiver: Value, args: list[Value], node: ast.Subsc
 
 
 def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None, step: Value | None) -> Value:
-    """`receiver[low:high:step]`."""
+    """Return `receiver[low:high:step]`."""
     ends: list[int | None] = []
     for end in (low, high, step):
         value = end.value if isinstance(end, Const) else None
@@ -515,7 +518,7 @@ def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None
 
 
 def put_key(cell: Entries, key: Value, value: Value) -> None:
-    """`cell[key] = value`, in a cell that may be changed."""
+    """Set an item in a cell that may be changed."""
     if isinstance(key, Const):
         cell.items[key.value] = value
         cell.may = cell.may - {key.value}
@@ -526,7 +529,7 @@ def put_key(cell: Entries, key: Value, value: Value) -> None:
 
 
 def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
-    """`receiver[key] = value`."""
+    """Evaluate `receiver[key] = value`."""
     heap = machine.heap
     match receiver:
         case List():
@@ -563,7 +566,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
 
 
 def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: SourceFile) -> None:
-    """`del receiver[key]`."""
+    """Evaluate `del receiver[key]`."""
     at = key.value if isinstance(key, Const) else None
     if isinstance(receiver, Table):
         if isinstance(key, Const):
@@ -584,13 +587,13 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
         machine.heap.changed_by_another_name()
 
 
-# Going through values
+# Iteration
 
 
 def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Value] | None:
-    """The items that a loop goes through; None where they, or `ordered` as those of a set are not, are not known.
+    """Return the items of a loop over the value; None if they are unknown.
 
-    An iterator has none left.
+    With `ordered`, the order must be known too, which that of a set is not. An iterator is exhausted by this.
     """
     match value:
         case List(kind="iterator"):
@@ -622,7 +625,7 @@ def _iterated(machine: Machine, value: Instance) -> list[Value] | None:
 
 
 def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterator[Value]:
-    """What a loop over a list or iterator goes through, of which `items` are left: each round may change it."""
+    """Yield the items of a loop over a list or iterator, which the rounds may change; `items` are those left now."""
     if not isinstance(value, List) or value.kind not in ("list", "iterator"):
         yield from items
         return
@@ -632,13 +635,14 @@ def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterato
             yield taken(machine, value)
         return
     at = 0
+    # Read anew in each round, as the body may append to the list.
     while at < min(len(held := value.items if value.complete else items), ROUNDS):
         yield held[at]
         at += 1
 
 
 def taken(machine: Machine, receiver: Items) -> Value:
-    """The next item of an iterator."""
+    """Remove and return the next item of an iterator."""
     if not receiver.complete or not receiver.items:
         return unknown(receiver.why if not receiver.complete else "call")
     if receiver.kind != "iterator" or not isinstance(receiver, List):
@@ -647,7 +651,7 @@ def taken(machine: Machine, receiver: Items) -> Value:
 
 
 def extend(machine: Machine, given: List, value: Value) -> None:
-    """`given += value`."""
+    """Evaluate `given += value` for a list or set."""
     items = machine.iterate(value, ordered=given.kind != "set")
     cell = machine.heap.edit(given)
     if items is None or not cell.complete or len(cell.items) + len(items) > LONGEST:
@@ -660,7 +664,7 @@ def extend(machine: Machine, given: List, value: Value) -> None:
 
 
 def as_entries(machine: Machine, value: Value) -> Entries | None:
-    """The dict that `**value` or `dict(value)` goes through."""
+    """Return the entries of `**value` or `dict(value)`; None if they are unknown."""
     if isinstance(value, Table):
         return value.cell
     pairs = machine.iterate(value) if isinstance(value, Items) else None
@@ -676,7 +680,7 @@ def as_entries(machine: Machine, value: Value) -> Entries | None:
 
 
 def update(machine: Machine, cell: Entries, value: Value) -> None:
-    """`cell.update(value)`, in a cell that may be changed."""
+    """Evaluate `cell.update(value)` for a cell that may be changed."""
     more = as_entries(machine, value)
     if more is None or not more.complete:
         cell.complete = False
@@ -693,7 +697,7 @@ def update(machine: Machine, cell: Entries, value: Value) -> None:
 
 
 def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
-    """A set of these."""
+    """Return a set of these items; equal constants share one item, with the literals of all."""
     found: list[Value] = []
     at: dict[object, int] = {}
     for item in items:

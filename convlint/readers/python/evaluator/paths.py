@@ -1,4 +1,4 @@
-"""Scopes, and the paths through a body: where nobody can choose between two, both run, and meet again."""
+"""Scopes and control flow: an undecided test runs both sides, each on a path of its own, and joins the results."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_AGAIN = 2  # loops within one another of which the body is run again for wh
 
 
 class Scope(Object):
-    """The variables of a body that runs, or ran and is still seen by functions within it.
+    """The variables of a body that runs, or that inner functions still refer to.
 
-    `parent` is the scope around it as names are looked up, never a class's; `module` the outermost one. `leaving` are
-    the states of paths that have left the function, of `loops` those that have left a round or the loop.
+    `parent` is the enclosing scope for lookups, never that of a class; `module` is the outermost one. `leaving` has
+    the states of paths that have returned, `loops` the running loops with the states that have left them.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class Scope(Object):
 
     @property
     def variables(self) -> dict[str, Value]:
-        """What its names are bound to."""
+        """The values of its names on the current path."""
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
@@ -56,7 +56,7 @@ Side = tuple[str, int, int]  # path, first and last line
 
 
 class Choices:
-    """The sides of conditions that were left out by a known test, and those that some run takes or may take."""
+    """The sides of `if` statements that a decided test left out, and those that some run takes or may take."""
 
     def __init__(self) -> None:
         self.left: set[Side] = set()
@@ -64,7 +64,7 @@ class Choices:
 
 
 class Untaken:
-    """The lines of sides that some run left out, and none took."""
+    """The lines of sides that some run left out and none took."""
 
     def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
         self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
@@ -74,14 +74,14 @@ class Untaken:
                 spans.append((first, last))
 
     def holds(self, path: str, line: int) -> bool:
-        """Whether a line of a file is one of them."""
+        """Whether a line of a file is among them."""
         spans = self._spans.get(path, [])
         at = bisect_right(spans, line, key=lambda span: span[0])
         return at > 0 and line <= spans[at - 1][1]
 
 
 class Loop:
-    """A loop that runs: the states of paths that have left its round, or all of it."""
+    """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
     __slots__ = ("again", "out")
 
@@ -91,7 +91,7 @@ class Loop:
 
 
 def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int:
-    """Run both sides from the same state and join what they leave; how the whole of it ends."""
+    """Run both sides from the same state and join their states; return how the whole ends."""
     heap, conditions = scope.heap, scope.machine.conditions
     base = heap.begin()
     recorded = len(scope.machine.recorded)
@@ -102,6 +102,7 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
     if how_first == how_second:
         heap.meet(one, base)
         return how_first
+    # A path that raises ends here: what follows is the other side's state alone.
     if how_first == RAISES:
         scope.machine.doomed(recorded, between)
         heap.settle(base)
@@ -125,7 +126,7 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
 
 
 def under(scope: Scope, run: Run, condition: str) -> int:
-    """Run it under a condition that nobody knows; how it ends."""
+    """Run code under an undecided condition; return how it ends."""
     conditions = scope.machine.conditions
     mark = len(conditions)
     if condition:
@@ -138,7 +139,7 @@ def under(scope: Scope, run: Run, condition: str) -> int:
 
 
 def doubtful(run: Run) -> Run:
-    """The same, with what is recorded meanwhile marked: nobody knows whether a run of the program comes by."""
+    """Wrap code so that its records are marked as doubtful: a real run may never reach it."""
 
     def in_doubt(scope: Scope) -> int:
         doubts = scope.machine.doubts
@@ -152,7 +153,7 @@ def doubtful(run: Run) -> Run:
 
 
 def _send(scope: Scope, how: int) -> None:
-    """The path that runs now leaves its loop or function, and waits for the others there."""
+    """Keep the state of the current path, which leaves its loop or function, until the others arrive."""
     if how == RETURNS:
         scope.leaving.append(scope.heap.keep())
     elif scope.loops:
@@ -160,7 +161,7 @@ def _send(scope: Scope, how: int) -> None:
 
 
 def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
-    """All paths that wait meet the one that runs now, if that is `alive`; whether any is."""
+    """Join all waiting states into the current path if it is `alive`; return whether any path is."""
     while waiting:
         state = heap.release(waiting.pop())
         if alive:
@@ -172,7 +173,7 @@ def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
 
 
 def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run) -> int:
-    """The body for each item, and `orelse` on the path that no break has left; how the loop ends."""
+    """Run a loop round by round, then `orelse` on the path that no `break` left; return how the loop ends."""
     machine, loop, how = scope.machine, Loop(), GOES_ON
     scope.loops.append(loop)
     conditions = machine.conditions
@@ -202,14 +203,14 @@ def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value],
 
 
 def _stays(scope: Scope, how: int) -> bool:
-    """Whether the path of this round goes on in the next; where others do, one that leaves is sent on its way."""
+    """Whether the current path continues with the next round; one that leaves is kept for those who wait."""
     if how in (RETURNS, BREAKS):
         _send(scope, how)
     return how in (GOES_ON, CONTINUES)
 
 
 class LoopChanges:
-    """What a loop changes by name, looked for where it does not run round by round."""
+    """The names and attributes that a loop changes, computed only if it is not run round by round."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
         self._nodes = nodes
@@ -219,7 +220,7 @@ class LoopChanges:
         return (names_of.bound(self._nodes), *names_of.changed(self._nodes))
 
     def blur(self, scope: Scope, why: str) -> None:
-        """Nobody knows from now on what its variables and lists hold: so the body need not be run to find out."""
+        """Make the variables and lists that the loop changes unknown, so that one round stands for all."""
         heap, variables = scope.heap, scope.variables
         names, objects, attributes = self._found
         for name in objects & variables.keys():
@@ -235,7 +236,7 @@ class LoopChanges:
 
 
 def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
-    """Run the body once for any number of rounds: what it changes is unknown before it, and so is whether it runs."""
+    """Run a body once for any number of rounds, with what it changes unknown, as a path that may not be taken."""
     machine, heap = scope.machine, scope.heap
     changes.blur(scope, why)
     if machine.again >= MOST_AGAIN:
@@ -246,12 +247,14 @@ def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
     machine.again += 1
     how = _maybe(scope, body)
     machine.again -= 1
+    # Attributes and items are changed through calls, which names alone do not show: run again without them.
     more = _unforeseen(heap, before, why)
     if more:
         for states, mark in zip(waiting, marks, strict=True):
             while len(states) > mark:
                 heap.release(states.pop())
         heap.layer = heap.layer_on(before)
+        # The first round saw values that only the first round of a real loop has.
         del machine.recorded[recorded:]
         for change in more:
             change()
@@ -279,7 +282,7 @@ def _maybe(scope: Scope, body: Run) -> int:
 
 
 def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], None]]:
-    """What makes unknown that which one round has changed of what was there before, such as an attribute."""
+    """Return functions that make unknown what a round changed of older objects, such as attributes."""
     found: list[Callable[[], None]] = []
     for thing, old, new in heap.changed_since(before):
         if isinstance(old, Items):
