@@ -1,7 +1,7 @@
-"""Where code uses a bias in a way that fails for a convolution without one: `conv.bias.data.zero_()`.
+"""Find code that fails for a convolution without a bias: `conv.bias.data.zero_()`.
 
-In doubt it does. Code that asked first (`if m.bias is not None:`), or that only other layers reach
-(`isinstance(m, nn.Linear)`), cannot fail, up to where a name in it is bound again.
+A use in doubt counts as one. Code behind a test (`if m.bias is not None:`), or that only other layers reach
+(`isinstance(m, nn.Linear)`), cannot fail, until a name in the test is bound again.
 """
 
 from __future__ import annotations
@@ -18,38 +18,39 @@ from convlint.readers.python.project import Project, of_framework
 from convlint.readers.python.source_file import SourceFile
 from convlint.readers.python.walking import every
 
-# In any file that uses a bias; a keyword `bias=False` is no use. Each by itself, as what begins with a fixed text is
-# looked for in a fraction of the time that any of several takes.
+# Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
+# text is searched for much faster than an alternation.
 _USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]")))
 _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
-# Calls that take the name of a bias as well where there is none, some with a default alone, as their last argument
+# Calls to which the name of a missing bias can be given, some only with a default as their last argument
 _ASK = re.compile(
     r"hasattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|getattr3|pop2"
 )
 _TAKE_NONE = re.compile(r"(_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool)\d+")
 _OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn)", re.IGNORECASE)
-# The name of one class, as against that of several: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
+# The name of one class, in contrast to variables: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
 _CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)([1-3][dD]|Base|Bag|Cell)?")
 _NORM = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
 
-# A layer of a module that is constructed, and perhaps goes elsewhere
+# Construction of a layer, perhaps moved to a device or type
 _CONSTRUCTS = re.compile(
     r"(\w+)\.(?:\w+\.)*[A-Z]\w*\(.*\)(?:\.(?:to|cuda|cpu|eval|train|half|float|double|requires_grad_)\(.*\))*",
     re.DOTALL,
 )
 
-_Layers = frozenset[str]  # those whose bias cannot fail, as the source writes them
+_Layers = frozenset[str]  # source text of layers whose bias cannot fail
 _NONE: _Layers = frozenset()
 
 
 def first_uses(project: Project) -> tuple[BiasUse, ...]:
-    """The first use of each attribute's bias in each file; files to report on come first.
+    """Return the first use of each attribute's bias in each file; files to report on come first.
 
-    A use of nobody knows whose bias concerns every layer: behind the first such, only files to report on are searched.
+    A use of an unknown layer's bias concerns every layer: after the first such, only files to report on are searched.
     """
     found: dict[tuple[str, str], BiasUse] = {}
     given = frozenset(project.given)
     for path in project.where(may_use):
+        # One such use already keeps every bias from being removed.
         if path not in given and any(not name for _, name in found):
             break
         file = project.file(path)
@@ -60,19 +61,20 @@ def first_uses(project: Project) -> tuple[BiasUse, ...]:
 
 
 def may_use(content: bytes) -> bool:
-    """Whether a file with this content may use a bias."""
+    """Whether a file with this content may use a bias, by a search of its text."""
     return b".parameters()" in content or (b"bias" in content and any(each.search(content) for each in _USES))
 
 
 def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
-    """The expressions that would fail where the bias is None, in their order.
+    """Return the expressions that fail if the bias is None, in source order.
 
-    Each with the attribute that has the bias (`self.conv.bias`) where the file itself constructs all it sets such an
-    attribute to; '' for any other.
+    Each comes with the attribute that has the bias (`conv` of `self.conv.bias`) if the file constructs every value of
+    that attribute, and with '' otherwise.
     """
     uses = _Uses(file)
     try:
         uses.block(file.tree.body, _NONE)
+    # Too deeply nested for a visit by recursion: every use counts.
     except RecursionError:
         return [(node, "") for node in every(file.tree) if isinstance(node, ast.expr) and _is_use(node)]
     found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
@@ -80,7 +82,7 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
 
 
 class _Uses:
-    """Goes through code with the layers whose bias is known to be there, or to be no convolution's."""
+    """Collects uses of biases, keeping track of the layers whose bias exists or is no convolution's."""
 
     def __init__(self, file: SourceFile) -> None:
         self.found: list[ast.expr] = []
@@ -90,9 +92,9 @@ class _Uses:
 
     @cached_property
     def _bound(self) -> dict[str, list[str]]:
-        """What the file binds to each variable, and to each attribute (`.name`) of whatever object; '' by a loop.
+        """The source text bound to each variable and to each attribute (`.name`) of any object; '' for loops.
 
-        A parameter is `(name`.
+        A parameter has the key `(name`.
         """
         found: dict[str, list[str]] = {}
         assigned: set[int] = set()
@@ -107,7 +109,7 @@ class _Uses:
         return found
 
     def attribute(self, use: ast.expr) -> str:
-        """The variable or attribute of `self` that has the bias, where the file constructs all of that name."""
+        """Return the variable or attribute of `self` that has the bias, if the file constructs all its values."""
         holder = _holder(use)
         name = dotted(holder).removeprefix("self.") if holder is not None else ""
         made = [_CONSTRUCTS.fullmatch(value) for value in self._bound.get(_key(holder), ())] if holder else []
@@ -116,7 +118,7 @@ class _Uses:
 
     @cached_property
     def _frameworks(self) -> frozenset[str]:
-        """The names of modules that are imported from frameworks: `nn` of `from torch import nn`."""
+        """The names of imported modules of frameworks: `nn` of `from torch import nn`."""
         imports = [each for each in every(self._tree) if isinstance(each, ast.Import | ast.ImportFrom)]
         modules = [(name, getattr(each, "module", name.name) or "") for each in imports for name in each.names]
         return frozenset(
@@ -125,11 +127,12 @@ class _Uses:
         )  # fmt: skip
 
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
-        """Statements one after the other: what ends the block where a bias is None speaks for those behind it."""
+        """Visit statements in order; one that leaves the block if a bias is None makes it safe for the rest."""
         safe = _kept(safe, statements)
         for at, statement in enumerate(statements, 1):
             start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
             first = bisect_left(self._lines, start)
+            # Statements without the word are skipped: most of a file.
             if first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno):
                 self._visit(statement, safe)
             match statement:
@@ -137,7 +140,7 @@ class _Uses:
                     safe |= _kept(self._safe(test, False), statements[at:])
 
     def _visit(self, node: ast.AST, safe: _Layers, *, asked: bool = False) -> None:
-        """`asked`: None would do here, as in a test."""
+        """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 before = self._own, self._in_class
@@ -223,11 +226,12 @@ class _Uses:
             return False
         if not key or not _NORM.search(key):
             return text not in safe
+        # The name says that it is a norm: a use only if something bound to it says otherwise.
         return any("conv" in value.lower() or not (key[0] == "." or re.search("norm|bn", value.lower()))
                    for value in values)  # fmt: skip
 
     def _safe(self, test: ast.expr, truth: bool) -> _Layers:
-        """The layers whose bias cannot fail where the test is true, or is false."""
+        """Return the layers whose bias cannot fail if the test has that truth."""
         holder: ast.expr | None = None
         match test:
             case ast.BoolOp(op=op, values=values):
@@ -261,7 +265,7 @@ class _Uses:
         return _NONE if holder is None else frozenset((ast.unparse(holder),))
 
     def _is_other_kind(self, kinds: ast.expr) -> bool:
-        """Whether a class, or each of several, has the name of a layer that is no convolution."""
+        """Whether each of the classes has the name of a layer that is no convolution."""
         match kinds:
             case ast.Tuple(elts=each) | ast.List(elts=each) | ast.Set(elts=each):
                 return bool(each) and all(map(self._is_other_kind, each))
@@ -272,7 +276,7 @@ class _Uses:
         return not variable and bool(_OTHER_KIND.match(name) and _CLASS.fullmatch(name))
 
     def _of_class_name(self, text: ast.expr) -> Iterator[str]:
-        """The layer of whose class a text is the name; a variable may hold that of one that is not assigned to."""
+        """Yield the layer of whose class `text` is the name, directly or by a variable that is bound once."""
         values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [ast.unparse(text)]
         layers = [re.search(r"([\w.]+)\.__class__|\btype\(([\w.]+)\)\.__(?:qual)?name__", value) for value in values]
         names = {each[1] or each[2] if each else "" for each in layers}
@@ -281,7 +285,7 @@ class _Uses:
 
 
 def _holder(node: ast.AST) -> ast.expr | None:
-    """What has the bias that code takes: of `m.bias` and `getattr(m, "bias")` m."""
+    """Return `m` of `m.bias` and `getattr(m, "bias")`; None for anything else."""
     match node:
         case ast.Attribute(value=holder, attr="bias", ctx=ast.Load()):
             return holder
@@ -291,7 +295,7 @@ def _holder(node: ast.AST) -> ast.expr | None:
 
 
 def _asked(node: ast.expr) -> ast.expr | None:
-    """The same, of `getattr(m, "bias", None)` too."""
+    """Return the same, and `m` of `getattr(m, "bias", None)`."""
     match node:
         case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias"), _]):
             return holder
@@ -299,7 +303,7 @@ def _asked(node: ast.expr) -> ast.expr | None:
 
 
 def _is_word(node: ast.AST) -> bool:
-    """Whether this is the name of a bias as state has it."""
+    """Whether this is the name of a bias in a state dict."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and f".{node.value}".endswith(".bias")
 
 
@@ -313,14 +317,14 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _gives_parameters(value: ast.expr) -> bool:
-    """Whether it is `conv.parameters()`, which are as many as there are: one less without a bias."""
+    """Whether it is `conv.parameters()`, unpacked to two names, which fails without a bias."""
     inner = value.args[:1] if isinstance(value, ast.Call) else []
     calls = [each.func for each in (value, *inner) if isinstance(each, ast.Call)]
     return any(isinstance(each, ast.Attribute) and each.attr == "parameters" for each in calls)
 
 
 def _is_other_layer(value: str) -> bool:
-    """Whether the text constructs a layer of another kind."""
+    """Whether the source text constructs a layer that is no convolution."""
     return "(" in value and _OTHER_KIND.match(value.partition("(")[0].rpartition(".")[2]) is not None
 
 
@@ -329,7 +333,7 @@ def _parameters(node: ast.AST) -> list[ast.arg]:
 
 
 def _key(node: ast.AST) -> str:
-    """The name that is bound: of an attribute, whatever the object, with a dot in front."""
+    """Return the name that a node binds; for an attribute of any object, with a dot in front."""
     match node:
         case ast.Attribute(attr=name):
             return f".{name}"
@@ -339,12 +343,12 @@ def _key(node: ast.AST) -> str:
 
 
 def _binds(node: ast.AST) -> bool:
-    """Whether it is an argument, or sets or deletes a variable or an attribute."""
+    """Whether the node is a parameter, or sets or deletes a variable or an attribute."""
     return isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
 
 
 def _kept(safe: _Layers, nodes: Iterable[ast.AST]) -> _Layers:
-    """The layers in whose text no name or attribute stands that these nodes bind."""
+    """Return the layers whose text has no name or attribute that the nodes bind."""
     if not safe:
         return safe
     bound = {_key(each).removeprefix(".") for node in nodes for each in every(node) if _binds(each)}

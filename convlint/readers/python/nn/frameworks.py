@@ -1,4 +1,4 @@
-"""What frameworks do, as the evaluator asks for it: the Library of convolutions."""
+"""The evaluator's library for deep-learning frameworks: it records convolutions and follows tensors."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ from convlint.readers.python.nn.tensors import (
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-_DEEPEST = 5  # lists in each other
+_DEEPEST = 5  # nested lists
 
 
 _FUNCTIONS = {
     "torch": tensors.function, "paddle": tensors.function, "keras": keras.function, "tensorflow": keras.function,
 }  # fmt: skip
+# Functions that return the module or function they were given
 _GIVES_BACK = words("""
     torch.compile torch.jit.script torch.jit.trace torch.jit.freeze torch.nn.utils.weight_norm
     torch.nn.utils.spectral_norm torch.nn.utils.remove_weight_norm torch.nn.utils.remove_spectral_norm
@@ -67,11 +68,12 @@ _GIVES_BACK = words("""
 """)
 _INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
+# Keywords of checkpointing itself, which are not passed on
 _OF_CHECKPOINTS = frozenset(("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"))
 
 
 def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryCall) -> Value | None:
-    """What a function gives that gives back a layer, or runs one; None for any other."""
+    """Return the result of a function that returns its layer or calls it; None for any other function."""
     if full.startswith(_INITIALIZES):
         return Const(None)
     first = call.args[0] if call.args else None
@@ -95,14 +97,14 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
 
 
 class Frameworks(Library):
-    """The evaluator's library. `recording` is that of the root that runs now."""
+    """The library of frameworks. `recording` belongs to the current root."""
 
     def __init__(self) -> None:
         self.recording = Recording()
         self._kinds: dict[int, tuple[Class, str | None]] = {}
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
-        """What a framework's function or class gives."""
+        """Return the result of a framework's function or class."""
         full = canonical(name)
         if is_layer(full):
             instance = Instance(machine.heap, Name(full))
@@ -119,7 +121,7 @@ class Frameworks(Library):
         return None if function is None else function(full, Arguments.of(call), machine.around())
 
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
-        """A class of the source calls the constructor of the framework's class that it is a kind of."""
+        """Handle the call of a framework's constructor by a subclass in the source."""
         full = canonical(base)
         if not is_layer(full):
             return False
@@ -152,6 +154,7 @@ class Frameworks(Library):
             kind = keras.kind_of_norm(own)
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
+        # Only the framework's own containers run their children in order.
         cell.extra, cell.ordered = (
             FrameworkLayer(kind, full, own),
             isinstance(instance.cls, Name) and kind in CONTAINERS,
@@ -163,7 +166,7 @@ class Frameworks(Library):
             modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
 
     def _meaning(self, machine: Machine, instance: Instance) -> FrameworkLayer | Convolution | None:
-        """What an instance is; one whose constructor never reached the framework's is what its class says."""
+        """Return the description of an instance; one whose constructor skipped the framework's gets it by its class."""
         if instance.extra is None and isinstance(instance.cls, Class):
             base = self.subclass_of(instance.cls)
             kind = None if base is None else kind_of(base)
@@ -172,14 +175,14 @@ class Frameworks(Library):
         return modules.meaning_of(instance)
 
     def subclass_of(self, cls: Class) -> str | None:
-        """The framework's class that a class of the source is a kind of, by its canonical name."""
+        """Return the framework's class from which a class derives, by its canonical name."""
         known = self._kinds.get(id(cls))
         if known is None:
             known = self._kinds[id(cls)] = cls, base_of(cls, 0)
         return known[1]
 
     def set_attribute(self, machine: Machine, instance: Instance | Tensor, name: str, value: Value) -> None:
-        """`instance.name = value` took place."""
+        """Handle `instance.name = value`."""
         if isinstance(instance, Tensor):
             if name == "data":
                 reshaped_in_place(instance.data, value)
@@ -196,10 +199,11 @@ class Frameworks(Library):
             machine.record(Record("constructed", changed, meaning))
 
     def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
-        """A layer, a container or a module of the source is applied."""
+        """Apply a layer, a container or a module that the source defines."""
         meaning = self._meaning(machine, instance)
         if meaning is None:
             return None
+        # What reads a tensor is kept outside of the evaluator's memory.
         machine.memory.spoil()
         self.recording.called[id(instance)] = instance
         forward = forward_of(machine, instance) if isinstance(instance.cls, Class) else None
@@ -215,7 +219,7 @@ class Frameworks(Library):
         forward: Value,
         call: LibraryCall,
     ) -> Value:
-        """A module of the source runs its own forward; what a kind of convolution computes by itself is one."""
+        """Run the `forward` that the source defines; that of a subclass of a convolution counts as the convolution."""
         if not isinstance(meaning, Convolution):
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
         machine.found()
@@ -239,7 +243,7 @@ class Frameworks(Library):
         given: Arguments,
         call: LibraryCall,
     ) -> Value:
-        """What the framework's own forward does."""
+        """Apply the framework's own `forward`."""
         conditions = machine.around()
         first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
         if isinstance(meaning, Convolution):
@@ -264,7 +268,7 @@ class Frameworks(Library):
         return layers.applied(meaning, given, conditions)
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
-        """A method of a tensor or a module."""
+        """Return the result of a method of a tensor or module."""
         given = Arguments.of(call)
         if isinstance(receiver, Tensor):
             conditions = machine.around()
@@ -284,7 +288,7 @@ class Frameworks(Library):
         return module_method(machine, receiver, name, call)
 
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:
-        """An attribute that the source did not set."""
+        """Return an attribute of a tensor or module that the source did not set."""
         if isinstance(receiver, Tensor):
             return tensors.attribute(receiver, name)
         if not isinstance(receiver, Instance):
@@ -294,6 +298,7 @@ class Frameworks(Library):
             return layers.convolution_attribute(meaning, name)
         if meaning is None:
             return None
+        # A network is in training until code says otherwise, and what trains is what convlint is asked about.
         if name == "training":
             return Const(True)
         if name in ("_modules", "_sub_layers"):
@@ -302,7 +307,7 @@ class Frameworks(Library):
         return layers.attribute(meaning, name)
 
     def operator(self, machine: Machine, left: Value, right: Value, node: ast.AST) -> Value | None:
-        """Arithmetic with a tensor."""
+        """Return the result of arithmetic with a tensor, or of adding to a container."""
         if isinstance(left, Instance) and modules.is_container(left) and isinstance(node, ast.AugAssign):
             modules.extend(machine, left, right)
             return left
@@ -319,7 +324,7 @@ class Frameworks(Library):
         return keras.with_last(given, found)
 
     def escapes(self, machine: Machine, value: Value, depth: int = 0) -> None:
-        """A value went where nobody looks: a tensor has an unknown reader, a convolution an unknown user."""
+        """Handle a value that is no longer followed: a tensor gets an unknown reader, a convolution an unknown user."""
         if isinstance(value, Tensor):
             value.data.readers.append(TensorReader("unknown", (), machine.around()))
         elif isinstance(layer := modules.meaning_of(value), Convolution):
@@ -329,7 +334,7 @@ class Frameworks(Library):
                 self.escapes(machine, item, depth + 1)
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:  # noqa: ARG002
-        """What a loop over a container goes through."""
+        """Return the items of a loop over a container."""
         if not modules.is_container(receiver) or not receiver.complete:
             return None
         held = modules.children(receiver)

@@ -1,6 +1,7 @@
-"""Which files construct layers whose norms the code holds in evaluation: a bias before those is not cancelled.
+"""Find files whose norms may be kept in evaluation mode, in which a norm does not cancel a bias before it.
 
-In doubt they are held so: by a class of the file, by a base of one, or by what this file imports or is imported by.
+A norm in doubt counts as frozen: by a class of the file, by a base of one, or by a file that it imports or that
+imports it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _MAKES_NORM = re.compile(r"\b(?=[A-Z])\w*(?i:norm|bn)\w*\(")
 
 
 def freezes_norms(tree: ast.Module) -> bool:
-    """Whether code puts norms into evaluation, and they may stay there."""
+    """Whether code puts norms into evaluation mode in which they may stay."""
     return freezes_tested_norms(tree) or any(
         _holds_parts(node) if isinstance(node, ast.ClassDef) else _evaluates_made(node) for node in every(tree)
     )
 
 
 def freezes_tested_norms(tree: ast.Module) -> bool:
-    """Whether it evaluates what a test takes for a norm, of those that it goes through or is given."""
+    """Whether code puts into evaluation mode a loop variable or parameter that a test selects as a norm."""
     nodes = every(tree)
     given = {each.arg for each in nodes if isinstance(each, ast.arg)}
     loops = [each.target for each in nodes if isinstance(each, (ast.For, ast.comprehension))]
@@ -43,17 +44,19 @@ def freezes_tested_norms(tree: ast.Module) -> bool:
                 tests, code = [test for each in generators for test in each.ifs], [ast.Expr(elt)]
             case _:
                 continue
+        # `for m in net.modules(): if isinstance(m, BatchNorm2d): m.eval()`
         if any(_NORM.search(ast.unparse(test)) for test in tests) and not given.isdisjoint(_evaluated(code)):
             return True
     return False
 
 
 def _evaluates_made(node: ast.AST) -> bool:
-    """Whether a norm, or what holds one, is evaluated where it is made, or by the function that makes it."""
+    """Whether a norm, or a module named as one, is put into evaluation mode by the code that constructs it."""
     if isinstance(node, ast.Call):
         return any(_MAKES_NORM.search(text) and text.endswith(")") for text in _evaluated([node], deep=False))
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
+    # A function that calls `.train()` on it afterwards, as around a validation, does not leave it so.
     kept = set(_evaluated(node.body))
     for each in every(node) if kept else ():
         match each:
@@ -66,7 +69,7 @@ def _evaluates_made(node: ast.AST) -> bool:
 
 
 def _holds_parts(cls: ast.ClassDef) -> bool:
-    """Whether a class evaluates parts of itself whatever its mode, or one that is a norm by its name."""
+    """Whether a class puts parts of itself into evaluation mode: in its `train`, or parts named as norms."""
     evaluated = set(_evaluated(cls.body))
     if evaluated and any(map(_overrides_train, cls.body)):
         return True
@@ -79,7 +82,7 @@ def _holds_parts(cls: ast.ClassDef) -> bool:
 
 
 def _overrides_train(method: ast.stmt) -> bool:
-    """Whether it is `train` of a module, and not what trains one."""
+    """Whether the method overrides `Module.train`, in contrast to a training loop of that name."""
     if not isinstance(method, ast.FunctionDef) or method.name != "train":
         return False
     modes = any(each.arg == "mode" for each in (*method.args.args, *method.args.kwonlyargs))
@@ -87,9 +90,9 @@ def _overrides_train(method: ast.stmt) -> bool:
 
 
 def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> Iterator[str]:
-    """What is put into evaluation: by `.eval()`, `.train(False)` or `.training = False`.
+    """Yield the source text of what is put into evaluation mode: `.eval()`, `.train(False)`, `.training = False`.
 
-    The last two count of parts alone: a module that writes them of itself says its own mode.
+    The last two are ignored for `self`: a module that writes them sets its own mode, which users can change back.
     """
     for node in [inner for each in code for inner in every(each)] if deep else code:
         match node:
@@ -107,7 +110,7 @@ def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> I
 
 
 class FrozenNorms:
-    """Asks each file once."""
+    """Answers for each file whether its norms may be frozen, each question once."""
 
     def __init__(self, machine: Machine, imports: ProjectImports) -> None:
         self._machine, self._project, self._imports = machine, imports.project, imports
@@ -115,11 +118,12 @@ class FrozenNorms:
         self._holds, self._freezes, self._reached = cache(self._holds_own), cache(self._freezes_any), cache(self._near)
 
     def _in_file(self, path: str) -> bool:
-        """Whether classes of the file, or their bases in the repository, may hold norms in evaluation."""
+        """Whether classes of the file, or their bases in the repository, may freeze norms."""
         files = [path]
         for here in files:  # which grows meanwhile
             if self._holds(here):
                 return True
+            # A base in another file may freeze the norms of its subclasses.
             bases = {base.file.path for cls in self._defined(here) if isinstance(cls, Class) for base in cls.bases
                      if isinstance(base, Class)}  # fmt: skip
             files += bases.difference(files)
@@ -130,12 +134,12 @@ class FrozenNorms:
 
     @cached_property
     def _may_freeze(self) -> tuple[str, ...]:
-        """The files of the repository whose words are those of code that freezes norms; most of them never do."""
+        """The files whose text suggests that they freeze norms; few of them do."""
         found = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
         return tuple(path for path in found if not is_quiet(path))
 
     def _freezes_any(self, path: str) -> bool:
-        """Whether a file has code that freezes the norms of networks that it is given."""
+        """Whether a file freezes the norms of networks that it is given."""
         file = self._project.file(path)
         return file is not None and freezes_tested_norms(file.tree)
 
@@ -144,11 +148,11 @@ class FrozenNorms:
         return file is not None and freezes_norms(file.tree)
 
     def _near(self, path: str) -> frozenset[str]:
-        """The files that one imports, and those that define what it imports from there."""
+        """Return the files that one imports, and those that define the names it imports."""
         return frozenset((*self._imports.near(path), *(each.file.path for each in self._defined(path))))
 
     def _defined(self, path: str) -> list[Class | Function]:
-        """The classes and functions that the names of a module stand for."""
+        """Return the classes and functions among the names of a module."""
         modules = self._machine.modules
         scope = modules.scope(path)
         found = [modules.variable(scope, name) for name in list(scope.variables)] if scope is not None else []
@@ -156,5 +160,5 @@ class FrozenNorms:
 
 
 def _evaluates(content: bytes) -> bool:
-    """Whether anything in it is switched to evaluation."""
+    """Whether the text puts anything into evaluation mode."""
     return any(word in content for word in _WORDS)

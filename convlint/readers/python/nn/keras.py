@@ -1,4 +1,4 @@
-"""What Keras's layers and functions do to tensors. Shapes have channels first here, as all here do."""
+"""Layers and functions of Keras and TensorFlow. Shapes have the channels first here, as in the whole package."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
     "tanh", "softmax", "softplus", "softsign", "mish", "dropout", "identity",
 ))  # fmt: skip
+# Functions that read no numbers of a tensor
 _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank", "image_data_format"))
+# Functions and layers of several tensors: whether all must have one extent, as a product with a gate need not
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 _CHANNELS_LAST = ("channels_last", None)
 
 
 def kind_of_norm(given: Arguments) -> Kind:
-    """A norm over another axis than that of the channels takes no mean of each channel away."""
+    """Return the kind of a BatchNormalization: over another axis than the channels, it cancels no bias."""
     axis = given.get(0, "axis")
     return "norm" if not isinstance(axis, Const) or axis.value in (-1, 3, 4) else "other norm"
 
 
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
-    """What a function of Keras or TensorFlow gives, by its canonical name; None where it reads no tensor."""
+    """Return the result of a function of Keras or TensorFlow by its canonical name; None if it reads no tensor."""
     if full in ("keras.Input", "keras.layers.Input"):
         return Tensor(_stated(given.get(0, "shape")) or TensorPath(raw=True))
     short = full.rpartition(".")[2]
@@ -69,7 +71,7 @@ def _first(given: Arguments) -> Value:
 
 
 def with_last(given: Arguments, value: Value) -> Value:
-    """`value`, computed from these, with its framework's order of axes."""
+    """Return `value` with the axis order of the tensors it was computed from."""
     return _last(value) if any(each.last for each in given.tensors()) else value
 
 
@@ -80,7 +82,7 @@ def _last(value: Value) -> Value:
 
 
 def handed_out(call: LibraryCall, conditions: Conditions) -> None:
-    """The outputs of a model are no other layer's."""
+    """Mark the outputs of a `keras.Model` as returned: no other layer reads them."""
     found: list[TensorPath] = []
     collect([*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")], found)
     for each in found:
@@ -88,19 +90,19 @@ def handed_out(call: LibraryCall, conditions: Conditions) -> None:
 
 
 def stated_input(given: Value | None, dims: int) -> TensorPath | None:
-    """What a first layer reads that was told its `input_shape`."""
+    """Return the input of a first layer with an `input_shape` argument; None if that does not fit."""
     found = _stated(given)
     return found if found is not None and len(found.shape or ()) == dims + 2 else None
 
 
 def _stated(shape: Value | None) -> TensorPath | None:
-    """A network's input of that shape, without its batch; None where it is unknown."""
+    """Return a network input of that shape, which lacks the batch; None if it is unknown."""
     sizes = shape.items if isinstance(shape, Items) and shape.complete else []
     return TensorPath((SOMETHING, sizes[-1], *sizes[:-1]), raw=True, last=True) if len(sizes) > 1 else None
 
 
 def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
-    """What the first layer of a Sequential reads: where nobody knows its size, what the Input in front of it states."""
+    """Return the arguments of a Sequential's first layer, with the shape that an `Input` in front of it states."""
     args = list(given)
     stated = next(iter(owner.attributes.values()), None)
     if args and isinstance(stated, Tensor) and stated.data.shape is not None:
@@ -109,14 +111,14 @@ def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
 
 
 def _sized(value: Value, stated: TensorPath | None) -> Value:
-    """The network's input, which has the stated shape where it has none."""
+    """Return the network's input, with the stated shape if it has none."""
     read = flow_of(value)
     return value if stated is None or read.shape is not None or not read.raw else \
         Tensor(TensorPath(stated.shape, raw=True, last=True))  # fmt: skip
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
-    """What a layer of that name writes."""
+    """Return the output of the layer with that name."""
     short, first = name.rpartition(".")[2], _first(given)
     if short == "InputLayer":
         whole = own.get(9, "batch_shape", "batch_input_shape")
@@ -131,9 +133,11 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
     read = flow_of(first)
     order = own.keywords.get("data_format")
     plain = order is None or (isinstance(order, Const) and order.value in _CHANNELS_LAST)
+    # Channels-first data is rare in Keras, and its sizes would be those of other axes: they stay unknown.
     head = read.shape[:2] if read.shape is not None and len(read.shape) > 2 and plain else None
     known, found = [integer(size) for size in read.sizes or () if head is not None], Space()
     sizes, raw = unknown_sizes(len(known)), read.raw
+    # Nobody pools what is 1x1 already.
     if short.startswith("Global") or _WINDOW.fullmatch(short):
         read.space.says(False)
     if short.startswith("Global"):
@@ -163,18 +167,19 @@ def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
 
 
 def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
-    """Tensors joined, mostly their channels."""
+    """Return the concatenation of tensors, mostly of their channels."""
     reads: list[TensorPath] = []
     collect([several], reads)
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
+    # The last axis of Keras is that of the channels, which are the second here.
     if at is not None and rank is not None and at in (-1, rank - 1) and all(each.last for each in reads):
         return _last(tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
     return wrote(TensorPath(last=True), reads, conditions)
 
 
 def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) -> Value:
-    """Tensors added or multiplied, one after the other."""
+    """Return the sum or product of tensors."""
     if len(reads) < 2:
         return wrote(TensorPath(last=True), reads, conditions)
     found: Value = Tensor(reads[0])

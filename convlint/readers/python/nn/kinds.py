@@ -1,6 +1,6 @@
-"""Frameworks' own layers by what they are: convolutions with their parameters, norms, pools, containers.
+"""Tables of the frameworks' layers: convolutions with their parameters, norms, pools, containers.
 
-A canonical name is one without the modules that it happens to lie in: `torch.nn.Conv2d`, `keras.layers.Conv2D`.
+A canonical name lacks the internal modules of a framework: `torch.nn.Conv2d`, `keras.layers.Conv2D`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ CONTAINERS = frozenset(("sequential", "list", "dict", "wrapper"))
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, for tables of names; # stands for 1, 2 and 3."""
+    """Return the words of a text, for tables of names; # stands for 1, 2 and 3."""
     return frozenset(word.replace("#", axes) for word in text.split() for axes in "123")
 
 
 class Signature(NamedTuple):
-    """The parameters of a framework's convolution, in their order, by the names that records have for them.
+    """The parameters of a framework's convolution, in order, by the names that convlint uses for all frameworks.
 
-    `names` has what the framework itself calls those that records call otherwise. Arguments behind the first
-    `positional` stand at other places in other versions of it: a call that has any says little.
+    `names` maps the framework's own names to these. Positional arguments behind the first `positional` have other
+    meanings in other versions of the framework, so that a call with more of them is mostly unknown.
     """
 
     framework: str
@@ -41,12 +41,12 @@ class Signature(NamedTuple):
     padding: str | int = 0  # without an argument
 
     def parameter(self, keyword: str) -> str:
-        """What records call the parameter of that name."""
+        """Return the common name of a parameter."""
         return self.names.get(keyword, keyword)
 
 
 class Form(NamedTuple):
-    """How a function takes its weight; `order` is that of the weight's axes, None where an argument says it."""
+    """The weight of a convolving function; `order` is that of its axes, None if an argument decides it."""
 
     signature: Signature
     order: Literal["out first", "out last", "in first", None]
@@ -61,7 +61,7 @@ _GLUON = (
     "bias_initializer in_channels"
 )
 _KERAS_NAMES = {"filters": "out_channels", "strides": "stride", "dilation_rate": "dilation"}
-# Of the first Keras, whose positional arguments were others
+# Keywords of Keras 1, whose positional arguments had other meanings
 _FOREIGN = words("""
     nb_filter nb_row nb_col border_mode subsample bias filter_length dim_ordering nb_depth batch_input_shape
     subsample_length init
@@ -77,7 +77,7 @@ _HAIKU_NAMES = {
 
 
 def _of(dims: int) -> Iterator[tuple[str, Signature]]:
-    """The convolutions of so many axes, by their canonical names; of transposed ones the parameters stand otherwise."""
+    """Yield the convolutions with `dims` axes by canonical name; transposed ones order their parameters otherwise."""
     for torch, paddle, extra in (
         ("dilation groups bias", "dilation groups padding_mode", ""),
         ("output_padding groups bias dilation", "output_padding groups dilation" if dims == 1
@@ -117,7 +117,7 @@ CONVOLUTIONS = {**dict(each for dims in (1, 2, 3) for each in _of(dims)), FLAX_N
 
 
 def _forms(dims: int) -> Iterator[tuple[str, Form]]:
-    """The functions that convolve, by full name, as the frameworks' documentation of each has it."""
+    """Yield the convolving functions by full name, with the parameters that the frameworks document."""
     parameters = (*f"{_HEAD} dilation output_padding groups bias".split(),)
 
     def signature(framework: str, op: Op = "conv") -> Signature:
@@ -221,7 +221,7 @@ _KINDS: dict[str, Kind] = {
 
 @lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
-    """The canonical name of something of a framework; any other name as it is."""
+    """Return the canonical name of something in a framework; any other name unchanged."""
     parts = name.split(".")
     head, short = parts[0], parts[-1]
     if len(parts) > 3 and parts[1] == "nn" and parts[2] in ("modules", "layer", "parallel"):
@@ -243,6 +243,6 @@ def canonical(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def kind_of(name: str) -> Kind | None:
-    """What a framework's class is, by its canonical name; None for none that is a layer, or a convolution."""
+    """Return the kind of a framework's class by its canonical name; None for convolutions and for other classes."""
     prefix = name.rpartition(".")[0]
     return _KINDS.get(name.lower() if prefix in ("torch.nn", "paddle.nn") else name)
