@@ -1,4 +1,4 @@
-"""Layers of a network: what they are made with, and what they do to a tensor; convolutions are recorded."""
+"""Layers of a network: their arguments, their effect on a tensor, and the runs of convolutions."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 
 
 class FrameworkLayer(Struct, frozen=True, eq=False):
-    """What an instance of a framework's class is, and what it was constructed with."""
+    """Description of an instance of a framework's class: its kind, and the arguments of its construction."""
 
     kind: Kind
     name: str  # in full
     arguments: Arguments = Arguments((), {})
 
     def either(self, other: object) -> FrameworkLayer | None:
-        """What it is where nobody knows which of the two; None where they are not of one kind."""
+        """Return what is true of either of two layers; None if they differ in kind."""
         alike = isinstance(other, FrameworkLayer) and other.kind == self.kind and self.kind in ("norm", "pointwise")
         return FrameworkLayer(self.kind, self.name) if alike else None
 
 
+# Kinds that keep the shape, with the kind of reader that each is for the tensor
 _NUMBER_BY_NUMBER: dict[Kind, str] = {"pointwise": "other", "other norm": "other", "norm": "norm"}
 _BY_ARGUMENTS: dict[Kind, tensors.Operation] = {
     "pool": tensors.pooled,
@@ -61,7 +62,7 @@ _ATTRIBUTES = {
 
 
 def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> Value:
-    """What the layer writes."""
+    """Return the output of the layer."""
     first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
     tensor, own = first if isinstance(first, Tensor) else Tensor(TensorPath()), layer.arguments
     if layer.kind == "identity":
@@ -81,7 +82,7 @@ def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> 
 
 
 def attribute(layer: FrameworkLayer, name: str) -> Value | None:
-    """What an attribute of it is, where that is an argument."""
+    """Return an attribute that is an argument of the construction; None for others."""
     if name in _ATTRIBUTES:
         return layer.arguments.get(_ATTRIBUTES[name], name)
     if name == "bias" and layer.kind in ("opaque", "norm", "other norm"):
@@ -92,17 +93,17 @@ def attribute(layer: FrameworkLayer, name: str) -> Value | None:
 
 
 class ConstructionSite(NamedTuple):
-    """Where a convolution is constructed: the call, in its file."""
+    """The call that constructs a convolution, and its file."""
 
     file: SourceFile
     node: ast.Call
 
 
 class Convolution:
-    """A convolution that was constructed; never changed, as copies of its instance share it.
+    """A constructed convolution; immutable, as copies of its instance share it.
 
-    `arguments` are by the framework's names of its parameters. `made_by` is the class of the source that it is an
-    instance of, '' where that is the framework's own.
+    `arguments` are by the names of the signature's parameters. `made_by` is the name of a subclass in the source of
+    which it is an instance, and '' for the framework's own class.
     """
 
     __slots__ = ("_weight", "arguments", "made_by", "place", "signature")
@@ -115,27 +116,26 @@ class Convolution:
 
     @property
     def whole(self) -> bool:
-        """Whether everything of it is known."""
+        """Whether all given arguments are known."""
         return all(value.__class__ is not Unknown for value in self.arguments.values())
 
     @property
     def weight(self) -> TensorPath:
-        """Its weight: one for all copies, which know less of it where that of one gets another shape."""
+        """Its weight, shared by all copies: if one reshapes it, the shape is unknown for all."""
         if self._weight is None:
             self._weight = TensorPath(_weight_shape(self), certain=self.signature.framework in ("pytorch", "paddle"))
         return self._weight
 
     def changed(self, name: str, value: Value) -> Convolution:
-        """The same with another argument."""
+        """Return the same convolution with another argument."""
         return Convolution(self.signature, {**self.arguments, name: value}, self.place, self.made_by)
 
 
 class Record(NamedTuple):
-    """What the evaluator keeps of a convolution.
+    """An event in the life of a convolution.
 
-    It was `constructed`, perhaps out of `before` by setting an attribute of that; it was `held`, as an attribute or in
-    a container; it was `lined` up in a Sequential with something behind it, a norm or not; or it `escaped`, and went
-    where nobody looks.
+    It was `constructed`, perhaps from `before` by setting an attribute; `held` by an attribute or a container; `lined`
+    up in a Sequential in front of something, a `norm` or not; or it `escaped` to code that is not followed.
     """
 
     what: Literal["constructed", "held", "lined", "escaped"]
@@ -145,7 +145,7 @@ class Record(NamedTuple):
 
 
 class ConvRun(NamedTuple):
-    """A run of a convolution; `run` numbers the forward pass that it is a part of, and the instance in it."""
+    """One application of a convolution; `run` is the number of the forward pass and the identity of the instance."""
 
     run: tuple[int, int]
     reads: TensorPath
@@ -154,17 +154,17 @@ class ConvRun(NamedTuple):
 
 
 class Recording:
-    """What happens in the forward passes of one root."""
+    """The events of the forward passes of one root."""
 
     def __init__(self) -> None:
         self.run = 0
-        self.inside = 0  # forwards of classes of the source that are kinds of a convolution
+        self.inside = 0  # depth of running forwards of subclasses of convolutions
         self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
-        self.called: dict[int, Instance] = {}  # modules that were applied; kept, so that an identity stays its own
+        self.called: dict[int, Instance] = {}  # modules that were applied; kept alive, so that identities stay unique
 
     def uses_of(self, layer: Convolution) -> list[ConvRun]:
-        """Its runs."""
+        """Return the runs of a convolution."""
         return self.uses.get(layer, [])
 
 
@@ -176,11 +176,12 @@ _NONE_IS_ABSENT = frozenset(("stride", "dilation", "output_padding"))
 
 
 def bound(signature: Signature, call: LibraryCall) -> dict[str, Value]:
-    """The call's arguments by their parameters; what may be among unknown ones is unknown, what is not is absent."""
+    """Bind the arguments of a call to parameters; those that unknown arguments may contain are unknown."""
     keywords = {signature.parameter(name): value for name, value in call.keywords.items()}
     found = {name: settled(value) for name, value in zip(signature.parameters, call.args, strict=False)}
     found |= {name: settled(value) for name, value in keywords.items() if name in signature.parameters}
     older = len(call.args) > signature.positional or not signature.foreign.isdisjoint(call.keywords)
+    # Positions mean something else in that version; only the first argument is the same in all.
     if older:
         found = {name: value for name, value in found.items() if name == "out_channels"}
     unsure = dict.fromkeys(signature.parameters if older or not call.exact else (), Unknown("parameter"))
@@ -188,7 +189,7 @@ def bound(signature: Signature, call: LibraryCall) -> dict[str, Value]:
 
 
 def argument(layer: Convolution, name: str) -> Value:
-    """The argument, or what the framework takes where there is none."""
+    """Return an argument, or the framework's default."""
     value = layer.arguments.get(name)
     if value is None and name == "padding":
         return Const(layer.signature.padding)
@@ -198,7 +199,7 @@ def argument(layer: Convolution, name: str) -> Value:
 
 
 def activated(layer: Convolution) -> bool | None:
-    """Whether an activation is a part of the layer; None where nobody knows."""
+    """Whether the layer applies an activation itself; None if unknown."""
     value = layer.arguments.get("activation")
     if value is None or "activation" not in layer.signature.parameters:
         return False
@@ -208,14 +209,14 @@ def activated(layer: Convolution) -> bool | None:
 
 
 def channels_of(layer: Convolution, read: TensorPath) -> Value:
-    """The channels of what a layer reads that is told no number of them; its axes may be others than ours."""
+    """Return the channels that a layer without `in_channels` reads; unknown for channels-first data in Keras."""
     order = layer.arguments.get("data_format")
     return read.channels if order is None or (isinstance(order, Const) and order.value in (None, "channels_last")) \
         else SOMETHING  # fmt: skip
 
 
 def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
-    """One value for each spatial axis, from the forms that frameworks take."""
+    """Expand an argument to one value for each spatial axis."""
     if value.__class__ is Items:
         items = value.items if value.complete else []
         if len(items) == 1:
@@ -225,18 +226,18 @@ def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
 
 
 def numbers_of(layer: Convolution, name: str) -> list[int | None]:
-    """The argument for each spatial axis, as far as it is known."""
+    """Return an argument as integers for each spatial axis; None for unknown ones."""
     return [integer(each) for each in per_axis(argument(layer, name), layer.signature.dims)]
 
 
 def named_padding(layer: Convolution) -> str:
-    """`same`, `valid` or another word for the padding; '' where it is none."""
+    """Return the padding's name, such as `same` or `valid`; '' if it is given in numbers."""
     padding = argument(layer, "padding")
     return padding.value.lower() if isinstance(padding, Const) and isinstance(padding.value, str) else ""
 
 
 def convolution_attribute(layer: Convolution, name: str) -> Value | None:
-    """What an attribute of a convolution is."""
+    """Return an attribute of a convolution; None if it has none by that name."""
     plain = name.removeprefix("_")
     if plain in ("in_channels", "out_channels", "groups"):
         return argument(layer, plain)
@@ -272,7 +273,7 @@ def convolve(
     recording: Recording, instance: Instance | Convolution, layer: Convolution, tensor: TensorPath,
     conditions: Conditions,
 ) -> TensorPath:  # fmt: skip
-    """The convolution is run on a tensor: what it writes."""
+    """Apply a convolution to a tensor, record the run, and return the output."""
     dims = layer.signature.dims
     stated, wanted = integer(tensor.channels), integer(argument(layer, "in_channels"))
     # The network's input goes into a layer of that many channels; what else a root is called with, it is not.
@@ -284,6 +285,7 @@ def convolve(
     batch = tensor.shape[0] if trusted and tensor.shape is not None else SOMETHING
     known = sizes is not None and len(sizes) == dims and any(size is not SOMETHING for size in sizes)
     written = _sizes(layer, sizes) if sizes is not None and known else unknown_sizes(dims)
+    # A filter larger than 1x1 is evidence that the map is larger than 1x1, which matters to squeeze layers.
     spread = any(each is not None and each > 1 for each in taps)
     if spread:
         tensor.space.says(False)
@@ -308,7 +310,7 @@ def convolve(
 
 
 def _sizes(layer: Convolution, sizes: Shape) -> Shape:
-    """The extents that it writes."""
+    """Return the spatial extents of the output."""
     transposed, mode = layer.signature.op == "conv_transpose", named_padding(layer)
     known, steps = [integer(size) for size in sizes], [each or None for each in numbers_of(layer, "stride")]
     if mode == "same":
@@ -327,7 +329,7 @@ def _sizes(layer: Convolution, sizes: Shape) -> Shape:
 
 
 def convolved(machine: Machine, recording: Recording, name: str, call: LibraryCall) -> Value:
-    """What a function that convolves writes; a record is made of the convolution that it is."""
+    """Return the output of a convolving function, which is recorded as a convolution constructed here."""
     form = FUNCTIONAL[name]
     layer = Convolution(form.signature, _arguments(form, call), ConstructionSite(call.file, call.node))
     machine.memory.spoil()  # an equal call elsewhere is another layer
@@ -356,7 +358,7 @@ def _arguments(form: Form, call: LibraryCall) -> dict[str, Value]:
 
 
 def _of_weight(form: Form, weight: Value | None, groups: Value) -> tuple[Value, Value, Value]:
-    """C, K and the filter's sizes."""
+    """Return C, K and the sizes of the filter, from the shape of a weight."""
     open_ = Unknown("weight")
     shape = weight.data.shape if isinstance(weight, Tensor) and weight.data.certain else None
     if shape is None or form.order is None or len(shape) != form.signature.dims + 2:

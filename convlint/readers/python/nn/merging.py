@@ -37,7 +37,7 @@ from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_size
 
 
 class Silent(Enum):
-    """Nothing is known because nothing was seen; it contradicts nothing."""
+    """No opinion, as nothing was seen; in contrast to None, it contradicts no other opinion."""
 
     SILENT = "silent"
 
@@ -50,7 +50,7 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 
 def joined(opinions: Iterable[Opinion]) -> Opinion:
-    """What all of them together say."""
+    """Combine opinions: False wins over unknown, unknown over True."""
     found = {opinion for opinion in opinions if opinion is not SILENT}
     if not found:
         return SILENT
@@ -58,7 +58,7 @@ def joined(opinions: Iterable[Opinion]) -> Opinion:
 
 
 def _read_by_norm(use: ConvRun) -> bool | None:
-    """Whether a norm reads what it writes, and nothing else does."""
+    """Whether a norm reads the output of a run, and nothing else does."""
     readers = use.writes.readers
     if not readers or any(reader.kind == "unknown" for reader in readers):
         return None
@@ -68,7 +68,7 @@ def _read_by_norm(use: ConvRun) -> bool | None:
 
 
 def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
-    """Whether a tensor is handed out with no layer behind it; `known` are those that were looked at."""
+    """Whether a tensor leaves the network without passing a layer with weights; `known` caches the answers."""
     waiting = [flow]
     while waiting:
         here = waiting[-1]
@@ -86,7 +86,7 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
-    """Of convolutions in a Sequential, whether a norm comes directly after them; nothing of those that stand in two."""
+    """Return for convolutions in a Sequential whether a norm follows directly; SILENT for those in two places."""
     found: Neighbours = {}
     holders: dict[int, int] = {}
     for part in (part for owner in owners for part in owner.attributes.values()):
@@ -105,9 +105,9 @@ def _in_lines(owners: Iterable[Instance]) -> Neighbours:
 
 
 def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
-    """Whether a norm stands behind convolutions that are not `reached`, by what was recorded as they were lined up.
+    """Return whether a norm follows convolutions that are not `reached` from a result, by the records of Sequentials.
 
-    Nothing of those that more than one thing holds, and none of a line that is made on another condition than they are.
+    Convolutions held in several places are left out; if a Sequential was made under other tests, it is unknown.
     """
     found: Neighbours = {}
     made: dict[int, set[tuple[str, ...]]] = {}
@@ -126,7 +126,7 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
 
 
 class Seen:
-    """A convolution, and what is known of it. `context` is how many convolutions ran in the root that told the rest."""
+    """What is known of a convolution from one file. `context` counts the convolutions that ran in the largest root."""
 
     __slots__ = ("calls", "certainty", "condition", "context", "head", "layer", "opinions", "points", "reads",
                  "reads_input", "replaced", "resized", "root")  # fmt: skip
@@ -134,22 +134,22 @@ class Seen:
     def __init__(self, layer: Convolution, certainty: Certainty, condition: str, root: str) -> None:
         self.layer, self.certainty, self.condition, self.root = layer, certainty, condition, root
         self.context = -1
-        self.head: bool | None = None  # whether what it writes is handed out without another layer on the way
-        self.reads_input: bool | None = None  # whether every run of it reads the network's input
-        self.points: list[bool | None] = []  # whether the maps that it reads are 1x1, in each root
-        self.calls: int | None = None  # how often a forward pass runs it
-        self.replaced = True  # until a root keeps it
+        self.head: bool | None = None  # whether its output leaves the network without passing another layer
+        self.reads_input: bool | None = None  # whether each of its runs reads the network's input
+        self.points: list[bool | None] = []  # whether its input maps are 1x1, in each root
+        self.calls: int | None = None  # runs in one forward pass
+        self.replaced = True  # until a root keeps it in its network
         self.resized = False
         self.opinions: list[Opinion] = []
         self.reads: list[TensorPath] = []
 
     @property
     def norm_follows(self) -> Opinion:
-        """What all roots say about a norm behind it."""
+        """Whether a norm follows, by the opinions of all roots."""
         return joined(self.opinions)
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
-        """It was run, in one root that was evaluated to its end if `whole`."""
+        """Add its runs in one root, which was evaluated to its end if `whole`."""
         points = [use.reads.space.points for use in uses]
         self.points.append(True if all(points) else False if False in points else None)
         self.resized = self.resized or resized
@@ -165,9 +165,9 @@ class Seen:
 
 
 class Gathering:
-    """Everything that was seen, by the identity of the convolution and the file of the root.
+    """All convolutions seen, by their identity and the file of the root.
 
-    Not by the identity alone: that of an equal call is shared by the roots of all files that one process reads.
+    The identity alone is not enough: an equal call answered from memory shares it among the roots of several files.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class Gathering:
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
         path: str, root: str, whole: bool,
     ) -> None:  # fmt: skip
-        """What evaluating a root has recorded, what ran in its forward passes, and what it gave."""
+        """Add the records of a root, the runs of its forward passes, and its result."""
         layers: dict[int, tuple[Convolution, str]] = {}
         superseded = {id(each.thing.before) for each in recorded if each.thing.what == "constructed"}
         escaped = {id(each.thing.layer) for each in recorded if each.thing.what == "escaped"}
@@ -192,6 +192,7 @@ class Gathering:
         ends: dict[int, bool] = {}
         for layer, condition in layers.values():
             uses, held = recording.uses_of(layer), id(layer) in tree.layers
+            # Setting an attribute made another layer of it: only that one runs.
             if id(layer) in superseded and not uses and not held:
                 continue
             seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root))
@@ -213,13 +214,13 @@ class Gathering:
 
 # The layers of a report
 
-# What the task asks for
+# Names of widths that the task decides, such as the number of classes
 _HEAD = re.compile(
     r"(?:^|_)(?:class(?:es)?|nclass(?:es)?|nclasses|anchors?|nc|outputs?|keypoints?|joints?|labels?|landmarks?|boxes|"
     r"coords?|categories|num_cls|ncls|attrs?|attributes|bins|vocab(?:ulary)?)(?:$|_|\d)|num_?class|n_?class",
     re.IGNORECASE,
 )
-# What may be the width of any block, but that of the last layer all the same
+# Names of widths of any block, among them the last one
 _LAST = re.compile(r"(?:^|_)(?:out_?(?:channels?|chans?|ch|dim|nc|planes)|output_nc|c_?out)(?:$|_)", re.IGNORECASE)
 _INPUT = re.compile(
     r"(?:^|_)(?:in_?(?:channels?|chans?|ch|nc|dim)|input_(?:nc|channels?|dim|depth)|num_input_channels|n_channels|"
@@ -241,7 +242,7 @@ _SPANS = {**{name: (letter,) for name, letter in _PER_LAYER.items()}, **_LETTERS
 
 
 class ReadFields:
-    """The fields of a layer that are known, the literals behind each, and the names of those that are not."""
+    """The known fields of a layer, the literals behind each, and the names of the unknown ones."""
 
     def __init__(self, layer: Convolution, reads: list[TensorPath], *, resized: bool = False) -> None:
         self._layer, self._dims = layer, layer.signature.dims
@@ -294,9 +295,9 @@ class ReadFields:
                 self.stated[letter] = tuple(sorted(value.stated, key=place_of))
 
     def _named_padding(self, mode: str) -> None:
-        """`same` adds up to what the filter takes, the odd element at the end; `valid` is none.
+        """Set the padding for `same`, whose odd element is at the end, and `valid`, which is none.
 
-        With strides, `same` depends on the size of what is read, and a transposed one takes away instead.
+        With strides, `same` depends on the input size, and for a transposed convolution it crops: both stay unknown.
         """
         steps = numbers_of(self._layer, "stride")
         plain = mode == "same" and self._layer.signature.op == "conv" and all(step == 1 for step in steps)
@@ -307,7 +308,7 @@ class ReadFields:
             self.fields[f"{letter}_end"] = None if extent is None else extent - extent // 2
 
     def _sizes(self, reads: list[TensorPath]) -> None:
-        """Of runs that agree, the batch and the extents of what it reads."""
+        """Set the batch and the spatial extents, if all runs agree on them."""
         known = [read.shape for read in reads if read.shape is not None and len(read.shape) == self._dims + 2]
         shapes = {tuple(map(integer, shape)) for shape in known}
         if len(shapes) == 1:
@@ -318,7 +319,7 @@ class ReadFields:
 
 
 class WrittenArguments:
-    """What the call of a construction says: where its arguments stand, and the texts of those for C and K."""
+    """The call of a construction: the positions of its arguments, and the source text of those for C and K."""
 
     def __init__(self, layer: Convolution) -> None:
         file, node = layer.place
@@ -332,7 +333,7 @@ class WrittenArguments:
 
 
 def layer_of(layer: Convolution, read: ReadFields, name: str, spans: dict[str, Span], **facts: Any) -> ConvLayer:
-    """The layer of a report."""
+    """Build the layer of a report."""
     signature = layer.signature
     found = ConvLayer(
         name=name, path=layer.place.file.path, op=signature.op, dims=signature.dims, spans=spans,
@@ -344,7 +345,7 @@ def layer_of(layer: Convolution, read: ReadFields, name: str, spans: dict[str, S
 
 
 def _written(layer: Convolution, node: ast.Call) -> dict[str, ast.expr]:
-    """The arguments of the call, by the parameters that they are for; a class of the source may order its own."""
+    """Return the arguments of the call by parameter; a subclass in the source may order its positional ones anew."""
     found: dict[str, ast.expr] = {}
     places = () if layer.made_by or not layer.signature.positional else node.args
     for name, value in zip(layer.signature.parameters, places, strict=False):
@@ -365,7 +366,7 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
-    """The layers that one place constructs; `name` is that of the place."""
+    """Return the distinct layers that one place constructs; `name` is that of the place."""
     whole = list(seen)
     opinion = joined(each.norm_follows for each in whole)
     says: dict[tuple[int, str], WrittenArguments] = {}
@@ -379,7 +380,7 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
 
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
-    """The layers of all places, where several processes have each read a part of the roots."""
+    """Merge the layers of several processes, each of which has read a part of the roots."""
     places: dict[tuple[str, int, int], list[SourceLayer]] = {}
     for each in layers:
         at = each.layer.locate()
@@ -395,7 +396,7 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
 
 
 def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
-    """The layers of one place, each set of values once."""
+    """Return the layers of one place, each set of values once."""
     same: dict[Any, list[SourceLayer]] = {}
     for layer in layers:
         key = _compared(layer.layer), layer.unknown, layer.made_by, tuple(layer.stated.items())
@@ -405,7 +406,7 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
 
 
 def _order(layer: SourceLayer) -> tuple[Any, ...]:
-    """Stated ones first, then by values, whichever root and whichever process saw it; what is not known last."""
+    """Sort key: stated layers first, then by values, unknown ones last; independent of roots and processes."""
     values = [(value is None, value or 0) for value in _compared(layer.layer)]
     return layer.certainty != "stated", values, layer.condition, layer.made_by
 
@@ -440,13 +441,13 @@ def _points(seen: Seen, read: ReadFields) -> bool | None:
 
 
 def _points_of(points: Iterable[bool | None]) -> bool | None:
-    """Whether all maps are 1x1: False where any is none, None where nobody knows."""
+    """Whether all maps are 1x1; None if unknown."""
     known = set(points)
     return False if False in known else True if known == {True} else None
 
 
 def _one(group: list[SourceLayer]) -> SourceLayer:
-    """Equal layers of several roots: as certain as the best of them, placed as the largest network says."""
+    """Join equal layers of several roots: the certainty of the best, the position in the largest network."""
     found = min(group, key=lambda each: (each.certainty != "stated", bool(each.condition)))
     placed = max(group, key=lambda each: each.context)
     return replace(
@@ -460,7 +461,7 @@ def _one(group: list[SourceLayer]) -> SourceLayer:
 
 
 def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
-    """Those that say something that no other, as certain, says with more."""
+    """Drop layers whose known values another layer, as certain, has too, together with more."""
     kinds: dict[frozenset[str], list[SourceLayer]] = {}
     for layer in layers:
         kinds.setdefault(_gaps(layer), []).append(layer)
@@ -481,11 +482,11 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
 
 
 def _gaps(layer: SourceLayer) -> frozenset[str]:
-    """What it does not know."""
+    """Return the names of the fields that it does not know."""
     values = zip(_COMPARED, _compared(layer.layer), strict=True)
     return frozenset((*layer.unknown, *(field for field, value in values if value is None)))
 
 
 def _knows(layer: SourceLayer) -> bool:
-    """Whether it knows anything that a rule of widths could read."""
+    """Whether it knows a width, which rules on widths read."""
     return layer.layer.C is not None or layer.layer.K is not None

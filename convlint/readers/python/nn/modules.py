@@ -1,4 +1,4 @@
-"""Modules that hold others: what they hold, how that changes, and what classes of the source are kinds of."""
+"""Modules and their children: containers, changes to them, and the framework's classes behind those of the source."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _SEQUENTIAL = "torch.nn.Sequential"
 
 
 def is_container(value: Value) -> bool:
-    """Whether it is a Sequential or its like, or of a class of the source that is one."""
+    """Whether the value is a container such as a Sequential, or of a subclass of one."""
     return isinstance(value, Instance) and isinstance(value.extra, FrameworkLayer) and value.extra.kind in CONTAINERS
 
 
 def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
-    """A module becomes a child of another, by a name."""
+    """Add a child to a container under a name."""
     if isinstance(layer := meaning_of(value), Convolution):
         machine.record(Record("held", layer))
     if is_line(owner):
@@ -52,29 +52,30 @@ def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
 
 
 def is_line(owner: Instance) -> bool:
-    """Whether it is a framework's own Sequential, which runs what it holds one after the other."""
+    """Whether it is a framework's own Sequential, which runs its children in order."""
     return isinstance(owner.cls, Name) and isinstance(owner.extra, FrameworkLayer) and owner.extra.kind == "sequential"
 
 
 def meaning_of(value: Value | None) -> FrameworkLayer | Convolution | None:
-    """What a framework makes of an object, so far."""
+    """Return the description of an object as a layer; None for anything else."""
     extra = value.extra if isinstance(value, Instance) else None
     return extra if isinstance(extra, (FrameworkLayer, Convolution)) else None
 
 
 def rearranged(machine: Machine, owner: Instance) -> None:
-    """What stands behind what is another matter now."""
+    """Record that the order of a container has changed: what follows its convolutions is unknown."""
     for value in owner.attributes.values():
         if isinstance(layer := meaning_of(value), Convolution):
             machine.record(Record("lined", layer))
 
 
 def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) -> None:
-    """What a container is constructed with: modules, or a list or dict of them."""
+    """Add the constructor's arguments to a container: modules, or a list or dict of them."""
     given = list(args)
     kind = owner.extra.kind
     if not exact:
         machine.heap.edit(owner).complete = False
+    # `nn.Sequential(OrderedDict(...))` names its children.
     if kind in ("list", "dict") or (len(given) == 1 and isinstance(given[0], Table)):
         extend(machine, owner, given[0] if given else Items("list", []))
         return
@@ -88,7 +89,7 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
 
 
 def extend(machine: Machine, owner: Instance, more: Value) -> None:
-    """The modules of a list or dict are added."""
+    """Add the modules of a list, a dict or another container."""
     held: Iterable[tuple[str, Value]] = ()
     complete = isinstance(more, Const)
     if isinstance(more, Table):
@@ -112,7 +113,7 @@ def _next(owner: Instance) -> str:
 
 
 def children(owner: Instance) -> dict[str, Value]:
-    """The modules that it holds, in order; of a container, those that nobody knows too."""
+    """Return the child modules in order; for a container, unknown ones too."""
     own = isinstance(owner.cls, Name)
     return {
         name: value
@@ -122,12 +123,12 @@ def children(owner: Instance) -> dict[str, Value]:
 
 
 def is_module(value: Value) -> bool:
-    """Whether it is a layer, a container or an object of a class of the source that is a module."""
+    """Whether the value is a layer, a container or any other module."""
     return meaning_of(value) is not None
 
 
 def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
-    """`owner[index]` of a container: a module, or for a slice another container."""
+    """Return `owner[index]` of a container: a module, or for a slice a container."""
     if isinstance(index, Const) and isinstance(index.value, str):
         return owner.attributes.get(index.value)
     if not owner.complete:
@@ -142,7 +143,7 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
 
 
 def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Value:
-    """A container loses or gets a module at a place: `del`, pop, insert, clear."""
+    """Remove or insert children of a container: `del`, pop, insert, clear."""
     cell, held = machine.heap.edit(owner), children(owner)
     rearranged(machine, owner)
     key = args[0] if args else Const(-1)
@@ -170,7 +171,7 @@ def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Val
 
 
 def made(machine: Machine, held: list[Value], like: FrameworkLayer | None = None) -> Instance:
-    """A new container of these modules, of the same kind as another."""
+    """Return a new container of these modules, of the same kind as another."""
     layer = like or FrameworkLayer("sequential", _SEQUENTIAL)
     owner = Instance(machine.heap, Name(layer.name), layer)
     owner.first.ordered = layer.kind in CONTAINERS
@@ -180,7 +181,7 @@ def made(machine: Machine, held: list[Value], like: FrameworkLayer | None = None
 
 
 def everything(owner: Instance, depth: int = 0) -> list[tuple[str, Instance]]:
-    """The module and all those below it, with their names, each once."""
+    """Return the module and all its descendants with their names, each once."""
     found: dict[int, tuple[str, Instance]] = {id(owner): ("", owner)}
     _below(owner, "", found, depth)
     return list(found.values())
@@ -194,12 +195,14 @@ def _below(owner: Instance, prefix: str, found: dict[int, tuple[str, Instance]],
                 _below(value, f"{prefix}{name}.", found, depth + 1)
 
 
+# Methods that return the module itself
 _GIVES_ITSELF = words("""
     to cuda cpu eval train half float double bfloat16 type requires_grad_ share_memory to_empty apply ipu xpu
 """)
 _UNKNOWN = words("""
     parameters named_parameters buffers named_buffers state_dict extra_repr __repr__ _get_name
 """)
+# Methods that change no layer and return nothing
 _NOTHING = words("""
     load_state_dict zero_grad register_forward_hook register_forward_pre_hook compile register_full_backward_hook
     reset_parameters init_weights _init_weights load_from_state_dict set_state_dict set_dict add_parameter
@@ -207,12 +210,12 @@ _NOTHING = words("""
 """)
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
-# Files whose loops over modules change what convolutions do; elsewhere such a loop sets weights, and is not unrolled.
+# Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
 _CHANGES = re.compile(rb"\.(?:stride|dilation|padding|groups|in_channels|out_channels)\s*=[^=]")
 
 
 def module_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:
-    """What `receiver.name(...)` gives; None where nothing is known of such a method."""
+    """Return the result of a module's method; None if it is unknown."""
     args = call.args
     if name == "apply" and args and _CHANGES.search(call.file.content):
         for _, each in everything(receiver):
@@ -274,7 +277,7 @@ def _container_method(machine: Machine, receiver: Instance, name: str, call: Lib
 
 
 def _set(machine: Machine, receiver: Instance, key: Value, value: Value) -> Value:
-    """The module gets a part by that name: whichever it is, where nobody knows the name."""
+    """Add a child under a name; under an unknown name, the children become incomplete."""
     text = text_of(key)
     if text is not None:
         put(machine, receiver, text, value)
@@ -284,7 +287,7 @@ def _set(machine: Machine, receiver: Instance, key: Value, value: Value) -> Valu
 
 
 def _view(machine: Machine, held: Mapping[str, Value], what: str, *, complete: bool = True) -> Value:
-    """The parts' names, the parts, or pairs of both."""
+    """Return the children's names, the children, or pairs of both."""
     pairs = [(Const(name), value) for name, value in held.items()]
     found: list[Value] = [
         name if what == "keys" else value if what == "values" else Items("tuple", [name, value])
@@ -297,7 +300,7 @@ _MOST_REACHED = 50_000
 
 
 class ModuleTree:
-    """All modules that can be reached from some values; not `whole` where something unknown may hold more."""
+    """All modules reachable from some values; it is not `whole` if an unknown value may hold more."""
 
     def __init__(self, values: Iterable[Value]) -> None:
         self.owners: list[Instance] = []
@@ -329,7 +332,7 @@ class ModuleTree:
 
 
 def base_of(cls: Class, depth: int = 0) -> str | None:
-    """The framework's class that a class of the source is a kind of, by its canonical name."""
+    """Return the framework's class from which a class derives, by its canonical name."""
     for base in cls.bases if depth < 20 else ():
         found = base_of(base, depth + 1) if isinstance(base, Class) else None
         if isinstance(base, Name) and is_layer(full := canonical(base.name)):
@@ -340,12 +343,12 @@ def base_of(cls: Class, depth: int = 0) -> str | None:
 
 
 def is_layer(full: str) -> bool:
-    """Whether a canonical name is that of a framework's layer or module."""
+    """Whether a canonical name belongs to a framework's layer or module."""
     return full in CONVOLUTIONS or kind_of(full) is not None
 
 
 def construction(machine: Machine) -> ConstructionSite | None:
-    """Where the object whose constructor runs is constructed: behind the calls of inherited constructors."""
+    """Return the call that constructs the object whose constructor runs, skipping calls of inherited constructors."""
     for site in reversed(machine.stack):
         function = site.node.func
         if not (isinstance(function, ast.Attribute) and function.attr == "__init__"):
@@ -357,7 +360,7 @@ _FORWARD = {"keras": "call", "flax": "__call__", "haiku": "__call__"}
 
 
 def forward_of(machine: Machine, instance: Instance) -> Value | None:
-    """The method of a class of the source that its framework runs when an object is called."""
+    """Return the method that the framework runs when an object of a source class is called."""
     meaning = meaning_of(instance)
     framework = meaning.name.split(".")[0] if isinstance(meaning, FrameworkLayer) else ""
     framework = meaning.signature.framework if isinstance(meaning, Convolution) else framework
