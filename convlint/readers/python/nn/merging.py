@@ -1,4 +1,4 @@
-"""From all convolutions that were seen to the layers of the report: each place and set of values once."""
+"""Combine what all roots say of each convolution, and build the layers of the report, one for each set of values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from convlint.readers.python.nn.layers import (
 from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
 from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_sizes
 
-# What roots say of a convolution
+# Opinions of roots on a convolution
 
 
 class Silent(Enum):

@@ -1,4 +1,4 @@
-"""The convolutions that Python files construct, read and not run."""
+"""Read the convolutions that Python files construct, by evaluating each root on unknown and then default arguments."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, Ten
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_quiet
 
-_MOST_NETWORKS = 8  # that are run of those that one root gives
+_MOST_NETWORKS = 8  # networks run of those in one result
 
 
 def run_twice(
     machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None
 ) -> None:
-    """Evaluate the root strictly; then with its parameters at their defaults, where that can tell more."""
+    """Evaluate a root with unknown parameters; then with their defaults, if that can tell more."""
     if not _run(machine, library, root, gathering, shape, "stated") and _has_defaults(machine, root):
         _run(machine, library, root, gathering, shape, "with defaults")
 
 
 def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gathering, shape: Shape | None) -> None:
-    """Add the networks that the module itself makes and keeps, as scripts do, and run them on an input."""
+    """Add the networks in a module's variables, as scripts create them, and run them on an input."""
     scope = machine.run_module(path)
     if scope is None:
         return
@@ -81,7 +81,7 @@ def _run(
     machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None,
     certainty: Certainty,
 ) -> bool:  # fmt: skip
-    """Evaluate the root, run what it gives on an input, add all that was seen; whether nothing more could be."""
+    """Evaluate a root, run its result on an input, and add what was seen; return whether everything is known."""
     library.recording = Recording()
     run = machine.run_root(root, certainty == "with defaults")
     networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
@@ -98,12 +98,12 @@ def _run(
 
 
 def _is_whole(recorded: Recorded) -> bool:
-    """Whether a convolution was surely constructed, everything of it is known, and it went nowhere unseen."""
+    """Whether a convolution was constructed unconditionally, with known arguments, and did not escape."""
     return bool(recorded.thing.what == "constructed" and not recorded.conditions and recorded.thing.layer.whole)
 
 
 def _networks(value: Value) -> list[Instance]:
-    """The modules that a value is, or that it lists."""
+    """Return the modules that a value is or contains."""
     values = [value, *(value.items if isinstance(value, Items) else ())]
     return [each for each in values if isinstance(each, Instance) and is_module(each)][:_MOST_NETWORKS]
 
@@ -111,7 +111,7 @@ def _networks(value: Value) -> list[Instance]:
 def _all_forwards(
     machine: Machine, library: Frameworks, file: SourceFile, networks: Iterable[Instance], shape: Shape | None
 ) -> list[Recorded]:
-    """The networks run on what they would be given, but for those that were run; what that recorded."""
+    """Run the networks that have not run yet on an input each; return the records."""
     found: list[Recorded] = []
     whole = True
     for network in networks:
@@ -124,10 +124,11 @@ def _all_forwards(
 
 
 def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape | None) -> list[Recorded]:
-    """The network run on what it would be given; `machine.steps` are negative where that was not to the end."""
+    """Run a network on an input; return the records. `machine.steps` are negative if it did not end."""
     forward, count = forward_of(machine, network), 1
     if isinstance(forward, Function):
         args = forward.node.args
+        # The first argument is taken for the image; others get a tensor of unknown shape.
         count = max(len(args.posonlyargs) + len(args.args) - 1 - len(forward.defaults), 1)
     inputs: list[Value] = [Tensor(TensorPath(None if index else shape, raw=True)) for index in range(count)]
     before = machine.heap.begin()
@@ -140,13 +141,14 @@ def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)
     machine.steps, machine.floor = -1 if cut else machine.steps, 0
+    # What the forward pass changed must not be seen by the next network's.
     machine.reset(before)
     recorded, machine.recorded = machine.recorded, []
     return recorded
 
 
 def _hand_out(value: Value) -> None:
-    """The tensors that a root or a forward pass gives may be read by anything."""
+    """Mark the tensors in the result of a root or a forward pass as returned."""
     found: list[TensorPath] = []
     collect([value], found)
     for each in found:
@@ -154,7 +156,7 @@ def _hand_out(value: Value) -> None:
 
 
 def input_tensor(shape: tuple[int, ...] | None) -> Shape | None:
-    """The shape of the network's input, the batch first where it is given."""
+    """Return the shape of the network's input, with an unknown batch if none is given."""
     if shape is None:
         return None
     sizes: Shape = tuple(Const(size) for size in shape)
@@ -165,20 +167,20 @@ Key = tuple[str, int, int]  # path, line and column of a construction
 
 
 class LayersRead(NamedTuple):
-    """What was read. `known` counts the constructions of which C and K are known at least once."""
+    """The layers read. `known` counts the constructions whose C and K are known at least once."""
 
     layers: tuple[SourceLayer, ...]
     constructions: int
     known: int
     unread: tuple[Unread, ...]
-    left: frozenset[Side] = frozenset()  # sides of conditions that some run left out
-    taken: frozenset[Side] = frozenset()  # and those that some took, or may take
+    left: frozenset[Side] = frozenset()  # sides of `if` statements that some run left out
+    taken: frozenset[Side] = frozenset()  # sides that some run took, or may take
 
 
 def read_layers(
     imports: ProjectImports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None
 ) -> LayersRead:
-    """Every convolution that the files construct; `input_shape` is that of a network's input, with or without batch."""
+    """Read every convolution that the files construct; `input_shape` is the network's, with or without batch."""
     project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering()
@@ -212,6 +214,7 @@ def _report(
     for (path, *_), group in sorted(at.items()):
         file, node = group[0].layer.place
         found = merged(group, named(file).get(id(node), ""))
+        # Asked only where it matters: the answer takes a search of the repository.
         if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
             found = [_before_frozen(layer) for layer in found]
         layers += [layer for layer in found if path in reported or _states(layer, reported)]
@@ -239,7 +242,7 @@ def _located(project: Project, path: str, node: ast.Call) -> Location:
 
 
 def _before_frozen(layer: SourceLayer) -> SourceLayer:
-    """The layer, of whose norm nobody knows what it subtracts."""
+    """Return the layer with an unknown norm, as a frozen one does not cancel a bias."""
     return replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False)
 
 
@@ -252,7 +255,7 @@ def _start(where: Location) -> tuple[str, int | None, int | None]:
 
 
 def _why(seen: list[Seen]) -> str:
-    """Why C or K is unknown: as the last of them says; of what no root ever reached, that nobody calls it."""
+    """Return why C or K is unknown, by the last sight of the construction; `caller` if no root reached it."""
     for each in reversed(seen):
         for name in ("in_channels", "out_channels", "groups"):
             value = argument(each.layer, name)

@@ -1,4 +1,4 @@
-"""Which functions and classes may lead to a convolution, by their words alone: the others need not be evaluated."""
+"""Decide by their words which functions and classes may lead to a convolution; others need not be evaluated."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
-# In the name of every framework's layer of convolutions, and in no word of prose or geometry. With a small c they are
-# functions, and names of the source, which are followed to what they stand for.
+# In the name of every framework's convolution, and in no word such as Converter or Convex. In lower case, only full
+# names of functions count: a name of the source is followed to its definition instead.
 _CONV = (
     rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|"
     rb"\bconv(?:_transpose)?[123]d(?:_transpose)?\b|\bconv_general_dilated\b"
 )
 _IN_FILE, _IN_WORD = re.compile(_CONV + rb"|\blax\.conv"), re.compile(_CONV.decode())
 _WORD = re.compile(r"[^\W\d]\w*")
-# What may take anything from a module, by a text
+# Names by which code may read any name of a module, given as a string
 _BY_TEXT = frozenset({"getattr", "__dict__", "vars", "globals", "eval", "exec", "attrgetter", "import_module"})
-_LARGEST = 2_000  # parts of a repository that are looked at for one root; beyond, it is run
-_MOST_READ = 50  # modules that the words of one part read; beyond, anything of them counts
+_LARGEST = 2_000  # parts searched for one root; beyond, the root is evaluated
+_MOST_READ = 50  # modules that the words of one part refer to; beyond, all of a module counts
 
 Words = dict[str, frozenset[str]]
-Part = tuple[str, str]  # path, and a name at the top of that file; no name: anything of it
-_SOME = "."  # for the name: what is read of the module is said by the words around it
+Part = tuple[str, str]  # path, and a name at the top level of that file; without a name, all of it
+_SOME = "."  # in place of the name: the parts of the module that the words around its name refer to
 
 
 def names_convolution(content: bytes | None) -> bool:
-    """Whether a file names a layer of convolutions at all."""
+    """Whether a file names any layer of convolutions."""
     return content is not None and _IN_FILE.search(content) is not None
 
 
 def words_by_name(tree: ast.Module) -> Words:
-    """The words of what each name at the top of a file stands for; of one that is defined twice, those of both."""
+    """Return the words in the definition of each name at the top level; if it has several, the words of all."""
     found: Words = {}
     for statement in tree.body:
         if not isinstance(statement, (ast.Import, ast.ImportFrom, ast.Expr)):
@@ -48,7 +48,7 @@ def words_by_name(tree: ast.Module) -> Words:
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement gives a meaning: by a definition, an assignment, or either within a block."""
+    """Yield the names that a statement binds, by definitions and assignments, those in blocks included."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
         return
@@ -65,7 +65,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _words(statement: ast.stmt) -> Iterator[str]:
-    """Names, attributes, and the words of texts that are no docstrings; none of decorators."""
+    """Yield names, attributes and the words of strings, without docstrings and decorators."""
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
     for node in every(statement):
         if id(node) in prose:
@@ -86,7 +86,7 @@ def _words(statement: ast.stmt) -> Iterator[str]:
 
 
 class Relevance:
-    """What the words of a repository's functions and classes lead to."""
+    """Follows the words of functions and classes through a repository."""
 
     def __init__(self, imports: ProjectImports) -> None:
         self._project, self._imports = imports.project, imports
@@ -96,7 +96,7 @@ class Relevance:
         self._names_one, self._following = cache(self._may_name_one), cache(self._named)
 
     def may_construct(self, root: Function | Class) -> bool:
-        """Whether anything that the root names, directly or not, may construct a convolution."""
+        """Whether anything that a root refers to, directly or not, may construct a convolution."""
         first = root.file.path, root.name
         if first[1] not in self._top(first[0]):
             return True  # defined where nobody looks, as in an `if`
@@ -124,11 +124,11 @@ class Relevance:
         return top.get(name, frozenset()) if name else frozenset().union(*top.values())
 
     def _named(self, part: Part) -> tuple[Part, ...]:
-        """What the words of a part stand for in its file."""
+        """Return the parts to which the words of a part refer."""
         return tuple(dict.fromkeys(each for each in self._read(part[0], self._words(part), set()) if each != part))
 
     def _read(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
-        """What the words stand for in a module; `read` are the modules that were looked at for them."""
+        """Yield the parts to which words refer in a module; `read` has the modules visited for them."""
         yield from ((path, word) for word in self._top(path).keys() & words)
         bound = self._bound_in(path)
         for other, name in (each for word in bound.keys() & words for each in bound[word]):
@@ -138,7 +138,7 @@ class Relevance:
                 yield from self._read_of(other, words, read)
 
     def _read_of(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
-        """Of a module what the words around its name may read."""
+        """Yield the parts of another module to which the words around its name may refer."""
         read.add(path)
         if not _BY_TEXT.isdisjoint(words) or len(read) > _MOST_READ:
             yield path, ""
@@ -175,7 +175,7 @@ class Relevance:
         return found
 
     def _of_module(self, module: str, attr: str, beneath: str | None) -> Iterable[Part]:
-        """What an import of `attr` from a module stands for, which may also be the module `beneath`."""
+        """Return the parts of `from module import attr`, which may also be the submodule `beneath`."""
         if not attr:
             return [(module, _SOME)]
         if attr in self._top(module):

@@ -1,4 +1,4 @@
-"""The places at which a file constructs convolutions, by names alone, and names for these that stay when lines move."""
+"""Find the places where a file constructs convolutions, by names alone, and give them names that survive edits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from convlint.readers.python.walking import LEAVES, below
 
 
 class ConstructionSites:
-    """Places of construction in the files of a project, by what names mean in modules as the evaluator ran them."""
+    """Places of construction in the files of a project, by the values of names in the evaluated modules."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.of, self._meaning = cache(self._of), cache(self._meaning_of)
 
     def _of(self, path: str) -> list[ast.Call]:
-        """The calls of a file that construct convolutions, in the order of the text."""
+        """Return the calls of a file that construct convolutions, in source order."""
         file = self._machine.project.file(path)
         if file is None:
             return []
@@ -38,7 +38,7 @@ class ConstructionSites:
         return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
     def _meaning_of(self, path: str, name: str) -> str | None:
-        """The framework's convolution that a dotted name stands for in a file; of a subclass, its base."""
+        """Return the framework's convolution to which a dotted name refers in a file; for a subclass, its base."""
         machine, file, scope = self._machine, self._machine.project.file(path), self._machine.modules.scope(path)
         if file is None or scope is None or not name:
             return None
@@ -53,7 +53,7 @@ class ConstructionSites:
         return full if full in CONVOLUTIONS or full in FUNCTIONAL else None
 
     def _imported(self, file: SourceFile, name: str) -> Iterator[Value]:
-        """What the imports of a file bind to a name that its module does not have."""
+        """Yield what imports in functions bind to a name that the module does not have."""
         modules = self._machine.modules
         for node in file.nodes[ast.ImportFrom]:
             for each in node.names:
@@ -67,7 +67,7 @@ class ConstructionSites:
 
 
 def dotted(node: ast.expr) -> str:
-    """`a.b.c` of a chain of attributes; '' for anything else."""
+    """Return `a.b.c` for a chain of attributes; '' for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -77,11 +77,11 @@ def dotted(node: ast.expr) -> str:
     return ".".join((node.id, *reversed(parts)))
 
 
-_Nodes = list[tuple[ast.AST, str, str]]  # with the scope that each belongs to, and its place there
+_Nodes = list[tuple[ast.AST, str, str]]  # each with its scope, and its slot in it: an attribute or index
 
 
 def names(file: SourceFile) -> dict[int, str]:
-    """For every call of a file, by its identity: `Bottleneck.conv2`, `Net.features[3]`, `conv3x3`."""
+    """Return a name for every call of a file, by its identity: `Bottleneck.conv2`, `Net.features[3]`, `conv3x3`."""
     found: list[tuple[int, int, ast.Call, str]] = []
     waiting: _Nodes = [(file.tree, "", "")]
     while waiting:
@@ -95,14 +95,16 @@ def names(file: SourceFile) -> dict[int, str]:
     result: dict[int, str] = {}
     for *_, call, name in found:
         counts[name] = count = counts.get(name, 0) + 1
+        # Numbered in source order, so that an edit of other lines changes no name.
         result[id(call)] = name if count == 1 else f"{name}#{count}"
     return result
 
 
 def _within(node: ast.AST, scope: str, slot: str) -> _Nodes:
-    """What lies in a node, with where it belongs."""
+    """Return the children of a node, each with its scope and its slot in it."""
     match node:
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            # A layer belongs to its class, not to the constructor.
             inner = scope if name == "__init__" and scope and not isinstance(node, ast.ClassDef) else None
             return [(each, inner or _joined(scope, name), "") for each in below(node)]
         case ast.Assign(targets=[target, *_], value=value):
@@ -136,6 +138,7 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
             return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
         case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=held), args=[_, *_]):
             return [(each, scope, _slot(held)) for each in args]
+        # The index in `Sequential(*[a, b])` is that within the list.
         case ast.Call(args=[ast.List() | ast.Tuple() | ast.Starred() | ast.Call() as only], keywords=[]):
             inner: _Nodes = [(only, scope, slot)]
         case _:

@@ -1,4 +1,4 @@
-"""Tensors of a forward pass: what is known of their shapes and who reads them, and what operations make of them."""
+"""Tensors of a forward pass: their shapes as far as known, their readers, and the operations on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOMETHING = Unknown("call")
 
 
 class Space:
-    """The extent of maps that surely are of one size; `points` whether it is 1x1, as far as anything tells."""
+    """The common extent of maps that must be of one size: a union-find set. `points` is whether that is 1x1."""
 
     __slots__ = ("_parent", "_points", "_torn")
 
@@ -26,7 +26,7 @@ class Space:
         self._points, self._torn = points, False
 
     def root(self) -> Space:
-        """What stands for all that are surely of this size."""
+        """Return the representative of all maps of this size, with path halving."""
         here = self
         while here._parent is not None:
             if here._parent._parent is not None:
@@ -36,12 +36,12 @@ class Space:
 
     @property
     def points(self) -> bool | None:
-        """True for 1x1, False for a map, None where nothing tells or two things contradict each other."""
+        """True for 1x1, False for a larger map, None without evidence or with contradicting evidence."""
         root = self.root()
         return None if root._torn else root._points
 
     def says(self, points: bool) -> None:
-        """Something shows that it is 1x1, or that it is a map."""
+        """Add evidence that the extent is 1x1, or that it is larger."""
         root = self.root()
         if root._points is None:
             root._points = points
@@ -49,7 +49,7 @@ class Space:
             root._torn = True
 
     def same_as(self, other: Space) -> None:
-        """Both are of one size."""
+        """Merge with another extent, as both must be of one size."""
         mine, its = self.root(), other.root()
         if mine is its:
             return
@@ -60,7 +60,7 @@ class Space:
 
 
 class TensorReader(NamedTuple):
-    """Something that reads a tensor, and what it writes: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`."""
+    """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`."""
 
     kind: str
     into: tuple[TensorPath, ...]
@@ -68,11 +68,11 @@ class TensorReader(NamedTuple):
 
 
 class TensorPath:
-    """What a tensor is, as far as known.
+    """A tensor: its shape as far as known, its extent, and its readers.
 
-    `shape` is None where not even the number of axes is known. `raw`: computed from the network's input without a layer
-    that has weights. `last`: the framework itself has the channels last, which shapes here never have. `certain`:
-    created with this very shape, as a parameter is.
+    `shape` is None if not even the number of axes is known. `raw`: computed from the network's input without a layer
+    with weights. `last`: the framework has the channels last, although shapes here have them second. `certain`:
+    created with exactly this shape, as a parameter is.
     """
 
     __slots__ = ("certain", "last", "raw", "readers", "shape", "space")
@@ -96,31 +96,34 @@ class TensorPath:
         return self.shape[2:] if self.shape is not None and len(self.shape) > 2 else None
 
     def known(self) -> tuple[tuple[bool, ...], Shape]:
-        """All that a call which does no more than to ask of the tensor can find out."""
+        """Return all that a call can find out which only inspects the tensor, for memory's keys."""
         return (self.shape is None, self.raw, self.last, self.certain), self.shape or ()
 
     def state(self) -> tuple[object, ...]:
-        """What is another one once something was done to the tensor."""
+        """Return a value that differs after anything was done to the tensor."""
         return len(self.readers), self.shape, self.certain, self.space.root(), self.space.points
 
     def copied(self, done: dict[int, Any]) -> TensorPath:
-        """The same tensor made once more by an equal call: what reads it later, and its size, are its own."""
+        """Return the tensor that an equal call would create: its later readers and its extent are its own."""
         space = self.space.root()
         found = TensorPath(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
         found.last, found.certain, found.readers = self.last, self.certain, self.readers[:]
         return found
 
     def with_channels(self, channels: Value) -> Shape | None:
-        """Its shape with another number of channels."""
+        """Return the shape with another number of channels."""
         return None if self.shape is None else (self.shape[0], channels, *self.shape[2:])
 
     def with_sizes(self, sizes: Sequence[Value]) -> Shape | None:
-        """Its shape with other spatial extents."""
+        """Return the shape with other spatial extents."""
         return None if self.sizes is None or self.shape is None else (*self.shape[:2], *sizes)
 
 
 def reshaped_in_place(flow: TensorPath, value: Value | None = None) -> None:
-    """The tensor has the shape of `value` from now on, which nobody knows of None: so that it holds on every path."""
+    """Give a tensor the shape of `value`; the new shape is unknown unless it equals the old one.
+
+    The change is not undone when a path ends, so that only what holds on every path is kept.
+    """
     other = value.data if isinstance(value, Tensor) else None
     kept = False
     if other is not None and other.certain and other.shape is not None and flow.shape is not None:
@@ -131,20 +134,20 @@ def reshaped_in_place(flow: TensorPath, value: Value | None = None) -> None:
 
 
 def integer(value: Value | None) -> int | None:
-    """The whole number that it is, if it is one."""
+    """Return the value as an integer; None if it is none."""
     if value.__class__ is Const and value.value.__class__ is int:
         return value.value
     return None
 
 
 def sized(computed: Callable[..., int], *known: Iterable[int | None]) -> Shape:
-    """For each axis what these numbers of it give; something where one is not known, or no size comes out."""
+    """Compute a size for each axis from the numbers of it; unknown if one of these is, or if the result is no size."""
     rows = [None if None in row else computed(*row) for row in zip(*known, strict=False)]
     return tuple(SOMETHING if size is None or size <= 0 else Const(size) for size in rows)
 
 
 def unknown_sizes(count: int) -> Shape:
-    """As many extents of which nothing is known."""
+    """Return `count` unknown extents."""
     return (SOMETHING,) * count
 
 
@@ -152,19 +155,19 @@ _DEEPEST = 4  # lists within lists
 
 
 class Arguments(NamedTuple):
-    """What a call was given. Of a method, the object comes first."""
+    """The arguments of a call; for a method, the object comes first."""
 
     args: Sequence[Value]
     keywords: Mapping[str, Value]
 
     @classmethod
     def of(cls, call: LibraryCall) -> Arguments:
-        """Those of a call as they are now: lists among them may change later."""
+        """Return the arguments of a call as they are now, since lists among them may change later."""
         return cls([settled(value) for value in call.args],
                    {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
 
     def get(self, index: int, *names: str) -> Value | None:
-        """The argument at that position, or by one of those names; None where it was not given."""
+        """Return the argument at a position or by one of the names; None if it was not given."""
         if index < len(self.args):
             return self.args[index]
         for name in names:
@@ -173,7 +176,7 @@ class Arguments(NamedTuple):
         return None
 
     def rest(self, index: int, *names: str) -> list[Value] | None:
-        """Sizes or axes that are given one by one, or as a list; None where they are not known to be complete."""
+        """Return sizes or axes given one by one or as a list; None if they may be incomplete."""
         first = self.get(index, *names)
         if isinstance(first, Items):
             return list(first.items) if first.complete else None
@@ -182,7 +185,7 @@ class Arguments(NamedTuple):
         return list(self.args[index:])
 
     def tensors(self) -> list[TensorPath]:
-        """All tensors among them, those in lists too."""
+        """Return all tensors among the arguments, those in lists included."""
         found: list[TensorPath] = []
         collect(self.args, found)
         collect(list(self.keywords.values()), found)
@@ -190,7 +193,7 @@ class Arguments(NamedTuple):
 
 
 def settled(value: Value, depth: int = 0) -> Value:
-    """The value as it is now, if it is a list."""
+    """Return an immutable copy of a list as it is now; any other value unchanged."""
     if not isinstance(value, List) or depth > _DEEPEST:
         return value
     items = [settled(item, depth + 1) for item in value.items]
@@ -207,7 +210,7 @@ def collect(values: Sequence[Value], into: list[TensorPath], depth: int = 0) -> 
 
 
 def axes(value: Value | None) -> tuple[int, ...] | None:
-    """One axis or several; None where one is not known."""
+    """Return one axis or several as integers; None if one is unknown."""
     if isinstance(value, Items):
         found = [integer(each) for each in value.items]
         known = tuple(each for each in found if each is not None)
@@ -217,17 +220,17 @@ def axes(value: Value | None) -> tuple[int, ...] | None:
 
 
 def is_true(value: Value | None) -> bool | None:
-    """Whether it is True or False; None where nobody knows."""
+    """Return the truth of an optional argument, False if absent; None if unknown."""
     return False if value is None else bool(value.value) if isinstance(value, Const) else None
 
 
 def is_none(value: Value | None) -> bool:
-    """Whether there is none, or it is None."""
+    """Whether an argument is absent, or None."""
     return value is None or (isinstance(value, Const) and value.value is None)
 
 
 def numbers(value: Value | None, count: int) -> list[int | None]:
-    """As many whole numbers, from one or a list of them."""
+    """Expand one integer, or a list of them, to `count` integers; None for unknown ones."""
     if isinstance(value, Items):
         found = [integer(each) for each in value.items]
         return found if value.complete and len(found) == count else [None] * count
@@ -238,19 +241,19 @@ Conditions = tuple[str, ...]
 
 
 def flow_of(value: Value | None) -> TensorPath:
-    """The tensor that a value is; of any other, a tensor of which nothing is known."""
+    """Return the tensor of a value; for any other value, an unknown tensor."""
     return value.data if isinstance(value, Tensor) else TensorPath()
 
 
 def wrote(out: TensorPath, reads: Sequence[TensorPath], conditions: Conditions, kind: str = "other") -> Tensor:
-    """`out` is computed from `reads` by something of that kind."""
+    """Record that `out` is computed from `reads` by a reader of that kind, and return it as a value."""
     for each in reads:
         each.readers.append(TensorReader(kind, (out,), conditions))
     return Tensor(out)
 
 
 def bounds_of(part: Items) -> list[int | None] | None:
-    """The ends of a slice; None where one is not known."""
+    """Return the bounds of a slice; None if one is unknown."""
     found: list[int | None] = []
     for bound in part.items:
         if not isinstance(bound, Const) or not (bound.value is None or isinstance(bound.value, int)):
@@ -262,22 +265,22 @@ def bounds_of(part: Items) -> list[int | None] | None:
 Operation = Callable[
     [TensorPath, Arguments], TensorPath
 ]  # the tensor that is read, the call with it in front; what is written
-_MOST_PARTS = 64
+_MOST_PARTS = 64  # more are not told apart
 
 
 def run(operation: Operation, given: Arguments, conditions: Conditions, kind: str = "other") -> Tensor:
-    """What an operation on one tensor writes."""
+    """Apply an operation on one tensor."""
     read = flow_of(given.get(0, "input", "x"))
     return wrote(operation(read, given), [read], conditions, kind)
 
 
 def pointwise(read: TensorPath, _: Arguments) -> TensorPath:
-    """Every number by itself."""
+    """Elementwise operation, which keeps shape and extent."""
     return TensorPath(read.shape, space=read.space, raw=read.raw, certain=read.certain)
 
 
 def pooled(read: TensorPath, given: Arguments) -> TensorPath:
-    """A pool with a window."""
+    """Pool with a window."""
     read.space.says(False)
     sizes = read.sizes
     count = len(sizes) if sizes is not None else 2
@@ -290,12 +293,13 @@ def pooled(read: TensorPath, given: Arguments) -> TensorPath:
             lambda size, tap, step, pad: output_size(size, stride=step, pad=2 * pad, dilation=1, taps=tap),
             map(integer, sizes or ()), taps, steps, pads,
         )  # fmt: skip
+    # A pool with a larger window may cover the whole map.
     small = all(each is not None and each <= 3 for each in taps)
     return TensorPath(read.with_sizes(found), space=Space(False if small else None), raw=read.raw)
 
 
 def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
-    """A pool to a size that is given."""
+    """Pool to a given size."""
     read.space.says(False)
     sizes = numbers(given.get(1, "output_size"), len(read.sizes) if read.sizes is not None else 2)
     points = True if all(size == 1 for size in sizes) else False if all((size or 0) > 1 for size in sizes) else None
@@ -306,7 +310,7 @@ def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
-    """A mean or sum over axes: over those of the map, one number for each channel."""
+    """Mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
         return TensorPath()
@@ -326,7 +330,7 @@ def resized(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _viewed(read: TensorPath, given: Arguments) -> TensorPath:
-    """A view of a shape that is given."""
+    """View with a given shape."""
     sizes = given.rest(1, "shape", "size")
     if not sizes:
         return TensorPath(raw=read.raw)
@@ -336,7 +340,7 @@ def _viewed(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def flattened(read: TensorPath, given: Arguments) -> TensorPath:
-    """Axes made one, mostly all but the first."""
+    """Flatten axes into one, mostly all but the batch."""
     start = integer(given.get(1, "start_dim", "start_axis") or Const(0))
     stop = integer(given.get(2, "end_dim", "stop_axis") or Const(-1))
     if start != 1 or stop != -1 or read.shape is None:
@@ -348,7 +352,7 @@ def flattened(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _permuted(read: TensorPath, given: Arguments) -> TensorPath:
-    """Axes in another order."""
+    """Permute the axes."""
     order, rank = [integer(axis) for axis in given.rest(1, "dims", "perm") or ()], len(read.shape or ())
     known = [axis for axis in order if axis is not None and -rank <= axis < rank]
     whole = read.shape is not None and len(order) == len(known) == rank
@@ -356,12 +360,12 @@ def _permuted(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _reordered(read: TensorPath, _: Arguments) -> TensorPath:
-    """The same axes, something moved along them: roll, flip, expand."""
+    """Move or repeat values along the axes: roll, flip, expand."""
     return TensorPath(None if read.shape is None else unknown_sizes(len(read.shape)), raw=read.raw)
 
 
 def padded(read: TensorPath, given: Arguments) -> TensorPath:
-    """A border around the map."""
+    """Pad the borders of the map."""
     sizes = read.sizes or ()
     border = numbers(given.get(1, "pad", "padding"), 2 * len(sizes))  # the last axis first
     found = sized(lambda *each: sum(each), map(integer, sizes), border[-2::-2], border[::-2])
@@ -369,7 +373,7 @@ def padded(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def shuffled(read: TensorPath, given: Arguments, *, up: bool = True) -> TensorPath:
-    """Channels to places, r² fewer of them, r times as wide; or places to channels."""
+    """Pixel shuffle: r² times fewer channels, each axis r times as long; or its inverse."""
     factor, channels = integer(given.get(1, "upscale_factor", "downscale_factor")), integer(read.channels)
     if not factor or channels is None or not isinstance(read.channels, Const) or (up and channels % (factor * factor)):
         return TensorPath(space=Space(False), raw=read.raw)
@@ -383,7 +387,7 @@ unshuffled = partial(shuffled, up=False)
 
 
 def _unsqueezed(read: TensorPath, given: Arguments) -> TensorPath:
-    """An axis of one more."""
+    """Insert an axis of size one."""
     axis, shape = integer(given.get(1, "dim", "axis")), None
     if read.shape is not None and axis is not None and -len(read.shape) - 1 <= axis <= len(read.shape):
         at = axis if axis >= 0 else len(read.shape) + 1 + axis
@@ -392,12 +396,12 @@ def _unsqueezed(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def opaque(given: Arguments, conditions: Conditions) -> Value:
-    """Something that may do anything."""
+    """Operation that may do anything with its arguments."""
     return wrote(TensorPath(), given.tensors(), conditions, "opaque")
 
 
 def combined(given: Arguments, conditions: Conditions, *, added: bool = True) -> Value:
-    """Two tensors, or one and a number."""
+    """Arithmetic on two tensors, or on one and a number."""
     pair = [value.data for value in (*given.args[:2], *list(given.keywords.values())[:2]) if isinstance(value, Tensor)]
     if len(pair) > 1:
         left, right = pair[:2]
@@ -410,7 +414,8 @@ def combined(given: Arguments, conditions: Conditions, *, added: bool = True) ->
 
 
 def _met(left: Space, right: Space, *, added: bool) -> Space:
-    """The extent of a sum or product."""
+    """Return the extent of a sum or product."""
+    # A map of 1x1 is broadcast, as in squeeze-and-excitation.
     if left is right or right.points:
         return left
     if left.points:
@@ -422,8 +427,9 @@ def _met(left: Space, right: Space, *, added: bool) -> Space:
 
 
 def _spread(left: Shape | None, right: Shape | None) -> Shape | None:
-    """The shape of a sum, by the rules of broadcasting."""
+    """Return the shape of a sum, by the rules of broadcasting."""
     if left is None or right is None:
+        # The other operand may have been broadcast: sizes of one may be larger in the result.
         known = left or right or ()
         return (known[0], _wider(known[1], SOMETHING), *unknown_sizes(len(known) - 2)) if len(known) > 1 else None
     if len(left) != len(right):
@@ -440,11 +446,12 @@ def _wider(one: Value, other: Value) -> Value:
 
 
 def concatenated(given: Arguments, conditions: Conditions) -> Value:
-    """Tensors side by side, mostly of channels."""
+    """Concatenate tensors, mostly along the channels."""
     first, out = given.get(0, "tensors", "x"), TensorPath()
     reads: list[TensorPath] = []
     collect([first] if first is not None else [], reads)
     if axes(given.get(1, "dim", "axis") or Const(0)) in ((1,), (-3,)) and reads:
+        # Unless each item is a tensor, the sum lacks channels.
         whole = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
         known = [size for each in reads if (size := integer(each.channels)) is not None]
         summed: Value = SOMETHING
@@ -458,7 +465,7 @@ def concatenated(given: Arguments, conditions: Conditions) -> Value:
 
 
 def _chunked(given: Arguments, conditions: Conditions) -> Value:
-    """As many equal parts as are wanted, mostly of the channels."""
+    """Split into a number of equal parts, mostly of the channels."""
     read = flow_of(given.get(0, "input", "x"))
     count, whole = integer(given.get(1, "chunks")) or 0, read.channels
     width: Value = SOMETHING
@@ -468,7 +475,7 @@ def _chunked(given: Arguments, conditions: Conditions) -> Value:
 
 
 def _split(given: Arguments, conditions: Conditions) -> Value:
-    """Parts of the sizes that are given."""
+    """Split into parts of given sizes."""
     read = flow_of(given.get(0, "input", "x"))
     sizes = given.get(1, "split_size_or_sections", "num_or_sections", "split_size")
     each, whole = integer(sizes), integer(read.channels)
@@ -480,7 +487,7 @@ def _split(given: Arguments, conditions: Conditions) -> Value:
 
 
 def _parts(read: TensorPath, given: Arguments, widths: Sequence[Value] | None, conditions: Conditions) -> Value:
-    """Parts of these widths, of the channels if the call's axis is theirs; None where nobody knows how many."""
+    """Return parts of these widths, of the channels if that is the call's axis; opaque if their number is unknown."""
     if widths is None or len(widths) > _MOST_PARTS:
         read.readers.append(TensorReader("opaque", (), conditions))
         return SOMETHING
@@ -493,7 +500,7 @@ def _parts(read: TensorPath, given: Arguments, widths: Sequence[Value] | None, c
 
 
 def sliced(read: TensorPath, index: Value, conditions: Conditions) -> Tensor:
-    """`x[index]`: a slice of the channels behind a whole batch is followed, all else is not."""
+    """Return `x[index]`: slices are followed, any other index gives an unknown shape."""
     parts = index.items if isinstance(index, Items) and index.kind == "tuple" else [index]
     slices = [part for part in parts if isinstance(part, Items) and part.kind == "slice"]
     if len(slices) < len(parts) or read.shape is None:
@@ -543,7 +550,7 @@ _ON_SEVERAL: dict[str, Callable[[Arguments, Conditions], Value]] = {
     "chunk": _chunked,
     "split": _split,
 }
-# The same numbers, in place or elsewhere: what a norm takes away it takes away behind them too.
+# Methods that keep the numbers: a norm behind them cancels a bias in front of them.
 _SAME = words("""
     contiguous to cuda cpu float half double bfloat16 type type_as requires_grad_ detach_ detach clone data cast
     pin_memory to_sparse to_dense stop_gradient astype numpy_ checkpoint_name identity
@@ -559,13 +566,13 @@ _RESHAPING = words("""
     resize_ resize_as_ set_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_ sparse_resize_
     sparse_resize_and_clear_ resize_as_sparse_ reshape_ flatten_ module_load
 """)
-# Whoever asks what a network costs on a GPU has one.
+# True, as costs are asked for networks that run on a GPU.
 _WITH_A_GPU = frozenset({"torch.cuda.is_available", "paddle.is_compiled_with_cuda"})
 _FUNCTIONS = ("torch", "torch.nn.functional", "torch.Tensor", "torch.functional", "paddle", "paddle.nn.functional")
 
 
 def _by_name(short: str, given: Arguments, conditions: Conditions) -> Value | None:
-    """What the operation of that name gives; None for no such name."""
+    """Return the result of the operation with that name; None if there is none."""
     if short in _ON_ONE:
         return run(_ON_ONE[short], given, conditions, "norm" if short == "instance_norm" else "other")
     if short in _ON_SEVERAL:
@@ -579,7 +586,7 @@ def _by_name(short: str, given: Arguments, conditions: Conditions) -> Value | No
 
 
 def function(name: str, given: Arguments, conditions: Conditions) -> Value | None:
-    """What a framework's function gives, by its full name; None where it reads no tensor that is known."""
+    """Return the result of a framework's function by its full name; None if it reads no known tensor."""
     if name in _WITH_A_GPU:
         return Const(True)
     prefix, _, short = name.rpartition(".")
@@ -592,7 +599,7 @@ def function(name: str, given: Arguments, conditions: Conditions) -> Value | Non
 
 
 def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) -> Value | None:
-    """What a method of a tensor gives."""
+    """Return the result of a method of a tensor."""
     if name in _SAME:
         return tensor
     if name in ("size", "dim", "ndimension"):
@@ -602,6 +609,7 @@ def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) 
     if name in _RESHAPING:
         reshaped_in_place(tensor.data)
     whole = Arguments([tensor, *given.args], given.keywords)
+    # The operations below name axes by PyTorch's order.
     if tensor.data.last:
         return SOMETHING if name in ("get_shape", "set_shape") else opaque(whole, conditions)
     return _by_name(name, whole, conditions) or opaque(whole, conditions)
@@ -620,7 +628,7 @@ def _size(flow: TensorPath, name: str, given: Arguments) -> Value:
 
 
 def attribute(tensor: Tensor, name: str) -> Value | None:
-    """What an attribute of a tensor is."""
+    """Return an attribute of a tensor; None if it is unknown."""
     flow: TensorPath = tensor.data
     if name == "shape":
         shape = flow.shape
