@@ -1,4 +1,4 @@
-"""Two ways to get autocast wrong that a function shows: the backward pass inside it, and the forward pass outside."""
+"""Find two misuses of autocast within a function: the backward pass inside of it, and the forward pass outside."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _AUTOCAST = {
     "torch.cuda.amp.autocast_mode.autocast",
     "torch.amp.autocast_mode.autocast",
 }
+# Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
+# Ends of names of models
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
 
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
-    """Calls of .backward() inside an autocast block of the same function."""
+    """Return calls of `.backward()` inside an autocast block of the same function."""
     found = []
     for block in _blocks(unit):
         for node in _within(block.body, unit):
@@ -33,10 +35,12 @@ def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
 
 
 def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
-    """Autocast blocks that hold the criterion alone, right behind the call of the model that they are meant for."""
+    """Return calls of a model directly in front of an autocast block that holds only the criterion."""
     found = []
+    # An outer autocast block covers the model's call as well.
     inside = {id(node) for block in _blocks(unit) for each in block.body for node in every(each)}
     for body in _bodies(unit.file.tree):
+        # Only direct neighbours: with code in between, the split may be intended.
         for before, block in pairwise(body):
             if not isinstance(block, ast.With) or not _is_autocast(block, unit) or id(block) in inside:
                 continue
@@ -53,7 +57,7 @@ def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
 
 
 def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
-    """One that is on, of torch, whatever else the `with` has."""
+    """Whether a `with` enters torch's autocast, and does not disable it."""
     for item in node.items:
         call = item.context_expr
         if not isinstance(call, ast.Call) or unit.full_name(call.func) not in _AUTOCAST:
@@ -66,7 +70,7 @@ def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
 
 
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
-    """The nodes of a block, without functions defined there and without blocks that turn autocast off again."""
+    """Yield the nodes of a block, without inner functions and without autocast blocks of their own."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop(0)
@@ -90,7 +94,7 @@ def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _model_call(node: ast.stmt) -> str:
-    """The name that the output of a model is bound to, in `output = model(images)`."""
+    """Return the name bound in `output = model(images)`; '' for any other statement."""
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return ""
     call = node.value
@@ -101,7 +105,7 @@ def _model_call(node: ast.stmt) -> str:
 
 
 def _only_loss(body: list[ast.stmt], output: str) -> bool:
-    """Whether a block computes losses of `output`, and calls nothing else."""
+    """Whether a block computes losses of `output` and calls nothing else."""
     used = False
     for node in body:
         if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):

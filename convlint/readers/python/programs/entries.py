@@ -1,4 +1,4 @@
-"""Which files are programs that train, what they import and run on, and where a setting can be put into them."""
+"""Find the files that are training programs, what they import and run on, and where a setting can be inserted."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradient
 
 
 def may_be_entry(content: bytes) -> bool:
-    """Whether a file can be one, by its bytes."""
+    """Whether a file can be a training program, by its text."""
     return b"__main__" in content or b".backward(" in content or b".fit(" in content
 
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
-    """The statement that a program begins with: its guard, or the first one of the module that trains."""
+    """Return the statement where a program begins: its guard, or the first statement of the module that trains."""
     first: ast.stmt | None = None
     for node in unit.file.tree.body:
         if is_guard(node):
             return node
+    # A notebook or script without a guard calls its training function at the top level.
     loops = {name for name, node in unit.functions.items() if _holds_loop(node)}
     for node in statements(unit.file.tree.body):
         if isinstance(node, ast.Expr | ast.Assign) and _trains(node.value, loops):
@@ -45,7 +46,7 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
 
 
 def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
-    """Whether what a program reaches trains anything; `trainer`: it imports a library that has a loop of its own."""
+    """Whether code that a program reaches trains; with a `trainer`, a library has the training loop."""
     backward = step = False
     for segment in reached:
         backward = backward or segment.has(_BACKWARD)
@@ -69,11 +70,11 @@ def _trains(node: ast.expr, loops: set[str]) -> bool:
     return isinstance(node.func, ast.Attribute) and node.func.attr in _TRAINS
 
 
-MOST_OTHERS = 20  # programs that are read for a setting in a file that they import
+MOST_OTHERS = 20  # programs outside the checked files that are read for a setting which they import
 
 
 def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
-    """Those in the files that are `wanted`, or with a setting there; `entries`, where given, are all there are."""
+    """Return the files of programs among the `wanted`, or that import a setting from there; or else `entries`."""
     project = imports.project
     if entries:
         real = {os.path.normpath(os.path.abspath(each)) for each in entries}
@@ -95,12 +96,12 @@ def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequen
 _MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
 _DEVICE = re.compile(r"(?:cuda|gpu)(?::.*)?", re.IGNORECASE)
 _LIBRARIES = {"Accelerator", "Fabric"}
-# Of torch.cuda, what a script on the CPU calls too: it asks for a GPU, or seeds in case there is one.
+# Names of torch.cuda that scripts on the CPU use too: they ask for a GPU, or seed one in case it exists
 _IDLE = re.compile(r"torch\.cuda(?:\.(?:is_available|device_count|get_device_name|manual_seed\w*|empty_cache))?")
 
 
 def has_gpu(content: bytes, unit: Callable[[], SourceUnit | None]) -> bool:
-    """Whether a file moves something to a GPU, or lets somebody choose one."""
+    """Whether a file moves something to a GPU, or lets users choose one."""
     parsed = unit() if _MENTIONS.search(content) is not None else None
     return parsed is not None and any(_uses(node, parsed) for node in every(parsed.file.tree))
 
@@ -137,14 +138,14 @@ _STRIDE = re.compile(rb"\bstride\s*=\s*([^,()]+|\([^()]*\))\s*[,)]")
 
 
 def convolves(content: bytes) -> bool:
-    """Whether it has any but those that cut an image into patches: one matrix product in front of the rest."""
+    """Whether a file has convolutions other than patch embeddings, which are one matrix product each."""
     if _OF_LIBRARIES.search(content):
         return True
     return any(not _cuts_patches(_arguments(content, match.end())) for match in _CONSTRUCTED.finditer(content))
 
 
 def _arguments(content: bytes, start: int) -> bytes:
-    """What stands between a parenthesis and the one that closes it, that one included."""
+    """Return the text from behind a parenthesis to the closing one, included."""
     depth = 1
     for match in _PARENTHESES.finditer(content, start, start + _LONGEST):
         depth += 1 if match[0] == b"(" else -1
@@ -158,7 +159,7 @@ def _cuts_patches(arguments: bytes) -> bool:
     return kernel is not None and stride is not None and kernel[1].strip() == stride[1].strip() != b"1"
 
 
-# Libraries with a loop of their own that own the settings, as they are named to people.
+# Libraries with a training loop that own the settings, by the name that messages show
 TRAINERS = {
     "pytorch_lightning": "Lightning", "lightning": "Lightning", "lightning_fabric": "Lightning",
     "composer": "Composer", "mmengine": "MMEngine", "mmcv": "MMCV", "mmdet": "MMDetection",
@@ -174,7 +175,7 @@ FRAMEWORKS = {
     "torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras", "tf_keras": "keras", "mxnet": "mxnet",
     "jax": "jax", "paddle": "paddle",
 }  # fmt: skip
-# These set nothing of cudnn's by being imported, nor by what training scripts call of them.
+# Libraries that set no flags of cuDNN, neither on import nor in functions that training scripts call
 _HARMLESS = frozenset(
     """
     torch torchvision torchaudio torchtext torchdata timm numpy scipy pandas PIL cv2 skimage sklearn matplotlib seaborn
@@ -196,7 +197,7 @@ _HARMLESS = frozenset(
 
 
 def trainer_of(foreign: Iterable[str]) -> str:
-    """The library that owns a program's settings, by the modules that it imports; '' for none."""
+    """Return the library that owns a program's settings, by the imported modules; '' for none."""
     for name in sorted(foreign):
         first, *rest = name.split(".")
         if first in TRAINERS:
@@ -207,13 +208,13 @@ def trainer_of(foreign: Iterable[str]) -> str:
 
 
 def unknown(foreign: Iterable[str]) -> str:
-    """A library that may set anything, as nobody knows it; '' for none."""
+    """Return an imported library that is not known to leave the settings alone; '' for none."""
     known = _HARMLESS | sys.stdlib_module_names
     return next((name for name in sorted(foreign) if name and name.split(".")[0] not in known), "")
 
 
 def framework_of(foreign: Iterable[str]) -> str:
-    """The framework that a program trains with; '' for none."""
+    """Return the framework with which a program trains; '' for none."""
     first = {name.split(".")[0] for name in foreign}
     return next((framework for name, framework in FRAMEWORKS.items() if name in first), "")
 
@@ -222,10 +223,10 @@ _STARTERS = (b"spawn", b"Process(", b"launch")
 
 
 def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, str]:
-    """The statement to put it in front of, and what `torch` is called there; '' where nothing binds it.
+    """Return where to insert a setting, and the name of `torch` there; '' if it has none.
 
-    In front of what main() begins with, or the guard; behind the imports, where the program starts others of its
-    kind, which do not inherit what it sets, but import the file.
+    This is in front of the first statement of `main()`, or of the guard's body. If the program spawns processes, it is
+    behind the imports: those processes do not inherit settings, but import the file.
     """
     body = unit.file.tree.body
     torch = _torch(body)
@@ -241,14 +242,14 @@ def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, s
 
 
 def _front(node: ast.stmt, unit: SourceUnit) -> Location:
-    """Where a statement begins, with its decorators."""
+    """Return the location of a statement, with its decorators."""
     at = unit.file.locate(node)
     first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
     return Location(path=at.path, line=first, column=at.column, end_line=at.end_line, end_column=at.end_column)
 
 
 def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
-    """The function of this file that the guard calls, where that and its arguments are all that stands there."""
+    """Return the function that the guard calls, if the guard does nothing else but prepare the arguments."""
     *before, last = guard.body
     if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):
         return None
@@ -259,7 +260,7 @@ def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
 
 
 def _first(body: list[ast.stmt]) -> ast.stmt | None:
-    """The first statement that is no docstring and no declaration of names."""
+    """Return the first statement that is no docstring, declaration or import."""
     for node in body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not docstring and not isinstance(node, ast.Global | ast.Nonlocal | ast.Import | ast.ImportFrom):
@@ -268,7 +269,7 @@ def _first(body: list[ast.stmt]) -> ast.stmt | None:
 
 
 def _behind_imports(body: list[ast.stmt]) -> ast.stmt | None:
-    """The statement behind the last import of the module's head, decorators included."""
+    """Return the statement behind the last import of the module's head."""
     last = next(
         (index for index in range(len(body) - 1, -1, -1) if isinstance(body[index], ast.Import | ast.ImportFrom)), None
     )
@@ -289,7 +290,7 @@ def _trains_on(node: ast.stmt) -> bool:
 
 
 def _torch(body: list[ast.stmt]) -> str:
-    """What the module's imports call torch."""
+    """Return the name to which the module's imports bind torch; '' for none."""
     for node in body:
         if isinstance(node, ast.Import):
             for each in node.names:
@@ -299,7 +300,7 @@ def _torch(body: list[ast.stmt]) -> str:
 
 
 def _binds(function: Definition, name: str) -> bool:
-    """Whether a function has something else of that name."""
+    """Whether a function binds the name to something else."""
     if not name:
         return False
     for node in every(function):

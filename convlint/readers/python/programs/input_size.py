@@ -1,4 +1,4 @@
-"""Whether every image that a program trains on has one size, and what shows it."""
+"""Decide whether all images that a program trains on have one size, with the evidence for it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _COUNTING = frozenset(("int", "float", "round", "tuple", "list", "min", "max"))
 
 
 class _Step(Struct, frozen=True):
-    """What the code of a segment does with each batch: whether it scales, and the functions that it calls."""
+    """The handling of batches in a segment: whether it scales them, and the functions that it calls."""
 
     scales: bool
     called: frozenset[str]
 
 
 def rescaled(reached: Sequence[Segment]) -> bool:
-    """Whether a loop scales or cuts what it trains on to a size that nobody knows, itself or by what it calls."""
+    """Whether a training loop scales or crops its batches to an unknown size, itself or in functions it calls."""
     steps = [each.once(_step) for each in reached]
     if any(step.scales for step in steps):
         return True
@@ -68,7 +68,7 @@ def _step(segment: Segment) -> _Step:
 
 
 def _trained(segment: Segment, loops: list[ast.For | ast.AsyncFor | ast.While]) -> Iterator[ast.AST]:
-    """The code that runs for each batch: loops with a backward pass, or all of a function that is called in one."""
+    """Yield the code that runs for each batch: loops with a backward pass, or a function called from one."""
     inside = [node for loop in loops for node in every(loop) if _passes_back(node)]
     for loop in loops:
         if any(map(_passes_back, every(loop))):
@@ -86,7 +86,7 @@ def _passes_back(node: ast.AST) -> bool:
 
 
 def _scales_own(loop: ast.For) -> bool:
-    """Whether a loop of any kind scales what it goes through."""
+    """Whether a loop scales its own items."""
     names = {each.id for each in every(loop.target) if isinstance(each, ast.Name)}
     return any(
         isinstance(node, ast.Call) and node.args and _whose(node.args[0]) in names and _scales(node)
@@ -101,7 +101,7 @@ def _scale(code: Iterable[ast.AST]) -> bool:
         for node in nodes
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
         for inner in every(node.value)
-    }  # a part of an image put into a part of another: none changes its size
+    }  # pasting a crop into another image changes no size
     return any(
         _scales(node) if isinstance(node, ast.Call) else id(node) not in pasted and _cuts(node) for node in nodes
     )
@@ -117,7 +117,7 @@ def _scales(call: ast.Call) -> bool:
 
 
 def _cuts(node: ast.AST) -> bool:
-    """Whether it is `images[:, :, :n]`, read."""
+    """Whether the node reads `images[:, :, :n]`."""
     match node:
         case ast.Subscript(slice=ast.Tuple(elts=places), ctx=ast.Load()):
             filled = next(
@@ -129,14 +129,14 @@ def _cuts(node: ast.AST) -> bool:
 
 
 def _whose(node: ast.expr) -> str:
-    """The name that `name.cuda().float()` begins with."""
+    """Return the name at the start of `name.cuda().float()`."""
     while isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_stated(node: ast.AST) -> bool:
-    """Whether a size is written there, or is that of another tensor: what the model gives is brought to the labels'."""
+    """Whether a size is a literal, or that of another tensor, as when outputs are scaled to the labels' size."""
     match node:
         case ast.Attribute(attr="shape") | ast.Call(func=ast.Attribute(attr="size")):
             return True
@@ -148,11 +148,11 @@ def _is_stated(node: ast.AST) -> bool:
 
 _SIZING = frozenset(("Resize", "Scale", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop"))
 _GROWTH_SIZES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_SIZING)).encode())
-Sized = dict[str, tuple[Definition, frozenset[str]]]  # functions by name: the parameters that are sizes of images
+Sized = dict[str, tuple[Definition, frozenset[str]]]  # functions by name, with the parameters that are image sizes
 
 
 def grows(reached: Sequence[Segment]) -> bool:
-    """Whether a loop hands what it changes itself to a transform, or to a function that hands it to one."""
+    """Whether a loop passes a variable that it changes as a size to a transform, directly or through a function."""
     stating = [each for each in reached if each.has(_GROWTH_SIZES)]
     functions: Sized = {
         each.name: (each.node, each.once(_stated))
@@ -170,7 +170,7 @@ def grows(reached: Sequence[Segment]) -> bool:
 
 
 def _stated(segment: Segment) -> frozenset[str]:
-    """Names that sizes in a segment are stated by."""
+    """Return the names in the sizes of a segment's transforms."""
     calls = (each for each in parts(segment) if isinstance(each, ast.Call) and last_name(each.func) in _SIZING)
     return frozenset(name for each in calls for name in _names(_given(each)))
 
@@ -180,14 +180,14 @@ def _loops(segment: Segment) -> list[tuple[list[ast.Call], frozenset[str]]]:
 
 
 def _loop(loop: ast.For | ast.While) -> tuple[list[ast.Call], frozenset[str]]:
-    """The calls in a loop, and the names that it binds."""
+    """Return the calls in a loop, and the names that it binds."""
     nodes = list(every(loop))
     bound = frozenset(each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
     return [each for each in nodes if isinstance(each, ast.Call)], bound
 
 
 def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
-    """What a call states as a size of images."""
+    """Yield the arguments of a call that are sizes of images."""
     name = last_name(call.func)
     if name in _SIZING:
         yield from _given(call)
@@ -210,20 +210,20 @@ def _names(nodes: Iterable[ast.expr]) -> Iterator[str]:
 
 Evidence = tuple[tuple[str, Location], ...]
 
-# What may vary the size behind the data set, or besides it: nothing is shown where these stand.
+# Text of code that may vary the size outside of the data set: it makes the answer unknown
 _DOUBT = re.compile(
     rb"multi_?scale|random_?resize(?!d)|GroupedBatchSampler|ResizeShortestEdge|RandomShortestSize|ScaleJitter|"
     rb"progressive_resiz|grow_size|random_size|sizes?\s*=\s*random|img_?scales|variable_size|keep_ratio|"
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
 )
-_COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # what begins with its text is looked for fastest
+_COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
 
 
 def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segment]]) -> tuple[bool | None, Evidence]:
-    """Whether all images have one size, or None for unknown; and the data sets and transforms that show it.
+    """Return whether all images have one size, None if unknown, and the data sets and transforms that show it.
 
-    Anything in `reached` may speak against it; only what is in `followed`, which are fewer, shows it.
+    Any code in `reached` can contradict it; only code in `followed`, which surely runs, is evidence for it.
     """
     size, _ = _judged(reached)
     again, evidence = _judged(followed()) if size is not None else (None, ())
@@ -249,7 +249,7 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
 
 
 def _collated(segment: Segment) -> Evidence:
-    """A collate_fn that makes lists, handed to a loader: images of a batch are not even of one size."""
+    """Return a loader whose `collate_fn` makes lists, as it must if images of a batch differ in size."""
     unit = segment.unit if segment.has(_COLLATES) else None
     for call in parts(segment) if unit is not None else ():
         if unit is None or not isinstance(call, ast.Call):
@@ -260,7 +260,7 @@ def _collated(segment: Segment) -> Evidence:
 
 
 def _lists(value: ast.expr, unit: SourceUnit) -> bool:
-    """Whether a function is `return tuple(zip(*batch))`."""
+    """Whether a function only does `return tuple(zip(*batch))`."""
     if isinstance(value, ast.Lambda):
         return _zips(value.body)
     named = unit.named(value)

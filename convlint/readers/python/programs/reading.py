@@ -1,4 +1,4 @@
-"""The programs of a project that train: what they set, in which order, and what they show of their input."""
+"""Read the training programs of a project: their settings in order of execution, and the sizes of their input."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from convlint.readers.python.programs.unit import SourceUnit, Units
 from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
-_Says = Callable[[bytes], object]  # asks the content of a file
+_Says = Callable[[bytes], object]  # a test of a file's content
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
 def read_programs(
     imports: ProjectImports, paths: Sequence[str], entries: Sequence[str] = ()
 ) -> tuple[TrainingProgram, ...]:
-    """The programs that somebody who is given `paths` wants to hear of; `entries`, where given, are all there are."""
+    """Return the programs that concern `paths`; `entries`, if given, are the only ones."""
     project, reader = imports.project, _Reader(imports)
     wanted = set(paths)
     found = []
@@ -54,9 +54,9 @@ def read_programs(
 
 
 def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iterable[str]) -> list[TrainingProgram]:
-    """The programs, with what functions in the files of `paths` do to autocast; files of no program are added as one.
+    """Add misuses of autocast in the files of `paths` to the programs; other files become programs of their own.
 
-    These are facts of a function, whatever reaches it: they stand in the program of its own file.
+    Such a misuse is local to a function, whatever calls it: it belongs to the program of its own file.
     """
     by_path = {each.path: each for each in programs}
     for path in paths:
@@ -80,7 +80,7 @@ def _may_train(content: bytes) -> bool:
 
 
 class _Begun(NamedTuple):
-    """A file that trains, before it is known what it sets: where it begins, and what it reaches from there."""
+    """A program before its settings are read: where it begins, and the segments that it reaches."""
 
     unit: SourceUnit
     start: ast.stmt
@@ -88,7 +88,7 @@ class _Begun(NamedTuple):
     reached: list[Segment]
     framework: str
     trainer: str
-    named: bool  # by the configuration
+    named: bool  # whether the configuration names it
 
 
 class _Reader:
@@ -103,21 +103,21 @@ class _Reader:
         self._gpu: dict[str, bool] = {}
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
-        """Looks at once through the files of all programs that set anything, as they share them."""
+        """Search the files of all programs with settings together, as programs share files."""
         closures = [each.closure for each in programs]
         self._relevant.add(
             dict.fromkeys(path for each in closures if self._anywhere(may_set, each) for path in each.files)
         )
 
     def begun(self, path: str, named: bool) -> _Begun | None:
-        """The program that begins with `path`; None where nothing is trained by it."""
+        """Return the program that begins in a file; None if it trains nothing."""
         try:
             return self._begun(path, named)
         except RecursionError:  # nests deeper than anybody writes
             return None
 
     def program(self, begun: _Begun) -> TrainingProgram | None:
-        """What it sets, and what it shows of its input; None where it nests too deep as well."""
+        """Return the settings and input size of a program; None if it runs on the CPU or is nested too deeply."""
         try:
             anyway = begun.trainer or begun.framework != "pytorch" or begun.named
             if not anyway and not self._any_gpu(begun.closure):
@@ -154,8 +154,9 @@ class _Reader:
         return False
 
     def _anywhere(self, says: _Says, closure: Closure) -> str:
-        """The first file of a closure whose bytes are as asked; ''."""
+        """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
         for path in closure.files:
+            # Closures overlap: each file is searched once for each test.
             key = says, path
             if key not in self._found:
                 self._found[key] = bool(says(self.project.content(path) or b""))
@@ -167,6 +168,7 @@ class _Reader:
         self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
     ) -> TrainingProgram:
         sets = self._anywhere(may_set, closure)
+        # Without the text of a setting in any file, nothing needs to be evaluated.
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
         besides = self._besides(unit.path, reached, followed) if sets else ()
         lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
@@ -198,12 +200,12 @@ class _Reader:
         )
 
     def _trained(self, entry: str, reached: list[Segment], trainer: str) -> list[Segment]:
-        """What a program surely comes by; nothing where that does not train."""
+        """Return the segments that a program surely runs; none if they do not train."""
         followed = self._followed.of(entry, reached)
         return followed if has_loop(followed, bool(trainer)) else []
 
     def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
-        """Settings in functions that the program may reach and that were not come by on the way."""
+        """Return the settings in code that the program may reach, but that the evaluation did not run."""
         seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
         skipped = UnreachedSettings(reached, self._runs.machine, self.imports, entry)
         return tuple(
@@ -215,7 +217,7 @@ class _Reader:
         )
 
     def _lacking(self, closure: Closure, trainer: str, events: Iterable[Event], *, whole: bool) -> str:
-        """Why something else may set what this program leaves alone; '' where nothing can."""
+        """Return why the settings may be incomplete; '' if they are complete."""
         if trainer:
             return f"{trainer} sets it"
         if closure.missing:

@@ -1,4 +1,4 @@
-"""Programs run by the evaluator, for what they set on the way: functions that lead to no setting are left out."""
+"""Evaluate training programs to find the settings they make, in order; functions that lead to none are skipped."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from convlint.readers.python.walking import every
 
 Place = tuple[str, int, int]  # path, line and column
 Line = tuple[str, int]
-_LARGE = 80  # files; in smaller ones it is worth to know under what each import takes place
+_LARGE = 80  # files; in smaller repositories each import is evaluated, to know the tests around it
 
 
 class Relevant:
-    """Those that set something, and those that say the name of one of these; over all files asked about so far."""
+    """The segments that make settings or refer to one that does, over all files added so far."""
 
     reach: Reach  # cuts the files
 
@@ -61,7 +61,7 @@ class Relevant:
         self._seen: dict[str, frozenset[str]] = {}  # the files that one imports, directly or not
 
     def add(self, files: Iterable[str]) -> None:
-        """Looks through more files."""
+        """Add more files."""
         new = set(files) - self._files
         if not new:
             return
@@ -91,20 +91,20 @@ class Relevant:
                     waiting.append(path)
 
     def skips(self, function: Function) -> bool:
-        """Whether a function cannot lead to a setting; one within another one can where that does."""
+        """Whether a function cannot lead to a setting; an inner function is judged by its outer one."""
         path = function.file.path
         return path not in self._files or (path, function.node.lineno) in self._left_out
 
     def module(self, path: str) -> bool:
-        """Whether to import a file can."""
+        """Whether importing a file can lead to a setting."""
         return path in self._modules
 
     def passes_on(self, path: str) -> bool:
-        """Whether a file of a large repository only imports what sets something."""
+        """Whether a file of a large repository makes no setting itself, but imports one that does."""
         return path not in self._direct and len(self._files) > _LARGE
 
     def _names_one(self, segment: Segment, defined: dict[bytes, set[str]], words: frozenset[bytes]) -> bool:
-        """Whether words of a segment name one of these that its file can see: of its own, or of one that it imports."""
+        """Whether words of a segment name a definition in its own file or in one that it imports."""
         for name in defined.keys() & words:
             if segment.path in defined[name] or not defined[name].isdisjoint(self._seen_from(segment.path)):
                 return True
@@ -123,6 +123,7 @@ class Relevant:
         for each in segments:
             (found if each.path in setting and each.has(SETS) else rest).append(each)
         new, hops = found, 0
+        # From the definitions with settings outwards, to all that name them, however indirectly.
         while new:
             functions: dict[bytes, set[str]] = {}  # by name: the files that define one
             classes: dict[bytes, set[str]] = {}
@@ -151,34 +152,35 @@ class Relevant:
         return found
 
 
+# Functions that call their argument before they return
 _AT_ONCE = frozenset({"fire.Fire", "absl.app.run", "typer.run", "tyro.cli", "asyncio.run", "tf.compat.v1.app.run"})
-STEPS_OF_PROGRAM = 5_000  # statements and calls: most take some hundred
+STEPS_OF_PROGRAM = 5_000  # statements and calls: most programs take some hundred
 STEPS_WHERE_OWNED = 1_000
 STEPS_OF_ALL = 400_000
 _ELSEWHERE = "elsewhere: "
 
 
 class _Machine(Machine):
-    """Remembers which calls were followed."""
+    """A machine that remembers which calls it followed."""
 
     def __init__(self, project: Project, library: Runs) -> None:
         super().__init__(project, library)
-        self.followed: set[Place] = set()  # of the names that are called
+        self.followed: set[Place] = set()  # positions of the called names
         self.least_steps = STEPS_OF_ROOT
         self.heap.follows_aliases = False  # lists that others change decide no test around a setting
 
     def push(self, file: SourceFile, node: ast.Call) -> None:
-        """A call of something in the source begins."""
+        """Begin a call of something in the source, and remember it."""
         self.followed.add((file.path, node.func.lineno, node.func.col_offset))
         super().push(file, node)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:  # noqa: ARG002
-        """Functions that nobody is seen to call are asked for by their words."""
+        """Return nothing: settings in functions without a caller are found by their text instead."""
         return iter(())
 
 
 class Runs(Library):
-    """Runs the programs of a project, as a library that knows what sets something and nothing else."""
+    """Evaluates the programs of a project; as the evaluator's library, it knows only what makes a setting."""
 
     def __init__(self, imports: ProjectImports, relevant: Relevant) -> None:
         self._imports, self._relevant = imports, relevant
@@ -191,9 +193,9 @@ class Runs(Library):
         self._by_import: dict[str, list[Recorded]] = {}
 
     def events(self, entry: str, files: Iterable[str], *, owned: bool) -> tuple[tuple[Event, ...], bool]:
-        """What a program of these files sets, in the order of a run as far as it is known; whether that is all.
+        """Return the settings of a program in order of execution, and whether these are all.
 
-        `owned`: a library owns the settings.
+        If the settings are `owned` by a library, fewer steps are spent, as the program cannot be complete anyway.
         """
         machine = self.machine
         machine.steps_of_file = STEPS_WHERE_OWNED if owned else STEPS_OF_PROGRAM
@@ -214,7 +216,7 @@ class Runs(Library):
     # What the evaluator asks its library
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
-        """What sets something, and what runs a function here and now."""
+        """Record a call that makes a setting; follow one that runs its argument at once."""
         at = call.file.locate(call.node)
         if self._record(machine, set_by_call(name, call.args if call.exact else (), call.keywords), at):
             return NONE
@@ -225,13 +227,13 @@ class Runs(Library):
     def set_outside(
         self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: SourceFile
     ) -> None:
-        """Flags of PyTorch's and variables of the environment."""
+        """Record the assignment of a flag of PyTorch or of an environment variable."""
         found = list(set_by_name(name, key, value))
         if found:
             self._record(machine, found, file.locate(_statement(node, file)))
 
     def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
-        """Runs the modules that set something when they are imported."""
+        """Run an imported module that makes settings, and add its records here."""
         for path in dict.fromkeys(self._named(node, file.path)):
             found = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
             have = {(each.thing.name, each.thing.at) for each in machine.recorded if each.thing.imported}
@@ -243,7 +245,7 @@ class Runs(Library):
             ]
 
     def _set_by_import(self, path: str) -> list[Recorded]:
-        """What the import of a module sets; one that only imports what sets something need not be run."""
+        """Return the records of importing a module; one that only imports others need not be run."""
         if path in self._by_import:
             return self._by_import[path]
         if self._relevant.passes_on(path):
@@ -274,11 +276,12 @@ class Runs(Library):
         yield from filter(None, (resolve(name, path, level) for name in names))
 
     def escapes(self, machine: Machine, value: Value) -> None:
-        """A function that something else is given runs later, or in another process."""
+        """Run a function that was given to unknown code, which may call it later or in another process."""
         while isinstance(value, Partial):
             value = value.function
         if not isinstance(value, Function) or value.node in self._handed or self._relevant.skips(value):
             return
+        # What a method does depends on its object, so that its records cannot be reused.
         known = (value.node, value.bound) if not isinstance(value.bound, Instance) else None
         mark, conditions, doubts = len(machine.recorded), len(machine.conditions), len(machine.doubts)
         if known in self._of_handed:
@@ -305,7 +308,7 @@ def _plain(value: Value) -> tuple[LiteralValue] | None:
 
 
 def _event(recorded: Recorded) -> Event:
-    """What was recorded, with the conditions around it."""
+    """Convert a record to an event with the conditions around it."""
     conditions = [Condition("doomed" if each == DOOMED else "doubt", str(id(each))) for each in recorded.doubts]
     for text in recorded.conditions:
         apart = text.startswith(_ELSEWHERE)
@@ -315,7 +318,7 @@ def _event(recorded: Recorded) -> Event:
 
 
 def _statement(target: ast.AST, file: SourceFile) -> ast.stmt | ast.expr:
-    """The assignment that a target is of."""
+    """Return the assignment to which a target belongs."""
     statements: list[ast.stmt] = [*file.nodes[ast.Assign], *file.nodes[ast.AugAssign], *file.nodes[ast.AnnAssign]]
     line = getattr(target, "lineno", 0)
     for node in statements:
@@ -328,7 +331,7 @@ def _statement(target: ast.AST, file: SourceFile) -> ast.stmt | ast.expr:
 
 
 def stated(segment: Segment) -> list[tuple[str, Location]]:
-    """What the statements of a segment set, whoever comes by, and where."""
+    """Return the settings in the text of a segment, with their locations, whether or not it runs."""
     unit, found = segment.unit, []
     for node in parts(segment) if unit is not None else ():
         if unit is None or not isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
@@ -360,7 +363,7 @@ _SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsy
 
 
 class UnreachedSettings:
-    """Tells for one program, by all that it may reach, what it surely never comes by."""
+    """Decides which settings of one program are in branches that are never taken."""
 
     def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: ProjectImports, entry: str) -> None:
         self._reached, self._followed_calls, self._project = tuple(reached), machine.followed, imports.project
@@ -372,15 +375,15 @@ class UnreachedSettings:
             if each.name not in ("*", each.attr)
         }
         self._sure: dict[int, bool] = {}
-        self._open = any(each.has(_SETS_GLOBALS) for each in self._reached)  # names may change behind one's back
+        self._open = any(each.has(_SETS_GLOBALS) for each in self._reached)  # such code may rebind any name
 
     def never(self, segment: Segment, at: Location) -> bool:
-        """Whether a place in a segment, which the walk did not come by, lies in a branch that is never taken."""
+        """Whether a place, which the evaluation did not reach, is in a branch that is never taken."""
         names = None if self._open else self._tested_around(at)
         return names is not None and not self._set_from_outside(names, segment) and self._as_followed(segment)
 
     def _is_guarded(self, side: Side) -> bool:
-        """Whether a side of a condition is what the file does as a script."""
+        """Whether a side of an `if` statement is the body of a script's guard."""
         return any(is_guard(node) and node.body[0].lineno == side[1] for node in self._conditions(side[0]))
 
     def _conditions(self, path: str) -> list[ast.If]:
@@ -388,7 +391,7 @@ class UnreachedSettings:
         return file.nodes[ast.If] if file is not None else []
 
     def _tested_around(self, at: Location) -> frozenset[str] | None:
-        """The names in the test of the branch that a place lies in; None where it lies in none that was left out."""
+        """Return the names in the test of the left-out branch around a place; None if there is no such branch."""
         line = at.line or 0
         lines = {first for path, first, last in self._left if path == at.path and first <= line <= last}
         for node in self._conditions(at.path) if lines else ():
@@ -397,14 +400,14 @@ class UnreachedSettings:
         return None
 
     def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:
-        """Whether a module-level constant of the test is an attribute that something else sets."""
+        """Whether other code assigns an attribute with the name of a module-level constant in the test."""
         if segment.kind == "module" or not names:
             return False  # its body has run before anybody can
         pattern = re.compile(rb"\.(?:%s)\s*=(?!=)" % b"|".join(re.escape(each.encode()) for each in sorted(names)))
         return any(pattern.search(each.content) for each in self._reached)
 
     def _as_followed(self, segment: Segment) -> bool:
-        """Whether all that can run a segment was followed; the body of a module is run once."""
+        """Whether every possible call of a segment was followed; the body of a module runs once."""
         if segment.kind == "module":
             return True
         if segment.kind == "class" or segment.is_method or segment.handed_over or segment.name in self._renamed:
@@ -418,7 +421,7 @@ class UnreachedSettings:
         return self._sure[id(segment)]
 
     def _only_calls(self, segment: Segment, wanted: Segment) -> bool:
-        """Whether a segment says the name of `wanted` in calls alone that were followed, with what they give."""
+        """Whether a segment uses the name of `wanted` only in calls that were followed with known arguments."""
         unit = segment.unit
         if unit is None:
             return False
@@ -436,7 +439,7 @@ class UnreachedSettings:
 
 
 def _means(node: ast.AST, wanted: Segment, unit: SourceUnit, local: frozenset[str]) -> bool:
-    """Whether a node may mean the function `wanted`: anything of its name that does not surely mean something else."""
+    """Whether a node may refer to `wanted`: it has its name, and does not surely mean something else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
         return (

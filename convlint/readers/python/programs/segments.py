@@ -1,4 +1,7 @@
-"""A file cut into its functions and the rest, and which of these a program may reach, or surely comes by."""
+"""Cut files into segments (functions, classes, the rest), and find those that a program may reach or surely runs.
+
+Files are cut by their lines, without parsing: a program's closure may have a thousand files.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _COMMENT = re.compile(rb"#[^\n]*")
 _EXPORTS = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
 _HEAD = re.compile(rb"([ \t]*)(?:(def|async[ \t]+def|class)[ \t]+(\w+)|(@.*)|(\S.*))?")
 _CONTINUED = (b")", b"]", b"}", b"#", b'"', b"'")
-# Decorators that hand a function to nobody.
+# Words of decorators that register a function nowhere
 _PLAIN = {
     b"no_grad", b"inference_mode", b"staticmethod", b"classmethod", b"property", b"lru_cache", b"cache", b"wraps",
     b"main", b"command", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
@@ -33,7 +36,7 @@ Seen = TypeVar("Seen")
 
 
 class Segment:
-    """A function, a class without its methods, or the rest of a file."""
+    """A function, a class without its methods, or the rest of a module."""
 
     def __init__(
         self, units: Units, path: str, name: str = "", cls: str = "", kind: Kind = "module", line: int = 0
@@ -46,7 +49,7 @@ class Segment:
         self._seen: dict[Callable[[Segment], Any], Any] = {}
 
     def once(self, look: Callable[[Segment], Seen]) -> Seen:
-        """What a look at it finds, remembered: programs share their files."""
+        """Return `look(self)`, computed once, as programs share their files."""
         if look not in self._seen:
             self._seen[look] = look(self)
         found: Seen = self._seen[look]
@@ -54,72 +57,72 @@ class Segment:
 
     @cached_property
     def content(self) -> bytes:
-        """Its text; of a module without imports and exports, as those reach nothing by themselves."""
+        """Its text; for a module, without imports and `__all__`, which by themselves reach nothing."""
         text = b"".join(self.lines)
         return _EXPORTS.sub(b"", IMPORT.sub(b"", text)) if self.kind == "module" else text
 
     @cached_property
     def words(self) -> frozenset[bytes]:
-        """All words in it, those of comments left out."""
+        """All words in it, without those of comments."""
         return frozenset(_WORD.findall(_COMMENT.sub(b"", self.content)))
 
     @cached_property
     def attributes(self) -> frozenset[bytes]:
-        """The words in it that a dot is in front of, or quotes are around."""
+        """The words behind a dot or a quote."""
         return frozenset(_ATTRIBUTE.findall(_COMMENT.sub(b"", self.content)))
 
     @cached_property
     def called(self) -> frozenset[bytes]:
-        """The words in it that a bracket follows."""
+        """The words in front of a parenthesis."""
         return called(self.content)
 
     @cached_property
     def by_import(self) -> bytes:
-        """What of it an import runs: no long text, and not what stands below the guard of a script."""
+        """The part that an import runs: without docstrings and the code below the guard."""
         return _LONG_TEXT.sub(b"", _GUARD.split(self.content, maxsplit=1)[0])
 
     @property
     def is_method(self) -> bool:
-        """Whether it is a function of a class."""
+        """Whether it is a method."""
         return self.kind == "function" and bool(self.cls)
 
     @cached_property
     def handed_over(self) -> bool:
-        """Whether a decorator may have put it where nothing names it: into a registry."""
+        """Whether a decorator may have put it into a registry, from which it is called without its name."""
         return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
 
     def has(self, pattern: re.Pattern[bytes]) -> bool:
-        """Whether a pattern is found in it; remembered, as programs share their files."""
+        """Whether a pattern is found in it, searched once, as programs share their files."""
         if pattern not in self._found:
             self._found[pattern] = pattern.search(self.content) is not None
         return self._found[pattern]
 
     @property
     def unit(self) -> SourceUnit | None:
-        """Its file, parsed; None where that cannot be."""
+        """Its parsed file; None if it cannot be parsed."""
         return self._units.get(self.path)
 
     @cached_property
     def node(self) -> Definition | ast.ClassDef | None:
-        """What it is in the parsed file; None for a module."""
+        """Its definition in the parsed file; None for a module."""
         unit = self.unit if self.kind != "module" else None
         return unit.at.get(self.line) if unit is not None else None
 
     @property
     def body(self) -> list[ast.stmt]:
-        """Its statements; functions and classes among them are segments of their own."""
+        """Its statements, including functions and classes that are segments of their own."""
         if self.kind == "module":
             return self.unit.file.tree.body if self.unit is not None else []
         return self.node.body if self.node is not None else []
 
 
 def called(content: bytes) -> frozenset[bytes]:
-    """The words that a bracket follows."""
+    """Return the words in front of a parenthesis."""
     return frozenset(_CALLED.findall(_COMMENT.sub(b"", content)))
 
 
 def segments(units: Units, path: str, content: bytes) -> list[Segment]:
-    """The segments of a file, that of the module first."""
+    """Cut a file into segments, the module first."""
     module = Segment(units, path)
     found, cls, here = [module], module, module
     inside = -1  # the indentation of what is in `cls`
@@ -132,6 +135,7 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
         match = _HEAD.match(line)
         indent = len(match[1]) if match else 0
         keyword, name, decorator, rest = match.group(2, 3, 4, 5) if match else (None, None, None, None)
+        # A line that begins with a bracket or quote ends an expression of the line above.
         blank = not (keyword or decorator or rest) or (rest is not None and rest.startswith(_CONTINUED))
         if not blank and indent == 0:
             here = cls = module
@@ -161,7 +165,7 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
 
 
 def parts(segment: Segment) -> Iterator[ast.AST]:
-    """The nodes of a segment; of a module or a class, without functions and classes, which are segments too."""
+    """Yield the nodes of a segment, without functions and classes that are segments of their own."""
     if segment.kind == "function":
         yield from every(segment.node) if segment.node is not None else ()
         return
@@ -171,14 +175,14 @@ def parts(segment: Segment) -> Iterator[ast.AST]:
 
 
 class Reach:
-    """Reaches from entries, over segments that are cut once for each file."""
+    """Finds the segments that programs may reach; each file is cut once."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
         self._cut: dict[str, list[Segment]] = {}
 
     def of(self, files: Iterable[str]) -> list[Segment]:
-        """The segments that a program of these files may run; bodies of modules are run all."""
+        """Return the segments that a program of these files may run: all module bodies, and what they name."""
         waiting: list[Segment] = []
         functions: dict[bytes, list[Segment]] = {}
         classes: dict[bytes, list[Segment]] = {}
@@ -198,7 +202,7 @@ class Reach:
         return _closed(waiting, functions, classes, methods)
 
     def segments(self, path: str) -> list[Segment]:
-        """All segments of one file; none of one that cannot be read."""
+        """Return the segments of one file; none if it cannot be read."""
         if path not in self._cut:
             content = self._units.imports.project.content(path)
             self._cut[path] = segments(self._units, path, content) if content is not None else []
@@ -213,7 +217,7 @@ def _closed(
 ) -> list[Segment]:
     reached: dict[int, Segment] = {}
     said: set[bytes] = set()
-    live: dict[bytes, list[Segment]] = {}  # methods of classes that are said, by name
+    live: dict[bytes, list[Segment]] = {}  # methods of classes that were named, by name
     while waiting:
         segment = waiting.pop()
         if id(segment) in reached:
@@ -233,11 +237,11 @@ def _closed(
     return list(reached.values())
 
 
-Place = tuple[str, int]  # path and line of a `def` or a `class`
+Place = tuple[str, int]  # path and line of a `def` or `class`
 
 
 class Imported(Segment):
-    """The body of a module that another one imports: all but what stands below its guard."""
+    """The body of an imported module, without the code below its guard."""
 
     def __init__(self, units: Units, module: Segment) -> None:
         super().__init__(units, module.path)
@@ -245,19 +249,19 @@ class Imported(Segment):
 
     @property
     def body(self) -> list[ast.stmt]:
-        """Its statements without those of the guard."""
+        """Its statements without the guard."""
         return [each for each in super().body if not is_guard(each)]
 
 
 class Followed:
-    """Follows programs by their names."""
+    """Finds the segments that programs surely run, by resolved names."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
         self._imported: dict[str, Imported] = {}
 
     def of(self, entry: str, reached: Iterable[Segment]) -> list[Segment]:
-        """The segments among `reached` that the program which begins with `entry` surely comes by."""
+        """Return the segments among `reached` that the program beginning in `entry` surely runs."""
         waiting: list[Segment] = []
         others: dict[Place, Segment] = {}
         methods: dict[tuple[str, str], list[Segment]] = {}
@@ -293,7 +297,7 @@ class Followed:
 
 
 def _leads_to(segment: Segment) -> frozenset[Place]:
-    """The functions and classes that a segment names, wherever they stand."""
+    """Return the definitions to which the names of a segment resolve."""
     return frozenset(_places(segment, segment.unit)) if segment.unit is not None else frozenset()
 
 
@@ -309,5 +313,5 @@ def _places(segment: Segment, unit: SourceUnit) -> Iterable[Place]:
 
 
 def _runs(method: Segment, said: set[bytes]) -> bool:
-    """Whether a method of a class that is made is run: something says its name, or Python does by itself."""
+    """Whether a method of a used class runs: its name occurs, Python calls it, or a decorator registers it."""
     return method.name.encode() in said or method.name.startswith("__") or method.handed_over

@@ -1,4 +1,4 @@
-"""Settings that run a program: which statements set them, under which tests, and what they come to in the end."""
+"""The settings of a program: the code that makes them, the tests around it, and their value in the end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Kind = Literal["if", "doubt", "doomed", "elsewhere"]
 
 
 class Condition(Struct, frozen=True):
-    """A test that holds (`truth`) or does not. `key` is equal for tests that have one outcome in a run.
+    """A test around a setting, with its `truth`. Tests with the same `key` have the same outcome in one run.
 
-    `elsewhere`: in a function that something else is given, to call it later or in another process. `doubt`: in a loop
-    or a `try`, or behind what may have left. `doomed`: on a path that raises. `soft` conditions hold in every run that
-    trains on a GPU: they stand only for what they exclude.
+    Kinds: `elsewhere` is a function given to other code, which may call it later or in another process; `doubt` is a
+    loop, a `try`, or a place that earlier code may have left; `doomed` is a path that raises. `soft` conditions hold in
+    every run that trains on a GPU, and are kept only for what they exclude.
     """
 
     kind: Kind
@@ -40,7 +40,7 @@ Conditions = tuple[Condition, ...]
 
 @cache
 def holding(text: str) -> Conditions:
-    """What holds where the evaluator says that a test, or `not (...)` it, does."""
+    """Parse a condition of the evaluator, `test` or `not (test)`, into separate conditions."""
     try:
         return _holding(ast.parse(text, mode="eval").body, truth=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # a handler, or a long one, which is cut
@@ -65,12 +65,12 @@ def _condition(normal: str, truth: bool, text: str) -> Condition:
 
 
 def certain(conditions: Conditions) -> bool:
-    """Whether every run of the program that trains on a GPU comes by."""
+    """Whether every run that trains on a GPU meets the conditions."""
     return all(each.soft and (each.truth or each.text == "") for each in conditions)
 
 
 def exclude(one: Conditions, other: Conditions) -> bool:
-    """Whether no run can pass both, as far as that can be seen."""
+    """Whether no run can meet both, as far as the tests show."""
     if any(each.kind == "doomed" for each in (*one, *other)):
         return True
     truths = {each.key: each.truth for each in one}
@@ -78,24 +78,24 @@ def exclude(one: Conditions, other: Conditions) -> bool:
 
 
 def implied(one: Conditions, other: Conditions) -> bool:
-    """Whether a run that passes `other` passes `one`: all that `one` asks for is asked for there."""
+    """Whether a run that meets `other` meets `one`: each test of `one` is among those of `other`."""
     asked = {(each.key, each.truth) for each in other}
     return all(each.soft or (each.key, each.truth) in asked for each in one)
 
 
 def together(one: Conditions, other: Conditions) -> bool:
-    """Whether a run that passes one of them passes the other one too, in the same process."""
+    """Whether a run that meets one of them meets the other too, in the same process."""
     elsewhere = [{each.key for each in both if each.kind == "elsewhere"} for both in (one, other)]
     return elsewhere[0] == elsewhere[1] and not exclude(one, other) and (implied(one, other) or implied(other, one))
 
 
 def guard(conditions: Conditions) -> str:
-    """The tests as written, for people."""
+    """Return the tests as written, for a message."""
     return " and ".join(dict.fromkeys(each.text for each in conditions if each.text))
 
 
 class Event(Struct, frozen=True):
-    """A setting is set: to `value`, in a tuple as None is one too, or to what nobody knows."""
+    """An assignment of a setting. `value` is a tuple of the value, as that may be None; or None if unknown."""
 
     name: str
     value: tuple[LiteralValue] | None
@@ -105,7 +105,7 @@ class Event(Struct, frozen=True):
 
 
 def once(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events, those of imports where they come first."""
+    """Drop repeated events of imports, which run once."""
     seen: set[tuple[str, Location]] = set()
     found = []
     for each in events:
@@ -119,7 +119,7 @@ BENCHMARK, DETERMINISTIC, ENABLED = "cudnn.benchmark", "cudnn.deterministic", "c
 ALGORITHMS = "use_deterministic_algorithms"
 CUDNN_TF32, MATMUL_PRECISION = "cudnn.allow_tf32", "float32_matmul_precision"
 PRECISIONS = ("fp32_precision", "cudnn.fp32_precision", "cudnn.conv.fp32_precision")
-ANY = "cudnn.*"  # one of them, and nobody knows which
+ANY = "cudnn.*"  # an unknown flag of cuDNN
 _FLAGS = {BENCHMARK, DETERMINISTIC, ENABLED, CUDNN_TF32, *PRECISIONS, "cuda.matmul.allow_tf32"}
 _FLAGS |= {"cuda.matmul.fp32_precision"}
 _ARGUMENTS = {"enabled": ENABLED, "benchmark": BENCHMARK, "deterministic": DETERMINISTIC, "allow_tf32": CUDNN_TF32}
@@ -128,7 +128,7 @@ _CALLS = {
     "torch.set_deterministic": ALGORITHMS,
     "torch.set_float32_matmul_precision": MATMUL_PRECISION,
 }
-# Functions of libraries that set what nobody reads here.
+# Functions of libraries that set flags of cuDNN to values which are not read here
 _HELPERS = {
     "monai.utils.set_determinism",
     "transformers.enable_full_determinism",
@@ -140,7 +140,7 @@ _HELPERS = {
     "catalyst.utils.prepare_cudnn",
     "catalyst.utils.set_global_seed",
 }
-_SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # and more, if they are told to
+_SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # set flags only if `deterministic`
 Set = tuple[str, Value]  # a setting, and what it is set to
 NOBODY_KNOWS: Final = Unknown("call")
 VARIABLES = {
@@ -149,7 +149,7 @@ VARIABLES = {
     "XLA_FLAGS",
     "TF_XLA_FLAGS",
 }
-# What stands where anything of this is set, and not where it is only read.
+# Text of code that makes a setting, but not of code that only reads one
 SETS = re.compile(
     rb"(?:cudnn|backends|matmul|conv|rnn)\.(?:benchmark|deterministic|enabled|allow_tf32|fp32_precision)\s*"
     rb"(?:=(?!=)|:\s*bool|[|&^]=|[,)\]][^\n=]*=(?!=))|\bsetattr\(\s*[\w.]*(?:cudnn|backend)|"
@@ -157,23 +157,23 @@ SETS = re.compile(
     rb"\b(?:use_deterministic_algorithms|set_deterministic(?:_debug_mode)?|set_float32_matmul_precision|set_determinism|"
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )
-# One of these has a file in which that is found.
+# Words of which any text that SETS finds has one
 _TRACES = (b"cudnn", b"backends", b"deterministic", b"precision", b"determinism", b"seed", b"AUTOTUNE", b"XLA_FLAGS")
 
 
 def may_set(content: bytes) -> bool:
-    """Whether there is anything in it that SETS finds; sooner answered where there is nothing."""
+    """Whether SETS finds anything in the text, after a faster search for words."""
     return any(trace in content for trace in _TRACES) and SETS.search(content) is not None
 
 
 def flag(name: str) -> str:
-    """The setting that an attribute of that full name is; ''."""
+    """Return the setting of a full attribute name; '' if it is none."""
     found = name.removeprefix("torch.backends.")
     return found if found != name and found in _FLAGS else ""
 
 
 def set_by_name(name: str, key: Value, value: Value) -> Iterator[Set]:
-    """What `name.key = value`, `name[key] = value` or `setattr(name, key, value)` sets."""
+    """Yield the settings of `name.key = value`, `name[key] = value` or `setattr(name, key, value)`."""
     text = key.value if isinstance(key, Const) else None
     if name == "os.environ":
         yield from _variable(text, value)
@@ -185,7 +185,7 @@ def set_by_name(name: str, key: Value, value: Value) -> Iterator[Set]:
 
 
 def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Iterator[Set]:
-    """What a call of something outside of the source sets."""
+    """Yield the settings of a call of something outside the source."""
     if name in _CALLS:
         given = args[0] if args else keywords.get("mode", keywords.get("d", NOBODY_KNOWS))
         yield _CALLS[name], given
@@ -222,16 +222,16 @@ _OFF = {
 
 
 class Events:
-    """All that a program sets: in order as far as it was followed, and what it may set besides."""
+    """All settings of a program: those followed in order, and those that it may make at unknown times."""
 
     def __init__(self, followed: Sequence[Event], besides: Sequence[Event], complete: bool) -> None:
-        """`besides` are settings that are reached nobody knows when; `complete`: there are no more."""
+        """`besides` are settings made at unknown times; `complete` if there are no others."""
         self.followed, self.besides, self.complete = tuple(followed), tuple(besides), complete
 
     def settled(self, *names: str, start: bool | None = None) -> bool | int | float | str | None:
-        """The value that surely holds for the run, the last of `names` to be set winning; None: unknown.
+        """Return the value that surely holds in the end, by the last of `names` that is set; None if unknown.
 
-        `start` is the value before any of them is set, where that is known.
+        `start` is the value before any of them is set, if known.
         """
         if any(each.name in (*names, ANY) for each in self.besides):
             return None
@@ -249,29 +249,30 @@ class Events:
         return last
 
     def touched(self, *names: str) -> bool:
-        """Whether anything may set one of `names`."""
+        """Whether any code may set one of `names`."""
         return any(each.name in (*names, ANY) for each in (*self.followed, *self.besides))
 
     def flag(self, name: str) -> bool | None:
-        """A flag of cudnn's that is False unless something sets it."""
+        """Return the value of a flag of cuDNN that is False by default; None if unknown."""
         value = self.settled(name, start=False if self.complete else None)
         return value if isinstance(value, bool) else None
 
     def deterministic(self) -> bool | None:
-        """Whether only deterministic algorithms are allowed, by either of the two ways to say so."""
+        """Whether only deterministic algorithms are allowed, by either of the two settings for it."""
         both = self.flag(DETERMINISTIC), self.flag(ALGORITHMS)
         return True if True in both else (False if both == (False, False) else None)
 
     def enabled(self) -> bool | None:
-        """Whether cuDNN is in use: False only where that is sure."""
+        """Whether cuDNN is in use; None if unknown."""
         if self.touched(ENABLED):
             value = self.settled(ENABLED)
+            # A vendored file that turns cuDNN off is not the user's decision.
             quiet = any(is_quiet(each.at.path) for each in self.followed if each.name == ENABLED)
             return value if isinstance(value, bool) and not (value is False and quiet) else None
         return True if self.complete else None
 
     def tf32(self) -> bool | None:
-        """Whether fp32 convolutions may run as TF32, where the program says so; the two ways to say it do not mix."""
+        """Whether fp32 convolutions may use TF32; None if unknown, or if the old and new settings are mixed."""
         old, new = self.touched(CUDNN_TF32), self.touched(*PRECISIONS)
         if old and not new:
             value = self.settled(CUDNN_TF32)
@@ -283,7 +284,7 @@ class Events:
         return None
 
     def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
-        """Deterministic algorithms and a search for the fastest one, both asked for in one run."""
+        """Return settings that ask for deterministic algorithms and for a benchmark of all in one run."""
         for index, one in enumerate(self.followed):
             for other in self.followed[index + 1 :]:
                 names = {one.name, other.name}
@@ -298,6 +299,7 @@ class Events:
             return False
         for event in (one, other):
             later = self.followed[self.followed.index(event) + 1 :]
+            # A function called later may run in front of or behind any other statement.
             apart = any(condition.kind == "elsewhere" for condition in event.conditions)
             for each in (*self.besides, *(self.followed if apart else later)):
                 against = each.name in (event.name, ANY) and each.value != (True,)
@@ -306,7 +308,7 @@ class Events:
         return True
 
     def autotune_disabled(self) -> tuple[ProgramSetting, ...]:
-        """Variables of the environment that turn the search off in a framework that searches by default."""
+        """Return environment variables that turn autotuning off in a framework that does it by default."""
         return tuple(
             setting(each)
             for each in self.followed
@@ -314,14 +316,14 @@ class Events:
         )
 
     def settings(self) -> tuple[ProgramSetting, ...]:
-        """All of them, for the report."""
+        """Return all settings, for the report."""
         found = [setting(each) for each in self.followed if each.name != ANY]
         found += [setting(each, sure=False) for each in self.besides if each.name != ANY]
         return tuple(dict.fromkeys(found))
 
 
 def setting(event: Event, sure: bool = True) -> ProgramSetting:
-    """An event as reports have it."""
+    """Convert an event to a setting of the report."""
     value = event.value[0] if event.value is not None else None
     return ProgramSetting(
         name=event.name,

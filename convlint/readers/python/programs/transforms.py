@@ -1,4 +1,4 @@
-"""Data sets that a program trains on, their transforms, and whether all images reach the model in one size."""
+"""Find the data sets that a program trains on, and the size of images behind their transforms."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _COMPOSED = {"Compose", "Sequential", "AugmentationSequential"}
 
 
 def is_transform(node: ast.expr, unit: SourceUnit) -> bool:
-    """Whether an expression makes a transform of a library, or a chain of them."""
+    """Whether an expression constructs a transform of a library, or a chain of them."""
     return isinstance(node, ast.Call) and unit.full_name(node.func).startswith(_MODULES)
 
 
 def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tuple[Size, ast.expr | None]:
-    """The size behind a transform or a chain, and the transform that settles it. `before` is that of the data."""
+    """Return the size behind a transform or chain, and the transform that decides it; `before` is the data's."""
     if isinstance(node, ast.List | ast.Tuple):
         return _chain(node.elts, unit, before)
     if not isinstance(node, ast.Call):
@@ -93,7 +93,7 @@ def _one(name: str, node: ast.Call, before: Size) -> tuple[Size, ast.expr | None
 
 
 def _resized(node: ast.Call, given: list[ast.expr], before: Size) -> tuple[Size, ast.expr | None]:
-    """Both sides given, or one size for data of one size; one side alone keeps the shape of each image."""
+    """Return the size behind a resize: fixed with both sides; one side keeps the aspect ratio of each image."""
     keywords = {each.arg for each in node.keywords}
     first = given[0] if given else None
     both = {"height", "width"} <= keywords or (isinstance(first, ast.Tuple | ast.List) and len(first.elts) == 2)
@@ -108,16 +108,16 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _drawn(node: ast.expr) -> bool:
-    """Whether a size is drawn at random."""
+    """Whether a size is random."""
     return any(isinstance(each, ast.Call) and last_name(each.func) in _RANDOM for each in every(node))
 
 
-Settled = tuple[str, Location]  # the transform that settles a size, in words, and where it stands
+Settled = tuple[str, Location]  # the transform that decides a size, as text, and its location
 _MOST_HOPS = 5
 
 
 def transformed(call: ast.Call, body: list[ast.stmt], unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
-    """The size behind the transforms that a data set is given, where they can be found."""
+    """Return the size behind the transforms among the arguments of a data set."""
     results: list[tuple[Size, Settled | None]] = []
     for value in (*call.args, *(each.value for each in call.keywords)):
         for node, where in _values(value, body, unit, 0):
@@ -128,11 +128,12 @@ def transformed(call: ast.Call, body: list[ast.stmt], unit: SourceUnit, before: 
             results.append((size, _words(by, where) if by is not None else None))
     if not results:
         return before, None
+    # Several transforms: one that varies the size decides, then one that is unknown.
     return next((one for size in ("varying", "unknown") for one in results if one[0] == size), results[0])
 
 
 def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
-    """What an argument may be: itself, what its name is bound to, what a function of the repository returns."""
+    """Yield the expressions that an argument may stand for: the values of its name, the results of a function."""
     if hops > _MOST_HOPS:
         return
     if isinstance(node, ast.IfExp):
@@ -159,7 +160,7 @@ def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -
 
 
 def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
-    """What a dictionary may have at a place: all that it has, where only a run knows the place."""
+    """Yield the values that a dict may have at a key: all of them, if the key is no literal."""
     for key, value in zip(table.keys, table.values, strict=True):
         match key, at:
             case ast.Constant(value=one), ast.Constant(value=other) if one != other:
@@ -168,12 +169,12 @@ def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
 
 
 def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:
-    """What a name is bound to in a body."""
+    """Return the values bound to a name in a body."""
     return [value for node in statements(body) for one, value in bindings(node) if one == name and value is not None]
 
 
 def inside(node: ast.ClassDef, unit: SourceUnit) -> tuple[Size, Settled | None]:
-    """What the transforms in a data set's own class make of its images."""
+    """Return the size behind the transforms inside the class of a data set."""
     results = []
     for each in every(node):
         if isinstance(each, ast.Call) and is_transform(each, unit) and unit.full_name(each.func).endswith(".Compose"):
@@ -190,7 +191,7 @@ def _words(node: ast.expr, unit: SourceUnit) -> Settled:
     return f"{name.split('.')[-1]}({rest}" if len(text) < 80 else f"{name.split('.')[-1]}(...)", unit.file.locate(node)
 
 
-# Data sets of torchvision whose images are all of one size.
+# Data sets of torchvision whose images all have one size
 ONE_SIZE = frozenset(
     """
     CIFAR10 CIFAR100 MNIST FashionMNIST KMNIST EMNIST QMNIST SVHN STL10 USPS FakeData PCAM EuroSAT Omniglot
@@ -211,7 +212,7 @@ _NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
 
 class Data(Struct, frozen=True):
-    """A data set that is made for training: what it is called, where, and of what sizes its images are."""
+    """A data set for training: its name, its construction, and the size of its images."""
 
     name: str
     at: Location
@@ -220,17 +221,17 @@ class Data(Struct, frozen=True):
 
 
 def data_sets(reached: Iterable[Segment]) -> list[Data]:
-    """Those that the reached parts of a program make, held-out ones left aside."""
+    """Return the data sets that the segments construct, without those held out for evaluation."""
     return [each for segment in reached if _mentions(segment) for each in segment.once(_made)]
 
 
 def _mentions(segment: Segment) -> bool:
-    """Whether its words speak of data at all."""
+    """Whether the text of a segment can construct a data set."""
     return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
 
 
 def _made(segment: Segment) -> list[Data]:
-    """The data sets that a segment makes for training."""
+    """Return the data sets for training that a segment constructs."""
     unit, found = segment.unit, []
     bound = _Bound(segment.body) if unit is not None else None
     for node in statements(segment.body):
@@ -244,14 +245,14 @@ def _made(segment: Segment) -> list[Data]:
 
 
 class _Bound:
-    """What each variable of a body is bound to, looked for where a variable is called."""
+    """The values of the variables of a body, computed when a variable is called."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         self.body = body
 
     @cached_property
     def values(self) -> dict[str, list[ast.expr | None]]:
-        """By name; None for what is a part of something."""
+        """The values by name; None for one that is unpacked."""
         found: dict[str, list[ast.expr | None]] = {}
         for node in statements(self.body):
             for name, value in bindings(node):
@@ -260,12 +261,12 @@ class _Bound:
 
 
 def _targets(node: ast.stmt) -> str:
-    """What a statement binds, as it is written."""
+    """Return the source text of a statement's targets, in lower case."""
     return " ".join(map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [])).lower()
 
 
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
-    """Calls in a statement itself, and not in the statements of its blocks."""
+    """Yield the calls in a statement, without those in its blocks."""
     waiting: list[ast.AST] = [each for each in below(node) if not isinstance(each, ast.stmt)]
     while waiting:
         each = waiting.pop()
@@ -275,7 +276,7 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
 
 
 def _data(call: ast.Call, bound: _Bound, unit: SourceUnit) -> Data | None:
-    """The data set that a call makes; None of any other call."""
+    """Return the data set that a call constructs; None for any other call."""
     named = unit.named(call.func)
     names = [named.full.split(".")[-1]] if _of_library(named.full) else []
     if named == ResolvedName() and isinstance(call.func, ast.Name):
@@ -298,13 +299,13 @@ def _of_library(full: str) -> bool:
 
 
 def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
-    """The data sets of a library among which a variable was chosen; none where it may be anything else."""
+    """Return the library's data sets that a variable may stand for; none if it may be anything else."""
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 
 
 def _library_base(node: ast.ClassDef, unit: SourceUnit) -> str:
-    """The data set of a library that a class adds something to."""
+    """Return the library's data set from which a class derives; '' if there is none."""
     full = (unit.full_name(base) for base in node.bases)
     return next((each.split(".")[-1] for each in full if _of_library(each)), "")
 
@@ -321,7 +322,7 @@ def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:
 
 
 def _held_out(call: ast.Call, bound: str, segment: Segment) -> bool:
-    """Whether a data set is for anything but training, by what it is given and by what it is called."""
+    """Whether a data set is held out for evaluation, by its arguments or by its name."""
     for keyword in call.keywords:
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if keyword.arg in ("train", "is_train", "training") and value is False:

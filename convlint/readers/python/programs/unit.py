@@ -1,4 +1,4 @@
-"""One file of a program: its functions and constants by name, and what a name in it means."""
+"""The files of a program: their functions and constants by name, and the resolution of names."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _WITH_BLOCKS = frozenset(
     (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 )
-_UNBOUND = {"torch": "torch", "cudnn": "torch.backends.cudnn", "os": "os"}  # as a star import brings them
+_UNBOUND = {"torch": "torch", "cudnn": "torch.backends.cudnn", "os": "os"}  # usual names behind a star import
 
 
 class ResolvedName(Struct, frozen=True):
-    """What a name leads to: a function or class of the repository (`node`, in `unit`), a file of it, or a full name."""
+    """The meaning of a name: a definition in the repository (`node` in `unit`), a file, or a full name outside."""
 
     full: str = ""
     unit: SourceUnit | None = None
@@ -56,7 +56,7 @@ class SourceUnit:
 
     @cached_property
     def at(self) -> dict[int, Definition | ast.ClassDef]:
-        """Its functions and classes, and the methods of those, by the lines of their `def`; the first of a line."""
+        """Its functions, classes and methods by the line of their `def` or `class`."""
         found: dict[int, Definition | ast.ClassDef] = {}
         for each in statements(self.file.tree.body):
             if isinstance(each, Definition | ast.ClassDef):
@@ -67,11 +67,11 @@ class SourceUnit:
         return found
 
     def full_name(self, node: ast.expr) -> str:
-        """What a dotted name means outside of the repository: `torch.backends.cudnn.benchmark`; else ''."""
+        """Return the full name of something outside the repository: `torch.backends.cudnn.benchmark`; else ''."""
         return self.named(node).full
 
     def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> ResolvedName:
-        """What a dotted name leads to; `local` are names that mean something else where it stands."""
+        """Resolve a dotted name; `local` names have another meaning in its function."""
         first, *rest = _parts(node) or ("",)
         if not first or first in local:
             return ResolvedName()
@@ -83,14 +83,14 @@ class SourceUnit:
         return found
 
     def meaning(self, name: str) -> ResolvedName:
-        """What a name means in the module, or what an import in one of its functions binds it to."""
+        """Resolve a name of the module, or one bound by an import in one of its functions."""
         if name not in self._meanings:
             self._meanings[name] = ResolvedName()  # of one that means itself in the end
             self._meanings[name] = self._meaning(name)
         return self._meanings[name]
 
     def _meaning(self, name: str) -> ResolvedName:
-        """The module need not be run for what is bound once, by a definition or an import."""
+        """Resolve a name; a module is evaluated only if the name has several definitions or is assigned."""
         imports = [each for each in self.imports if each.name == name]
         nodes = self._defined.get(name, [])
         if len(imports) + len(nodes) == 1 and name not in self.assigned:
@@ -103,26 +103,26 @@ class SourceUnit:
 
 
 class Units:
-    """The files of a project as units, each made when it is first needed; `machine` runs them where it has to."""
+    """The units of a project, each created when first needed; `machine` evaluates modules if that is necessary."""
 
     def __init__(self, imports: ProjectImports, machine: Machine) -> None:
         self.imports, self.machine = imports, machine
         self._made: dict[str, SourceUnit | None] = {}
 
     def get(self, path: str) -> SourceUnit | None:
-        """The unit at `path`; None where it cannot be parsed."""
+        """Return the unit at `path`; None if it cannot be parsed."""
         if path not in self._made:
             file = self.imports.project.file(path)
             self._made[path] = None if file is None else SourceUnit(file, self)
         return self._made[path]
 
     def variable(self, path: str, name: str) -> ResolvedName:
-        """What a variable of a module holds once that has run."""
+        """Resolve a variable by evaluating its module."""
         scope = self.machine.run_module(path)
         return self._of(self.machine.modules.variable(scope, name) if scope is not None else None)
 
     def imported(self, bound: Import, path: str) -> ResolvedName:
-        """What an import in the file at `path` binds."""
+        """Resolve the name that an import in a file binds."""
         if not bound.attr:
             whole = bound.name != bound.module.split(".")[0] or "." not in bound.module
             return self._module(bound.module if whole else bound.name, path, 0)
@@ -138,7 +138,7 @@ class Units:
         return ResolvedName(path=found) if found is not None else ResolvedName() if level else ResolvedName(full=name)
 
     def member(self, of: ResolvedName, name: str) -> ResolvedName:
-        """`of.name`: in a file, what the name means there; of a class, a method, or what it has from others."""
+        """Resolve `of.name`: a name of a file, or an attribute of a class, inherited ones included."""
         if of.full:
             return ResolvedName(full=f"{of.full}.{name}")
         unit = self.get(of.path) if of.path else None
@@ -163,7 +163,7 @@ class Units:
 
 
 def _parts(node: ast.expr | None) -> list[str]:
-    """The parts of a dotted name; none of anything else."""
+    """Return the parts of a dotted name; none for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -172,12 +172,12 @@ def _parts(node: ast.expr | None) -> list[str]:
 
 
 def last_name(node: ast.expr) -> str:
-    """`c` of `a.b.c`, and of whatever else has that attribute; '' of what has no name."""
+    """Return `c` of `a.b.c` or `f().c`; '' for an expression without a name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body and of the blocks in it, but for functions and classes, which are one each."""
+    """Yield the statements of a body and of its blocks; those within functions and classes are left out."""
     for node in body:
         yield node
         kind = node.__class__
@@ -193,7 +193,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """Names that a statement binds, each with its value; None where that is part of something."""
+    """Yield the names that a statement binds, each with its value; None for one that is unpacked."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -215,7 +215,7 @@ def _stored(node: ast.AST) -> bool:
 
 
 def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
-    """The value of a literal, in a tuple as None is one too."""
+    """Return the value of a literal in a tuple, as that may be None; None for any other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | type(None)):
         return (node.value,)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
@@ -225,6 +225,6 @@ def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
 
 
 def local_names(function: Definition, unit: SourceUnit) -> frozenset[str]:
-    """What a function binds itself, but for what it imports."""
+    """Return the names that a function binds, without those it imports."""
     own = names_of.bound(function.body) | {each.arg for each in names_of.parameters(function)}
     return frozenset(own - {each.name for each in unit.imports})
