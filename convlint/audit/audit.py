@@ -29,8 +29,7 @@ from convlint.audit.task import (
 from convlint.checking.one_input import say
 from convlint.errors import UsageError
 from convlint.model.report import InputError
-from convlint.readers.children.child import ChildDied
-from convlint.readers.children.serve import Channel
+from convlint.readers.children.child import Channel, ChildDied
 from convlint.readers.reading import Reading
 from convlint.run.plan import RunPlanner
 from convlint.run.run import Processes

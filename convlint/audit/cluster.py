@@ -31,8 +31,7 @@ from convlint.audit.task import TRIES, AuditConfig, Audited, Task, audited, deat
 from convlint.checking.one_input import say
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
-from convlint.readers.children.child import Child, ChildDied
-from convlint.readers.children.serve import Channel
+from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 

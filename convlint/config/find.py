@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.errors import UsageError, suggestion
-from convlint.files.settings_file import MAX_BYTES, is_there, read_settings
+from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
 
 if TYPE_CHECKING:
     from convlint.config.keys import FileIgnore, LayerIgnore, ModelEntry, PathPattern, SourceConfig
@@ -118,7 +118,7 @@ def config_in(folder: str) -> TomlSource | None:
     shared = shown_path(os.path.join(folder, SHARED_FILE))
     if not is_there(shared):
         return None
-    raw = read_settings(shared, f"{shared}:", MAX_BYTES)
+    raw = read_settings(shared, f"{shared}:", MOST_CONFIG_BYTES)
     if not may_configure(raw):
         return None
     from convlint.config.toml_source import TomlSource, decode

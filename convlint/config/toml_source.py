@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 from convlint.errors import UsageError, shown, suggestion
-from convlint.files.settings_file import MAX_BYTES, read_settings
+from convlint.files.bounded_file import MOST_CONFIG_BYTES, read_settings
 
 MOST_MARKS = 50_000  # of `[`, `{`, `,`, `.` and `=`: some ten thousand lines
 MOST_PARTS = 16  # names joined by dots in one key
@@ -142,9 +142,9 @@ class Spot:
 
 def read_toml(path: str, shown_path: str, held: Sequence[TomlSource] = ()) -> TomlSource:
     """The file at `path`, extended by those `held`. Raises UsageError where it cannot be read or is no TOML."""
-    text = decode(read_settings(path, f"{shown_path}:", MAX_BYTES), shown_path)
-    if len(text) + sum(len(source.text) for source in held) > MAX_BYTES:
-        raise UsageError(f"{shown_path}: is larger than {MAX_BYTES >> 20} MiB{_COUNTED}")
+    text = decode(read_settings(path, f"{shown_path}:", MOST_CONFIG_BYTES), shown_path)
+    if len(text) + sum(len(source.text) for source in held) > MOST_CONFIG_BYTES:
+        raise UsageError(f"{shown_path}: is larger than {MOST_CONFIG_BYTES >> 20} MiB{_COUNTED}")
     return TomlSource(shown_path, text, held)
 
 

@@ -1,4 +1,4 @@
-"""Files opened within bounds, regular ones alone, Python files among them."""
+"""Opens and reads regular files only, within bounds of size: any input, Python source, and files that set up a run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from io import BufferedReader
 from typing import BinaryIO
 
-from convlint.errors import InputFault
+from convlint.errors import InputFault, UsageError
 
 TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittests", "doc", "docs"})
 VENDOR_FOLDERS = frozenset({"third_party", "thirdparty", "vendor", "vendored", "_vendor", "external", "extern"})
 
 
 def is_quiet(path: str) -> bool:
-    """Whether a path is that of a test, of documentation or of other people's code."""
+    """Whether a path is that of a test, of documentation or of vendored code, on which findings are not reported."""
     *folders, name = path.replace(os.sep, "/").lower().split("/")
     if not (TEST_FOLDERS | VENDOR_FOLDERS).isdisjoint(folders):
         return True
@@ -25,12 +25,12 @@ def is_quiet(path: str) -> bool:
 
 
 def open_regular(path: str) -> BufferedReader:
-    """Opens a regular file for reading; never waits on a FIFO or a device. Raises InputFault."""
+    """Opens a regular file for reading, without ever waiting on a pipe or a device. Raises InputFault."""
     return _Faulting(io.FileIO(regular_descriptor(path)))
 
 
 class _Faulting(io.BufferedReader):
-    """Reading may fail although opening did not, as for what only looks like a file. Raises InputFault then."""
+    """A reader that raises InputFault where reading fails after opening did not, as for some files in /proc."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         try:
@@ -40,28 +40,29 @@ class _Faulting(io.BufferedReader):
 
 
 def regular_descriptor(path: str) -> int:
-    """The same without a buffer: a descriptor that is the caller's to close."""
+    """A descriptor of a regular file, which the caller closes. Raises InputFault."""
     try:
+        # O_NONBLOCK: opening a pipe would wait for a writer. Windows alone has O_BINARY.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputFault(f"cannot read the file: {reason}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # of what was opened: the path may lead elsewhere by now
         os.close(descriptor)
         raise InputFault("cannot read the file: it is not a regular file")
     return descriptor
 
 
 def file_size(stream: BinaryIO) -> int:
-    """Bytes in an open regular file."""
+    """The size of an open regular file, in bytes."""
     return os.fstat(stream.fileno()).st_size
 
 
-_LARGEST = 16 << 20  # bytes
+_LARGEST = 16 << 20  # bytes of a Python file
 
 
 def python_bytes(path: str, sources: Mapping[str, str]) -> bytes:
-    """A module's content; `sources` have what is edited: real path -> each byte as one character. Raises InputFault."""
+    """A module's content; edited modules are in `sources` (real path -> a character a byte). Raises InputFault."""
     edited = sources.get(os.path.realpath(path))
     if edited is not None:
         return edited.encode("latin-1")
@@ -81,9 +82,66 @@ def python_encoding(content: bytes) -> str:
 
 
 def python_text(content: bytes) -> str:
-    """A module's source in the encoding that it declares, its line breaks as they are read. Raises InputFault."""
+    """A module's source, in the encoding that it declares, with its line breaks as LF. Raises InputFault."""
     encoding = python_encoding(content)
     try:
         return io.TextIOWrapper(io.BytesIO(content), encoding).read()
     except (UnicodeDecodeError, LookupError) as error:
         raise InputFault(f"not text: {error}") from None
+
+
+MOST_CONFIG_BYTES = 2**20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_settings(path: str, shown: str, most: int) -> bytes:
+    """The content of a file that sets up a run. Raises UsageError, whose message begins with `shown`."""
+    try:
+        _refuse_irregular(os.stat(path), shown)
+    except FileNotFoundError:
+        problem = "is a link to nothing" if os.path.lexists(path) else "does not exist"
+        raise UsageError(f"{shown} {problem}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _unreadable(shown, error) from error
+    try:
+        # Asked again of the opened file, because another may have taken its place. O_NONBLOCK: a pipe never waits.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(status, shown)
+            content, size = b"", status.st_size
+            while size <= most and (part := os.read(descriptor, most + 1 - len(content))):
+                content += part
+                size = max(size, len(content))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unreadable(shown, error) from error
+    if size > most:
+        raise UsageError(f"{shown} is larger than {most >> 20} MiB")
+    return content
+
+
+def is_there(path: str) -> bool:
+    """Whether anything has this name, readable or not; False where the name cannot be looked up."""
+    try:
+        os.lstat(path)
+    except (OSError, ValueError):  # absent, or behind a folder that cannot be searched
+        return False
+    return True
+
+
+def _refuse_irregular(status: os.stat_result, shown: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for matches, name in _KINDS if matches(status.st_mode)), "something else")
+        raise UsageError(f"{shown} is no file: it is {kind}")
+
+
+def _unreadable(shown: str, error: Exception) -> UsageError:
+    return UsageError(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}")

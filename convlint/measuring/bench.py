@@ -16,7 +16,7 @@ from convlint.measuring.workload import Device, Kind
 
 if TYPE_CHECKING:
     from convlint.measuring.workload import Workload
-    from convlint.readers.children.serve import Channel
+    from convlint.readers.children.child import Channel
 
 
 LEAST_BLOCKS = 5  # of which the median is taken

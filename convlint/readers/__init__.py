@@ -1,7 +1,7 @@
-"""The registry of readers: which file names each knows, where it runs, and what it has to offer.
+"""The registry of readers: which file names each reads, and in which process it runs.
 
-A reader is one module, which ends with `READER = Reader(read=...)`, and one line in `FORMATS`. It never prints and
-never raises for bad input, and imports its heavy dependencies inside `read`. It is loaded only when it is needed.
+A reader is one module, which ends with `READER = Reader(read=...)`, and one line in `FORMATS`. It is imported when an
+input first needs it. It never prints, never raises for bad input, and imports heavy dependencies inside `read`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from convlint.model.report import InputError
 
 MODULE_TIMEOUT_S = 120.0
-# what to name where a time needs sizes that Python source does not state
+# For messages: what to name instead of Python source, which does not state the sizes that a time needs.
 INSTEAD_OF_SOURCE = (
     "name a spec or a model file, package.module:Net --input 64x3x224x224, "
     "or by --model one that [[tool.convlint.models]] has"
@@ -25,23 +25,23 @@ INSTEAD_OF_SOURCE = (
 
 
 class ReadOptions(Struct, frozen=True, kw_only=True):
-    """What the command line says about reading."""
+    """The options of the command line that readers get."""
 
     batch: int | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)  # input name ("" = the first) -> "Nx3x224x224"
-    module_timeout_s: float = MODULE_TIMEOUT_S  # for building and tracing one module, torch's own import not counted
-    reference: str | None = None  # of a module whose name is another
+    module_timeout_s: float = MODULE_TIMEOUT_S  # for building and tracing one module, the import of torch not counted
+    reference: str | None = None  # package.module:name of a module that has another name in the config
     channels_last: bool = False  # the module is put into this memory format
     autocast: str | None = None  # the dtype in which a module's convolutions run, as under torch.autocast
     roots: tuple[str, ...] = ()  # folders that modules are imported from, beside the current one
-    trains: bool | None = None  # follow the module's forward pass in train mode; None: nobody says, and it is eval mode
-    # Python that is not yet on disk: real path -> what it is imported as, each byte as the character of its number
+    trains: bool | None = None  # whether the forward pass is followed in train mode; None: not stated, so eval mode
+    # Edited Python that is not on disk: real path -> content, each byte as the character of its number.
     sources: Mapping[str, str] = field(default_factory=dict)
-    again: bool = False  # what the module's code prints has been heard already
+    again: bool = False  # the module has been read before: what its code prints is dropped
 
 
 class ReadFunction(Protocol):
-    """How an input is read."""
+    """Reads an input by its name."""
 
     def __call__(self, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
         """The network in `path`, or None, and everything that could not be read or resolved."""
@@ -49,10 +49,10 @@ class ReadFunction(Protocol):
 
 
 class ReadText(Protocol):
-    """How the text of a file is read that discovery has opened already."""
+    """Reads the text of a file, which discovery has opened already."""
 
     def __call__(self, text: str, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
-        """The same for the text of `path`."""
+        """The network in `text`, the content of `path`, or None, and everything that could not be read."""
         ...
 
 
@@ -60,17 +60,17 @@ class Reader(Struct, frozen=True, kw_only=True):
     """What a reader module offers."""
 
     read: ReadFunction
-    read_text: ReadText | None = None  # a shared format's alone
-    load_parser: Callable[[], None] = lambda: None  # imports what is not to count towards the limits of one file
+    read_text: ReadText | None = None  # of shared formats only
+    load_parser: Callable[[], None] = lambda: None  # imports libraries, before the limits for one file begin
 
 
 class Format(Struct, frozen=True, kw_only=True):
     """A line of the registry.
 
-    Parsers written in C run in a `parser` child, code of the user's in a `modules` child, all else in this process.
-    A `shared` format's files serve many ends, so that their content tells which are meant. What is `refused` gets its
-    reason where it is named, and is passed over in folders. Where it `takes_inputs`, `--input` gives them their shapes.
-    What is `source` says something only together with the files that it imports: `check` alone reads it.
+    `runs`: parsers written in C run in a `parser` child, the user's code in a `modules` child, all else in this
+    process. `shared`: files of this suffix serve other purposes too, so their content decides. `refused`: a file that
+    is named gets the reason, one in a folder is passed over. `takes_inputs`: `--input` gives shapes to its inputs.
+    `source`: Python, which is read together with the files that it imports, and by `check` alone.
     """
 
     module: str  # in this package
@@ -82,17 +82,16 @@ class Format(Struct, frozen=True, kw_only=True):
     source: bool = False
 
     def reader(self) -> Reader:
-        """What its module offers; loads that module."""
-        found = import_module(f"{__name__}.{self.module}").READER
-        if not isinstance(found, Reader):
+        """The reader; imports its module."""
+        reader = import_module(f"{__name__}.{self.module}").READER
+        if not isinstance(reader, Reader):
             raise TypeError(f"{self.module}.READER is no Reader")
-        return found
+        return reader
 
 
 SPEC = Format(module="spec.reader", suffixes=(".yaml", ".yml", ".json"), shared=True)
-MODULE = Format(
-    module="torch.module", runs="modules", takes_inputs=True
-)  # for `package.module:name`, the only form that runs code
+# for `package.module:name`, the only form that runs code
+MODULE = Format(module="torch.module", runs="modules", takes_inputs=True)
 PYTHON = Format(module="python.reader", suffixes=(".py", ".ipynb"), source=True)
 FORMATS: tuple[Format, ...] = (
     SPEC,
@@ -103,19 +102,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         module="refusals",
         refused=True,
-        suffixes=(
-            ".pt",
-            ".pth",
-            ".bin",
-            ".ckpt",
-            ".pkl",
-            ".h5",
-            ".hdf5",
-            ".pb",
-            ".tflite",
-            ".engine",
-            ".plan",
-        ),
+        suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pkl", ".h5", ".hdf5", ".pb", ".tflite", ".engine", ".plan"),
     ),
     PYTHON,
     MODULE,
@@ -124,7 +111,7 @@ _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}
 
 
 def known_suffixes(*, refused: bool = True, source: bool = True) -> tuple[str, ...]:
-    """The suffixes of all formats, in their order; without those of the refused ones, and of source, if so asked."""
+    """The suffixes of all formats, in the order of the registry; `refused` and `source` say whether to list those."""
     return tuple(
         suffix
         for suffix, known in _BY_SUFFIX.items()

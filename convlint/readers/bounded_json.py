@@ -1,4 +1,4 @@
-"""JSON of unknown origin, read within bounds of size, depth and time."""
+"""Reads untrusted JSON within bounds of size and depth, and has the limits that all readers share."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 from convlint.errors import InputFault, shown
 from convlint.model.layer import ConvLayer
 
-MOST_LAYERS = 10_000  # convolutions of one input
+# Limits on one input: far above what real networks have, and low enough that a hostile input takes neither minutes nor
+# all memory in the steps after reading.
+MOST_LAYERS = 10_000  # convolutions
 MOST_SIZE = 2**31 - 1  # elements along one axis, strides, channels, groups
 MOST_AXES = 16  # of one tensor
 MOST_TEXT = 500  # characters of a name
-MOST_READS = 100_000  # tensors that all operations of one input read together
-MOST_MESSAGES = 100  # errors reported for one input
+MOST_READS = 100_000  # tensors that all operations read together
+MOST_MESSAGES = 100  # errors that are reported
 
 
 _SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
@@ -23,13 +25,13 @@ _SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD",
 
 
 def refuse_layers(count: int) -> None:
-    """Raises InputFault for more convolutions than are checked."""
+    """Raises InputFault for more than MOST_LAYERS convolutions."""
     if count > MOST_LAYERS:
         raise InputFault(f"has more than {MOST_LAYERS:,} convolutions, the limit for one input")
 
 
 def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
-    """Raises InputFault for a layer with a size that no tensor can have, whatever its format lets pass."""
+    """Raises InputFault for a layer with a size above 2^31, which some formats allow and no tensor has."""
     for layer in layers:
         for name in _SIZES:
             size = getattr(layer, name)
@@ -38,18 +40,21 @@ def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
 
 
 def capped(messages: Sequence[str]) -> list[str]:
-    """The first messages of many, and how many there are besides."""
+    """The first MOST_MESSAGES messages, and how many more there are."""
     more = len(messages) - MOST_MESSAGES
     left = "1 more error is not shown" if more == 1 else f"{more:,} more errors are not shown"
     return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], left]
 
 
-_LONGEST_PATH = 160  # characters in a message
-_LONGEST_NUMBER = 24
+_LONGEST_PATH = 160  # characters of a place in a message
+_LONGEST_NUMBER = 24  # digits in a message
 
 
 class Node:
-    """A value and its place: the key under which its parent holds it; the root's key names the document."""
+    """A value in a document, with its parent and its key there; the root's key is the name of the document.
+
+    The place is put together only for an error, because most values have none.
+    """
 
     __slots__ = ("_key", "_parent", "value")
 
@@ -58,7 +63,7 @@ class Node:
 
     @property
     def place(self) -> str:
-        """Where this stands, such as `config.json: layers[3].config.strides`."""
+        """The place of this value, such as `config.json: layers[3].config.strides`."""
         steps: list[str] = []
         node = self
         while node._parent is not None:
@@ -71,11 +76,11 @@ class Node:
         return f"{root}: {path}" if path else root
 
     def fault(self, problem: str) -> InputFault:
-        """The error that this value `problem`, such as "must be a list"."""
+        """An error on this value; `problem` continues its place, such as "must be a list"."""
         return InputFault(f"{self.place} {problem}")
 
     def must_be(self, wanted: str) -> InputFault:
-        """The error that something else stands here."""
+        """The error that this value is not `wanted`."""
         return self.fault(f"must be {wanted}, not {described(self.value)}")
 
     @property
@@ -118,7 +123,7 @@ class Node:
         return [Node(value, index, self) for index, value in enumerate(self.value)]
 
     def text(self, most: int = MOST_TEXT) -> str:
-        """A string of at most so many characters; what no encoding can write is replaced."""
+        """A string of at most so many characters; lone surrogates, which no encoding can write, become `?`."""
         value = self.value
         if not isinstance(value, str):
             raise self.must_be("text")
@@ -158,11 +163,11 @@ class Node:
 
 
 def described(value: Any) -> str:
-    """A value in the words of an error message."""
+    """A value in an error message."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (int, float)):
-        if isinstance(value, int) and value.bit_length() > 4 * _LONGEST_NUMBER:
+        if isinstance(value, int) and value.bit_length() > 4 * _LONGEST_NUMBER:  # str() takes quadratic time
             return "a number of very many digits"
         return str(value)
     if isinstance(value, str):
@@ -181,16 +186,16 @@ def _step(key: str | int) -> str:
 
 
 MOST_BYTES = 32 << 20
-MOST_WIDE_BYTES = 8 << 20  # one character beyond Latin-1 makes every byte of its text take four
-MOST_CONTAINERS = 400_000  # lists and objects: some 200 bytes of memory for three of text
+MOST_WIDE_BYTES = 8 << 20  # Python stores each character of a text in four bytes if one of them needs that
+MOST_CONTAINERS = 400_000  # lists and objects: three bytes of text, `[],`, take some 200 bytes of memory
 MOST_VALUES = 800_000
 
 _GONE = object()
-_WIDE_ESCAPE = re.compile(r"\\u(?!00)")
+_WIDE_ESCAPE = re.compile(r"\\u(?!00)")  # an escape for a character beyond Latin-1
 
 
 class NoJson(InputFault):
-    """Text that is no JSON; `error` says where."""
+    """Text that is not JSON; `error` has the place."""
 
     def __init__(self, message: str, error: json.JSONDecodeError) -> None:
         self.error = error
@@ -198,7 +203,8 @@ class NoJson(InputFault):
 
 
 def parse(content: bytes, what: str) -> Node:
-    """The value that UTF-8 JSON `content` holds; `what` names it in errors. Raises InputFault."""
+    """The value in JSON `content`, which is UTF-8; `what` names the document in errors. Raises InputFault."""
+    # All that can be counted in the bytes is refused before anything is decoded.
     if len(content) > MOST_BYTES:
         raise InputFault(f"{what} is larger than {MOST_BYTES >> 20} MiB")
     if content.count(b"[") + content.count(b"{") > MOST_CONTAINERS or content.count(b",") > MOST_VALUES:
@@ -209,19 +215,19 @@ def parse(content: bytes, what: str) -> Node:
         raise InputFault(f"{what} is not valid JSON: byte {error.start:,} is not UTF-8") from None
     if len(content) > MOST_WIDE_BYTES and not (text.isascii() and _WIDE_ESCAPE.search(text) is None):
         raise InputFault(f"{what} is larger than {MOST_WIDE_BYTES >> 20} MiB, the limit for text beyond ASCII")
-    del content  # its memory is needed for what it holds
+    del content  # frees its memory before the values take theirs
     try:
         return Node(json.loads(text, object_pairs_hook=_object, parse_constant=_no_number), what)
     except RecursionError:
         raise InputFault(f"{what} nests too deep") from None
     except json.JSONDecodeError as error:
         raise NoJson(f"{what} is not valid JSON: {str(error)[:200]}", error) from None
-    except ValueError as error:  # integers of thousands of digits too
+    except ValueError as error:  # a duplicate key, NaN, or an integer of thousands of digits
         raise InputFault(f"{what} is not valid JSON: {str(error)[:200]}") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate keys: readers differ on which of two counts, so one could hide the other."""
+    """An object. Raises ValueError for duplicate keys: parsers differ on which counts, so one could hide the other."""
     members = dict(pairs)
     if len(members) != len(pairs):
         remaining = dict(members)

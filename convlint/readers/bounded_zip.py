@@ -1,4 +1,4 @@
-"""Members of zip archives that nobody vouches for: sizes are checked before and while they are unpacked."""
+"""Reads members of untrusted zip archives; sizes are checked before and while they are unpacked."""
 
 from __future__ import annotations
 
@@ -15,26 +15,19 @@ from convlint.files.bounded_file import regular_descriptor
 
 LARGEST_DIRECTORY = 4 << 20  # bytes; zipfile reads the whole of it
 MOST_MEMBERS = 20_000  # a program's weights are one member each
-LARGEST_EXTRA = 1024  # bytes that a member's entry adds; zipfile takes them apart in quadratic time
+LARGEST_EXTRA = 1024  # bytes of a member's extra field, which zipfile parses in quadratic time
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENTRY = struct.Struct("<4s24xHHH12x")  # of the directory: signature, lengths of name, extra and comment
 _LOCAL_HEADER = 30  # bytes, at least, before a member's content
-_FAULTS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    NotImplementedError,
-    RuntimeError,
-    EOFError,
-    OSError,
-    OverflowError,
-    ValueError,
+_FAULTS = (  # what zipfile raises for broken archives
+    zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, OverflowError, ValueError,
     struct.error,
-)
+)  # fmt: skip
 
 
 @contextmanager
 def open_zip(path: str, kind: str) -> Iterator[zipfile.ZipFile]:
-    """Opens a zip archive; `kind` names the format in errors. Raises InputFault."""
+    """Opens a zip archive within limits; `kind` names the format in errors. Raises InputFault."""
     with _Guarded(io.FileIO(regular_descriptor(path)), kind) as guarded:
         try:
             archive = zipfile.ZipFile(guarded)
@@ -47,7 +40,7 @@ def open_zip(path: str, kind: str) -> Iterator[zipfile.ZipFile]:
 
 
 def read_member(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
-    """The content of one member, never more than `most_bytes`. Raises InputFault."""
+    """The content of one member. Raises InputFault, also for more than `most_bytes`."""
     label = shown(name)
     try:
         member = archive.getinfo(name)
@@ -62,7 +55,7 @@ def read_member(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
         raise InputFault(f"{label} in the archive is packed by method {member.compress_type}, not stored or deflated")
     try:
         with archive.open(member) as stream:
-            content = stream.read(most_bytes + 1)
+            content = stream.read(most_bytes + 1)  # the declared size may be wrong
     except _FAULTS as error:
         raise InputFault(f"{label} in the archive cannot be unpacked: {shown(str(error))}") from None
     if len(content) > most_bytes:
@@ -71,7 +64,10 @@ def read_member(archive: zipfile.ZipFile, name: str, most_bytes: int) -> bytes:
 
 
 class _Guarded(io.BufferedReader):
-    """The archive's file. While zipfile opens it, a directory that is too large for it is refused unread."""
+    """The archive's file, which refuses a directory that is too large while zipfile opens the archive.
+
+    zipfile reads and parses the whole directory in its constructor, so that no limit can be set later.
+    """
 
     def __init__(self, raw: io.FileIO, kind: str) -> None:
         super().__init__(raw)
@@ -105,7 +101,7 @@ class _Guarded(io.BufferedReader):
 
 
 def _check_members(archive: zipfile.ZipFile, kind: str) -> None:
-    """Refuses what two programs would read differently: two members of one name, or in one place."""
+    """Raises InputFault for members that programs would read differently: two of one name, or two that overlap."""
     members = archive.infolist()
     names: set[str] = set()
     for member in members:

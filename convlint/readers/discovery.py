@@ -1,4 +1,4 @@
-"""Which files of a folder are inputs, and which reader takes each."""
+"""From the arguments of a command to its inputs: the files in folders and of globs that a reader knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,22 +18,16 @@ from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.sniff import Look, look
 
-if TYPE_CHECKING:
-    pass
-
-
-# Keras 3 itself loads no SavedModel; both forms are documented by tf2onnx
-
-
 _T = TypeVar("_T")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
-MOST_FILES = 100_000
+MOST_FILES = 100_000  # of one argument; a home folder that is named by mistake must not be listed for minutes
 MOST_DEPTH = 200  # of folders inside each other
-MOST_HELD = 1 << 23  # characters of text, of all files together, that are kept from telling specs to reading them
+MOST_HELD = 1 << 23  # characters of specs that are kept after the look at them, so as not to read the files twice
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 _IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
 MAGIC = re.compile(r"[*?\[]")
 HOLDS_NOTHING, MATCHES_NOTHING = "holds nothing that convlint reads", "matches nothing that convlint reads"
+_NOTHING_WANTED = "holds nothing to check: all of it is excluded, or no spec"
 
 
 def discover(
@@ -44,28 +38,23 @@ def discover(
     source: bool = True,
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> tuple[tuple[Input, ...], tuple[InputError, ...]]:
-    """The inputs that `arguments` mean, in a fixed order, and an error for each that means nothing.
+    """The inputs that `arguments` stand for, in a fixed order, and an error for each that stands for none.
 
-    A file, `-` or, unless `modules` is false, `package.module:name` stands for itself. A folder stands for every file
-    below it that a reader knows, a glob (`**` included) for what it matches, of both only what is `wanted`. Folders
-    whose name starts with a dot, and those that hold other people's code, are not entered; neither are links to
-    folders, so no loop has no end. YAML and JSON serve many ends: in folders, and with `specs_only` also where they
-    are named, only specs are meant, and the text that told so goes with the input. Python files and notebooks are
-    inputs unless `source` is false; then they are passed over in folders, and with `specs_only` everywhere.
+    A file, `-` and, unless `modules` is false, `package.module:name` stand for themselves. A folder stands for the
+    `wanted` files below it that a reader knows, a glob (also with `**`) for those that it matches. Folders that are
+    hidden or hold other people's code are not entered, nor are links to folders, which could form a circle.
+
+    YAML and JSON files serve many purposes: in folders, and with `specs_only` also where they are named, only specs are
+    inputs, and take their text along. Python files and notebooks are inputs unless `source` is false; then they are
+    passed over in folders, and with `specs_only` everywhere.
     """
     found: dict[Input, None] = {}
     errors: list[InputError] = []
     held = _Held()
     for argument in arguments:
-        there = None if argument == "-" else exists(argument)
-        if there == "folder":
-            inside = files_below(argument, source)
-            what = HOLDS_NOTHING
-        elif there is None and MAGIC.search(argument):
-            inside = files_matching(argument, source)
-            what = MATCHES_NOTHING
-        else:
-            named = decide(argument, modules=modules)  # where it cannot be read, its reader says why
+        listed = None if argument == "-" else _listed(argument, source)
+        if listed is None:
+            named = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
             if is_source(named):
                 if source:
                     found[source_input(named.name, named=True)] = None
@@ -74,6 +63,7 @@ def discover(
                 continue
             found.update(dict.fromkeys(_specs(named, held) if specs_only else [named]))
             continue
+        inside, problem = listed
         try:
             files = dict(_first(_candidates(inside, wanted, held), MOST_FILES + 1))
         except InputFault as fault:
@@ -85,9 +75,9 @@ def discover(
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
         elif not files:
-            message = nothing_in(argument, what, source=source)
+            message = nothing_in(argument, problem, source=source)
         elif not inputs:
-            message = "holds nothing to check: all of it is excluded, or no spec"
+            message = _NOTHING_WANTED
         if message is None:
             found.update(dict.fromkeys(inputs))
         else:
@@ -95,27 +85,37 @@ def discover(
     return tuple(found), tuple(errors)
 
 
-def nothing_in(argument: str, what: str, *, source: bool) -> str:
-    """Why the folder or glob stands for no input, where it holds none of any format."""
-    if os.path.exists(os.path.join(argument, "saved_model.pb")):
+def _listed(argument: str, source: bool) -> tuple[Iterator[str], str] | None:
+    """The files that a folder or a glob stands for, and what is wrong if there are none; None for anything else."""
+    there = exists(argument)
+    if there == "folder":
+        return files_below(argument, source), HOLDS_NOTHING
+    if there is None and MAGIC.search(argument):  # a file may well be called net[1].yaml
+        return files_matching(argument, source), MATCHES_NOTHING
+    return None
+
+
+def nothing_in(argument: str, problem: str, *, source: bool) -> str:
+    """The message for a folder or glob without any file that a reader knows."""
+    if os.path.exists(os.path.join(argument, "saved_model.pb")):  # a SavedModel is a folder
         from convlint.readers.refusals import SAVED_MODEL
 
         return SAVED_MODEL
     suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
     return (
-        f"{what} ({suffixes}). A model in Python: {_IN_PYTHON}, "
+        f"{problem} ({suffixes}). A model in Python: {_IN_PYTHON}, "
         "or under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"
     )
 
 
 class _Held:
-    """The texts that go with inputs, bounded: what is beyond is read again when its turn comes."""
+    """Gives inputs the text that was read to tell them from other files, up to MOST_HELD; others are read again."""
 
     def __init__(self) -> None:
         self._left = MOST_HELD
 
     def input(self, path: str, seen: Look) -> Input:
-        """The file, with its text while there is room."""
+        """The file as an input, with its text if there is room."""
         if seen.text is None or len(seen.text) > self._left:
             return file_input(path)
         self._left -= len(seen.text)
@@ -123,7 +123,7 @@ class _Held:
 
 
 def _specs(named: Input, held: _Held) -> Iterator[Input]:
-    """What is named, unless it is YAML or JSON that is meant for something else."""
+    """The input that is named, unless it is YAML or JSON but no spec."""
     if named.kind != "file" or not is_shared(find_format(named.name)):
         yield named
         return
@@ -133,33 +133,33 @@ def _specs(named: Input, held: _Held) -> Iterator[Input]:
 
 
 def is_source(source: Input) -> bool:
-    """Whether it is Python, by its name."""
+    """Whether an input is Python source, by its name."""
     known = find_format(source.name) if source.kind == "file" else None
     return known is not None and known.source
 
 
 def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held) -> Iterator[tuple[str, Input | None]]:
-    """Each path that may be an input, and the input if it is one."""
+    """Each path that is not foreign, with its input; None instead where that is not wanted, or no spec."""
     for path in paths:
         source = file_input(path)
-        welcome = wanted(source.name)
+        is_wanted = wanted(source.name)
         if is_source(source):
             source = source_input(source.name, named=False)
         if not is_shared(find_format(path)):
-            yield path, source if welcome else None
+            yield path, source if is_wanted else None
             continue
-        seen = look(path, whole=welcome)
+        seen = look(path, whole=is_wanted)
         if seen.verdict != "foreign":
-            yield path, held.input(path, seen) if welcome and seen.verdict == "spec" else None
+            yield path, held.input(path, seen) if is_wanted and seen.verdict == "spec" else None
 
 
 def is_shared(known: Format | None) -> bool:
-    """Whether only the content of such a file tells what it is meant for."""
+    """Whether only the content of a file tells that it is of this format."""
     return known is not None and known.shared
 
 
 def exists(path: str) -> str | None:
-    """A folder, a file of whatever kind, or None."""
+    """ "folder", "file" for anything else of this name, or None where there is nothing."""
     try:
         if Path(path).is_dir():
             return "folder"
@@ -169,7 +169,7 @@ def exists(path: str) -> str | None:
 
 
 def files_below(folder: str, source: bool) -> Iterator[str]:
-    """The files in a folder whose names a reader knows, in the alphabetical order of a walk. Raises InputFault."""
+    """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault."""
     depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_skipped(name))
@@ -182,7 +182,7 @@ def files_below(folder: str, source: bool) -> Iterator[str]:
 
 
 def files_matching(pattern: str, source: bool) -> Iterator[str]:
-    """Files below the pattern's fixed part that it matches; unlike `glob`, links to folders are not followed."""
+    """The files that match a glob, without following links to folders, as `glob` would. Raises UsageError."""
     parts = Path(pattern).parts
     fixed = next(index for index, part in enumerate(parts) if MAGIC.search(part))
     reason = refusal("/".join(parts[fixed:]))
@@ -200,20 +200,16 @@ def _is_skipped(folder: str) -> bool:
 
 
 def _is_input(path: str, source: bool) -> bool:
-    """Whether a reader knows the file; the reason for a refusal is told where a file is named, not in a folder."""
+    """Whether a file in a folder is read; one of a refused format is passed over, as its reason is not asked for."""
     known = find_format(path)
-    return known is not None and not known.refused and (source or not known.source) and _is_file(path)
-
-
-def _is_file(path: str) -> bool:
     try:
-        return Path(path).is_file()
+        return known is not None and not known.refused and (source or not known.source) and Path(path).is_file()
     except OSError:
         return False
 
 
 def without_shards(files: list[str]) -> list[str]:
-    """Leaves out the parts of a sharded checkpoint whose index is among the files: the index covers them."""
+    """The files without the parts of a sharded checkpoint whose index is among them, since the index names them."""
     folders = {Path(path).parent for path in files if path.endswith(".safetensors.index.json")}
     return [path for path in files if not (_SHARD.search(path) and Path(path).parent in folders)]
 
@@ -225,40 +221,34 @@ def _first(items: Iterator[_T], most: int) -> list[_T]:
 def streamed(
     argument: str, *, modules: bool = True, wanted: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Input | InputError]:
-    """What a word of the user's means: itself, or the specs and models of a folder or glob, in the order of a walk.
+    """The inputs that an argument stands for, one by one while folders are being walked; an error where it has none.
 
-    An error where it means nothing. As in `discover`, but for Python source, which is passed over in folders, and an
-    input like any other where it is named.
+    As `discover` has it, except for Python source, which is passed over in folders and an input like any other where it
+    is named.
     """
-    there = exists(argument)
-    if there == "folder":
-        inside, what = files_below(argument, False), HOLDS_NOTHING
-    elif there is None and MAGIC.search(argument):
-        inside, what = files_matching(argument, False), MATCHES_NOTHING
-    else:
+    listed = _listed(argument, False)
+    if listed is None:
         yield decide(argument, modules=modules)
         return
+    inside, problem = listed
     any_file = any_wanted = False
     try:
         for _, several in groupby(inside, os.path.dirname):
-            for path in without_shards(list(several)):
+            for path in without_shards(list(several)):  # an index lies in the folder of its shards
                 kind = _kind(path)
                 any_file = any_file or kind != "foreign"
-                if kind == "model" and wanted(path):
+                if kind == "spec" and wanted(path):
                     any_wanted = True
                     yield file_input(path)
     except InputFault as fault:
         yield InputError(path=argument, message=fault.message)
         return
     if not any_file:
-        yield InputError(path=argument, message=nothing_in(argument, what, source=False))
+        yield InputError(path=argument, message=nothing_in(argument, problem, source=False))
     elif not any_wanted:
-        yield InputError(path=argument, message="holds nothing to check: all of it is excluded, or no spec")
+        yield InputError(path=argument, message=_NOTHING_WANTED)
 
 
 def _kind(path: str) -> str:
-    """A model or spec; a file that speaks of layers and is none; or foreign."""
-    if not is_shared(find_format(path)):
-        return "model"
-    verdict = look(path).verdict
-    return "model" if verdict == "spec" else verdict
+    """The verdict of `look` for YAML and JSON; "spec" for files of all other formats."""
+    return look(path).verdict if is_shared(find_format(path)) else "spec"

@@ -1,4 +1,4 @@
-"""Shapes of inputs as users state them, and the formats in which tensors are stored."""
+"""Shapes and dtypes of inputs, as `--input` and the config state them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from convlint.readers import ReadOptions
 LARGEST_SIZE = 2**31  # elements along one axis; more is a typing mistake
 LARGEST_RANK = 8
 
-# the dtypes an input may have, in the spelling of torch
+# The dtypes that an input may have -> torch's name of them.
 DTYPES = {
     "fp64": "float64", "float64": "float64", "double": "float64",
     "fp32": "float32", "float32": "float32", "float": "float32",
@@ -29,16 +29,16 @@ DTYPES = {
 }  # fmt: skip
 
 _CHANNELS_LAST = ("channels_last", "channels_last_3d")
-_ALSO_CHANNELS_LAST = ("nhwc", "ndhwc", "nwc", "nlc", "channelslast", "channels-last")  # what others call it
+_ALSO_CHANNELS_LAST = ("nhwc", "ndhwc", "nwc", "nlc", "channelslast", "channels-last")  # other names, for suggestions
 _SIZES = re.compile(r"[0-9NxX×*\s]+")
 _BETWEEN = re.compile(r"\s*[xX×*]\s*")
 _SHAPES = re.compile(r"\s*[0-9N]+(\s*[xX×*]\s*[0-9N]+)*\s*(:\s*[\w.-]+\s*)*(,.*)?", re.DOTALL)
 _LIST = re.compile(r"[(\[]?[ \t]*((?:[0-9Nn]+[ \t]*,[ \t]*){2,7}[0-9Nn]+)[ \t]*,?[ \t]*[)\]]?((?::[\w.:-]+)?)")
-APART = ",\n"  # between shapes that were given one by one, which are no sizes of one shape
+APART = ",\n"  # joins shapes of several `--input`; the line feed tells it from a comma that the user wrote
 
 
 class InputShape(Struct, frozen=True, kw_only=True):
-    """The shape of one input, in elements, and its dtype in torch's spelling (None: not given)."""
+    """The shape of one input, in elements, and its dtype as torch names it (None: not given)."""
 
     sizes: tuple[int, ...]
     dtype: str | None = None
@@ -63,7 +63,7 @@ def parse_shape(text: str, batch: int | None = None) -> InputShape:
     parts = _BETWEEN.split(sizes_text.strip())
     if len(parts) > LARGEST_RANK:
         raise InputFault(f"input {text[:60]!r}: more than {LARGEST_RANK} sizes")
-    images = len(parts) >= 3  # fewer sizes may be anything
+    images = len(parts) >= 3  # the first of fewer sizes need not be a batch
     if images and batch is not None and parts[0].isdigit() and int(parts[0]) != batch:
         raise InputFault(f"input {text[:60]!r} has a batch of {parts[0]}, --batch says {batch}; write N for it")
     return InputShape(sizes=tuple(_size(part, text, batch) for part in parts), dtype=dtype, channels_last=channels_last)
@@ -76,7 +76,7 @@ def parse_shapes(text: str, batch: int | None = None) -> tuple[InputShape, ...]:
 
 
 def named_inputs(values: Iterable[str] | None) -> dict[str, str]:
-    """`--input x=1x3x8x8 --input 4x3x8x8` -> the shape of each input; unnamed ones, in order, stand under ""."""
+    """The text of each `--input`, by name: `x=1x3x8x8` under "x", unnamed ones together and in order under ""."""
     inputs: dict[str, str] = {}
     for value in values or ():
         name, found, shape = value.rpartition("=")
@@ -86,25 +86,25 @@ def named_inputs(values: Iterable[str] | None) -> dict[str, str]:
 
 
 def looks_like_shapes(text: str) -> bool:
-    """Whether an `--input` is meant as sizes, rather than as a function that makes inputs."""
+    """Whether an `--input` is meant as sizes, and not as a function that makes inputs."""
     return _SHAPES.fullmatch(text) is not None
 
 
 def refuse_lists(text: str) -> None:
-    """Raises InputFault where the sizes of one shape are written with commas, which stand between inputs.
+    """Raises InputFault where the sizes of one shape are written with commas, which separate inputs.
 
-    Several inputs of one size each, all of the same size, may well be meant.
+    Equal numbers without brackets pass: they may be several inputs of one size each.
     """
-    found = _LIST.fullmatch(text.strip())
-    sizes = re.split(r"\s*,\s*", found[1]) if found is not None else []
-    if found is not None and (len(set(sizes)) > 1 or text.strip()[0] in "(["):
-        words = (_CHANNELS_LAST[0] if word.lower() in _ALSO_CHANNELS_LAST else word for word in found[2].split(":"))
+    match = _LIST.fullmatch(text.strip())
+    sizes = re.split(r"\s*,\s*", match[1]) if match is not None else []
+    if match is not None and (len(set(sizes)) > 1 or text.strip()[0] in "(["):
+        words = (_CHANNELS_LAST[0] if word.lower() in _ALSO_CHANNELS_LAST else word for word in match[2].split(":"))
         meant = "x".join(sizes) + ":".join(words)
         raise InputFault(f"input {text[:60]!r}: commas stand between inputs; did you mean {meant}?")
 
 
 def by_name(inputs: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """What `--input` says of each input: unnamed shapes go to the inputs in order. Raises InputFault for too many."""
+    """The text of `--input` for each input; unnamed ones go to the inputs in order. Raises InputFault for too many."""
     unnamed = [shape.strip() for shape in inputs[""].split(",")] if "" in inputs else []
     if len(unnamed) > len(names):
         raise InputFault(f"{len(unnamed)} input shapes are given; there are inputs {', '.join(map(repr, names[:8]))}")
@@ -122,7 +122,7 @@ def _size(part: str, text: str, batch: int | None) -> int:
 
 
 def words_of(text: str) -> list[str]:
-    """What an `--input` says beside sizes: dtypes and layouts; of one that names a function, nothing."""
+    """The dtypes and layouts in an `--input`; none for one that names a function."""
     words = []
     for part in text.split(","):
         sizes, *more = part.split(":")
@@ -132,12 +132,8 @@ def words_of(text: str) -> list[str]:
 
 
 def states_fp32(text: str) -> bool:
-    """Whether an `--input` says that it is fp32; what names a function that makes inputs says nothing."""
-    for part in text.split(","):
-        sizes, *words = part.split(":")
-        if _SIZES.fullmatch(sizes) and any(_dtype(word) == "float32" for word in words):
-            return True
-    return False
+    """Whether an `--input` states the dtype fp32."""
+    return any(_dtype(word) == "float32" for word in words_of(text))
 
 
 def _dtype(word: str) -> str | None:
@@ -145,9 +141,9 @@ def _dtype(word: str) -> str | None:
 
 
 def of_model(network: Network, options: ReadOptions, source: DtypeSource) -> Network:
-    """A model's network: what its fp32 layers are multiplied in, another engine or autocast may say.
+    """The network with the source of its dtypes: autocast, or another engine, may run fp32 layers in another dtype.
 
-    Other dtypes stand in a model because somebody put them there; so does fp32 where the user says that the inputs are.
+    Any other dtype is deliberate, since fp32 is what models have by default; so is fp32 where an `--input` states it.
     """
     stored = source == "storage"
     if any(map(states_fp32, options.inputs.values())):

@@ -1,4 +1,4 @@
-"""What the command line and the config name as inputs: files, and references of modules."""
+"""Inputs, as the command line and the config name them: files, standard input, modules and Python source."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from convlint.model.layer import Mode, equal_without
 from convlint.model.location import Span
 from convlint.readers import find_format
 
-MOST_TEXT = 2_000  # characters
-_MOST_DEPTH = 50  # of brackets inside each other
+MOST_TEXT = 2_000  # characters of a reference
+_MOST_DEPTH = 50  # opening brackets of one kind; Python's parser crashes on some thousand
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LOOKS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*(\(.*\)[\w.]*)?", re.DOTALL)
 
 
 class Reference(Struct, frozen=True, kw_only=True):
-    """An object of an importable module: its attributes in order, and the call that makes the network, if there is one.
+    """A reference to an object of an importable module: `attributes` lead to it, from the module on.
 
-    `then` are attributes of what the call returns.
+    `called`: it is called with `arguments` and `keywords`, and `then` are attributes of the result.
     """
 
     module: str
@@ -36,7 +36,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def looks_like_reference(text: str) -> bool:
-    """Whether a word on the command line is written as a reference; what is between brackets may still be wrong."""
+    """Whether a word on the command line is written like a reference; its arguments may still be wrong."""
     return len(text) <= MOST_TEXT and _LOOKS.fullmatch(text) is not None
 
 
@@ -70,7 +70,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def _attributes(node: ast.expr) -> tuple[tuple[str, ...], ast.expr]:
-    """(the names after the dots, what they are asked of)."""
+    """The attributes at the end of an expression, in order, and the expression before them."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -96,9 +96,9 @@ def _keyword(keyword: ast.keyword) -> str:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """A model as the config names it: how it is built and called, and what is said of how it runs.
+    """A model that the config names: how it is built and called, and how it runs.
 
-    `inputs` are as `--input` gives them; `settings` are of the runtime, with their places in the file `path`.
+    `inputs` are texts as `--input` takes them; `settings` are those of the runtime; `path` is the config.
     """
 
     reference: str
@@ -107,31 +107,31 @@ class Model(Struct, frozen=True, kw_only=True):
     channels_last: bool = False
     autocast: str | None = None
     mode: Mode | None = None
-    trains: bool | None = None  # followed in train mode; None: as its mode says
+    trains: bool | None = None  # whether it is followed in train mode; None: as `mode` says
     targets: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
-    spans: Mapping[str, Span] = {}  # of the settings, of `model`, `inputs`, `target` and `mode`
-    folder: str = "."  # of the config: modules are imported from there
+    spans: Mapping[str, Span] = {}  # in `path`: of the settings, of `model`, `inputs`, `target` and `mode`
+    folder: str = "."  # of the config, from which modules are imported
 
 
 @equal_without("text", "raw", "model")
 class Input(Struct, frozen=True, kw_only=True):
-    """One thing to read. Only `module` runs code; nothing that lies on disk, whatever its name, ever becomes one."""
+    """One thing to read. Only a `module` runs code; nothing that lies on disk ever becomes one, whatever its name."""
 
     kind: Literal["file", "stdin", "module", "source"]
-    name: str  # a path, "-", or package.module:name; of source, that of its only file or the folder of its repository
-    text: str | None = None  # of a file that was opened to tell what it is
-    copy: str = ""  # where a copy of the file lies that is read in its place
-    raw: bytes | None = None  # of standard input that is to be edited: it can be read once
-    model: Model | None = None  # of a module that the config names; `name` is its name there
-    members: tuple[str, ...] = ()  # the paths of source, and
-    named: frozenset[str] = frozenset()  # those of them that were named: what is wrong with these is an error
+    name: str  # a path, "-", or package.module:name; for source, its only file or the folder of its repository
+    text: str | None = None  # the content of a file that was opened to tell what it is
+    copy: str = ""  # the path of a copy of the file, which is read instead
+    raw: bytes | None = None  # the content of standard input that is to be edited, as it can be read only once
+    model: Model | None = None  # the model of the config, where `name` is its name there
+    members: tuple[str, ...] = ()  # the files of source
+    named: frozenset[str] = frozenset()  # those of `members` that the user named: their faults are errors
     root: str = ""  # the folder that source imports from
-    part: tuple[str, ...] = ()  # of `members`, those that one of several processes reads
+    part: tuple[str, ...] = ()  # those of `members` that this one of several processes reads
 
 
 def file_input(path: str) -> Input:
-    """The file at `path`; also one that is called `-`."""
+    """The file at `path`; `-` is a file of this name."""
     return Input(kind="file", name=os.path.join(".", path) if path == "-" else path)
 
 
@@ -141,10 +141,10 @@ def source_input(path: str, *, named: bool) -> Input:
 
 
 def decide(word: str, *, modules: bool = True) -> Input:
-    """What `word`, as the user typed it, names.
+    """The input that `word`, as the user typed it, names.
 
-    A module only where `modules` allows it, the word is written `package.module:name`, called or not, has no suffix
-    that a reader knows, and nothing of that name exists, not even a broken link.
+    A module only if `modules` allows it, the word is written `package.module:name`, called or not, has no suffix that a
+    reader knows, and nothing of that name exists: a file in a downloaded repository must not make code run.
     """
     if word == "-":
         return Input(kind="stdin", name=word)
@@ -154,7 +154,7 @@ def decide(word: str, *, modules: bool = True) -> Input:
 
 
 def _may_exist(path: str) -> bool:
-    """False only where the file system says that there is no such entry: any other answer is no licence to run code."""
+    """False only where the file system states that nothing has this name; any other answer must not make code run."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,9 +1,9 @@
-"""Operations that readers find between layers, and the channels that flow through them."""
+"""What readers of graphs record: where each value comes from, and the operations between layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,16 +12,17 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, OperationKind
 from convlint.readers.bounded_json import MOST_TEXT
 
-# The nearest convolutions before a value. A long residual stream collects one per block: the latest will do.
+# Producers that are kept of one value. A long residual stream collects one per block, so that keeping all of them
+# would take quadratic time and memory; the latest ones tell what a rule asks.
 MOST_PRODUCERS = 64
 
 
 class ValueOrigin:
     """Where a value comes from.
 
-    `producers`: indices of the nearest convolutions upstream. `learned`: a linear layer lies in between, so that
-    gradients must flow back. `fault`: why the value's shape cannot be trusted. `direct`: the convolution that
-    wrote this very value, with `past` the origin of everything computed from it.
+    `producers`: indices of the nearest convolutions upstream. `learned`: a layer with weights other than a convolution
+    lies upstream, so that gradients must flow back. `fault`: why the value's shape cannot be trusted. `direct`: the
+    convolution that wrote this very value. `past`: the origin of everything that is computed from it.
     """
 
     __slots__ = ("direct", "fault", "learned", "past", "producers")
@@ -35,20 +36,20 @@ class ValueOrigin:
 
 
 class ConvOutput(Struct):
-    """What happens to the output of one convolution: the operations that read it, whether it is a head."""
+    """The output of one convolution: the operations that read it, and whether no layer with weights does."""
 
     readers: list[str] = field(default_factory=list)
     head: bool = True
 
 
 class ConvFlow:
-    """The convolutions met so far, in order."""
+    """The convolutions met so far, in order, and how values flow between them."""
 
     def __init__(self) -> None:
         self.written: list[ConvOutput] = []
 
     def convolution(self, source: ValueOrigin | None, fault: str | None = None) -> tuple[int, ValueOrigin]:
-        """A convolution that reads `source`: its index, and the origin of what it writes."""
+        """Adds a convolution that reads `source`: its index, and the origin of its output."""
         if source is not None:
             self.consume(source)
             fault = fault or source.fault
@@ -58,19 +59,19 @@ class ConvFlow:
         return index, ValueOrigin((index,), fault=fault, direct=written)
 
     def consume(self, source: ValueOrigin) -> None:
-        """Another layer with weights reads this value, so its producers are no heads."""
+        """Notes that a layer with weights reads this value, so that its producers are not heads."""
         for index in source.producers:
             self.written[index].head = False
 
     def merge(self, origins: Iterable[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
-        """The origin of a value computed from several."""
+        """The origin of a value that is computed from several."""
         producers: dict[int, None] = {}
         for origin in origins:
             producers.update(dict.fromkeys(origin.producers))
             learned = learned or origin.learned
             fault = fault or origin.fault
         kept = sorted(producers)
-        for index in kept[:-MOST_PRODUCERS]:
+        for index in kept[:-MOST_PRODUCERS]:  # forgotten, so that no later reader could say so
             self.written[index].head = False
         return ValueOrigin(tuple(kept[-MOST_PRODUCERS:]), learned=learned, fault=fault)
 
@@ -80,56 +81,62 @@ def is_first(source: ValueOrigin | None) -> bool:
     return source is None or not (source.producers or source.learned)
 
 
-Sizes = tuple[int | None, ...]  # of a tensor, the batch first
+Shape = tuple[int | None, ...]  # of a tensor, the batch first; None where a size is unknown
+
+
+class Effect(NamedTuple):
+    """What an operator of any format does to feature maps; `axis` is that of the channels in what it writes."""
+
+    kind: OperationKind
+    axis: int = 1
+    factor: int = 1
+    groups: int = 1
 
 
 class Operations:
     """The operations met so far, in order."""
 
     def __init__(self) -> None:
-        self._found: list[Operation] = []
-        self._apart: dict[int, str] = {}
-        self._weights: dict[int, int] = {}  # call -> the first that has the same weights
+        self._met: list[Operation] = []
+        self._apart: dict[int, str] = {}  # call -> why its channels cannot change
+        self._weights: dict[int, int] = {}  # call -> the first call with the same weights
 
-    def add(
-        self, kind: OperationKind, name: str, inputs: Sequence[int], shape: Sizes | None, axis: int, *,
-        factor: int = 1, groups: int = 1, where: str = "",
-    ) -> int:  # fmt: skip
-        """The number of a new operation whose tensor has that shape, with its channels along `axis`."""
-        self._found.append(
+    def add(self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "") -> int:
+        """Adds an operation whose tensor has that shape; its number."""
+        self._met.append(
             Operation(
-                kind=kind, name=name[:MOST_TEXT], inputs=tuple(inputs), factor=factor, groups=groups,
-                where=where[:MOST_TEXT], **_sizes(shape, axis),
+                kind=effect.kind, name=name[:MOST_TEXT], inputs=tuple(inputs), factor=effect.factor,
+                groups=effect.groups, where=where[:MOST_TEXT], **_sizes(shape, effect.axis),
             )
         )  # fmt: skip
-        return len(self._found) - 1
+        return len(self._met) - 1
 
-    def opaque(self, name: str, where: str, inputs: Sequence[int], shape: Sizes | None = None, axis: int = 1) -> int:
-        """The number of a new operation that may do anything."""
-        return self.add("reshape", name, inputs, shape, axis, where=where)
+    def opaque(self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1) -> int:
+        """Adds an operation that may do anything; its number."""
+        return self.add(Effect("reshape", axis), name, inputs, shape, where)
 
     def convolution(self, call: int, source: int | None) -> int:
-        """The number of a new convolution, the reader's call of that number; `source` None: it reads nothing known."""
-        self._found.append(Operation(kind="conv", inputs=() if source is None else (source,), layer=call))
-        return len(self._found) - 1
+        """Adds the convolution that is the reader's call number `call`; its number. `source` None: an unknown input."""
+        self._met.append(Operation(kind="conv", inputs=() if source is None else (source,), layer=call))
+        return len(self._met) - 1
 
     def set_apart(self, call: int, why: str) -> None:
-        """What this call reads and writes shall not change; `why` begins with the layer: "conv1, whose weights ..."."""
+        """Fixes the channels that this call reads and writes; `why` begins with the layer: "conv1, whose ..."."""
         self._apart.setdefault(call, why[:MOST_TEXT])
 
     def share(self, calls: Sequence[int]) -> None:
-        """These calls have the same weights, at several sizes: they have one width."""
+        """Notes that these calls have the same weights, and so the same widths, whatever the sizes of their maps."""
         self._weights.update((call, calls[0]) for call in calls[1:])
 
     def hand_out(self, number: int) -> None:
-        """The tensor of this operation leaves the network."""
-        self._found[number] = replace(self._found[number], output=True)
+        """Notes that the tensor of this operation leaves the network."""
+        self._met[number] = replace(self._met[number], output=True)
 
     def finished(self, layers: Sequence[ConvLayer], layer_of: Sequence[int]) -> tuple[Operation, ...]:
-        """All of them, the convolutions with the sizes of their layers; `layer_of` maps calls to these."""
+        """All operations, the convolutions with the sizes of their layers; `layer_of` maps calls to layers."""
         done: list[Operation] = []
-        now: list[int] = []
-        for operation in self._found:
+        now: list[int] = []  # the new number of each operation: a call that is set apart becomes three
+        for operation in self._met:
             inputs = tuple([now[index] for index in operation.inputs])
             if operation.layer is None:
                 done.append(replace(operation, inputs=inputs))
@@ -141,7 +148,7 @@ class Operations:
     def _convolution(
         self, operation: Operation, layers: Sequence[ConvLayer], layer_of: Sequence[int], number: int
     ) -> list[Operation]:
-        """The convolution that call is; between opaque operations where it is set apart, which nothing goes through."""
+        """A call as an operation; where it is set apart, between opaque ones, through which no change of width goes."""
         assert operation.layer is not None
         why = self._apart.get(operation.layer, "")
         index = layer_of[operation.layer]
@@ -177,10 +184,10 @@ class Operations:
         return result
 
 
-def one_element(before: Sizes, after: Sizes, axis: int) -> int | None:
-    """Where a reshape puts the channels, which were along `axis`; None unless all other axes have one element.
+def one_element(before: Shape, after: Shape, axis: int) -> int | None:
+    """The axis to which a reshape moves the channels from `axis`; None unless all other axes have one element.
 
-    More than one channel, and their number is that of the elements of each image: they can only be in order.
+    Then each image has as many elements as channels, so that the channels can only stay in order.
     """
     C = before[axis] if axis < len(before) else None
     others = [size for position, size in enumerate(before) if position not in (0, axis)]
@@ -190,8 +197,8 @@ def one_element(before: Sizes, after: Sizes, axis: int) -> int | None:
     return wide[0] if len(wide) == 1 and after[wide[0]] == C and wide[0] in (1, len(after) - 1) else None
 
 
-def _sizes(shape: Sizes | None, axis: int) -> dict[str, Any]:
-    """C, D, H, W and `dims` of a tensor; a vector for each image is a map of one element."""
+def _sizes(shape: Shape | None, axis: int) -> dict[str, Any]:
+    """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
     if shape is None or not 2 <= len(shape) <= 5 or not 0 < axis < len(shape):
         return {"D": None}
     space = [size for position, size in enumerate(shape) if position not in (0, axis)]

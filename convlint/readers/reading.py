@@ -1,12 +1,17 @@
-"""Reading an input with the reader that knows it, where it can do no harm: the one way from an input to a network."""
+"""From an input to its network: chooses the reader, and runs it in this process or in a child process.
+
+Text is read in this process. Parsers written in C and the user's modules run in children, because they may crash.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from convlint.model.network import Network
     from convlint.readers.children.child import Child, ChildDied
 
+TEXT_CPU_S = 10.0  # processor seconds for an input that is read in this process; the largest sound spec takes 1 to 2
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
 
@@ -28,13 +34,13 @@ Outcome = tuple["Network | None", tuple[InputError, ...]]
 
 
 class Reading:
-    """Reads the inputs of one run. Text is read in this process; parsers written in C and modules in children.
+    """Reads the inputs of one run.
 
-    A child is started when the first input needs it, serves all further ones, and is replaced when it dies.
+    A child is started for the first input that needs it, serves all further ones, and is replaced when it dies.
     """
 
     def __init__(self, *, on_output: Callable[[str], None] | None = None) -> None:
-        """`on_output` hears what the code of modules prints."""
+        """`on_output` gets what the code of modules prints."""
         self._on_output = on_output
         self._children: dict[Format, Child] = {}
         self._torch_is_loaded = False  # in the child for modules, so that its time can be counted from there
@@ -49,26 +55,28 @@ class Reading:
             self._end(known)
 
     def expect(self, sources: Iterable[Input]) -> None:
-        """Starts the children that these inputs will need, so that they load while other things are done."""
+        """Starts the children that these inputs need, so that they import their libraries in the meantime."""
         from convlint.readers.children.child import ChildDied
 
         for known in dict.fromkeys(map(format_of_input, sources)):
             if known is not None and known.runs != "here":
-                with suppress(ChildDied):  # where it cannot be started, the input that needs it says so
+                with suppress(ChildDied):  # reported for the input that needs it
                     self._child(known)
 
     def read(self, source: Input, options: ReadOptions) -> Outcome:
         """The network in `source`, or None, and everything that could not be read or resolved."""
         network, errors = self._read(source, options)
+        if network is None:
+            return None, errors
         known = format_of_input(source)
-        if network is not None and known is not SPEC:
+        if known is not SPEC:
             network = of_model(network, options, "module" if known is MODULE else "storage")
-        if network is not None:
-            try:
-                refuse_layers(len(network.layers))
-                refuse_sizes(network.layers)
-            except InputFault as fault:
-                return None, (InputError(path=source.name, message=fault.message),)
+        # Asked here, whatever the readers have checked: an answer of a child is as foreign as a file.
+        try:
+            refuse_layers(len(network.layers))
+            refuse_sizes(network.layers)
+        except InputFault as fault:
+            return None, (InputError(path=source.name, message=fault.message),)
         return network, errors
 
     def _read(self, source: Input, options: ReadOptions) -> Outcome:
@@ -114,7 +122,7 @@ class Reading:
             child.answer(_TORCH_S)
             self._torch_is_loaded = True
         answer = child.ask(request, options.module_timeout_s)
-        if not FORKS:
+        if not FORKS:  # such a child reads one model only
             self._end(known)
         return answer
 
@@ -125,8 +133,8 @@ class Reading:
             modules = known.runs == "modules"
             self._children[known] = Child(
                 f"convlint.readers.children.{known.runs}:work",
-                on_output=self._on_output if modules else None,  # what a parser mutters is no message
-                watched=not modules,
+                on_output=self._on_output if modules else None,  # what a parser prints is not for the user
+                watched=not modules,  # modules fork, which threads do not survive
             )
         return self._children[known]
 
@@ -139,7 +147,7 @@ class Reading:
 
 
 def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
-    """The options for a model that the config names; the command line has the last word on inputs."""
+    """The options for a model that the config names; those of the command line come first."""
     return replace(
         options,
         inputs=options.inputs or model.inputs,
@@ -151,7 +159,7 @@ def _of_model(model: Model, options: ReadOptions) -> ReadOptions:
 
 
 def _of_copy(outcome: Outcome, source: Input) -> Outcome:
-    """What was read of a copy, under the name of the file itself."""
+    """The outcome of reading a copy of a file, with the path of the file itself."""
     network, errors = outcome
     if network is not None:
         layers = [replace(layer, path=source.name) if layer.path == network.path else layer for layer in network.layers]
@@ -160,29 +168,50 @@ def _of_copy(outcome: Outcome, source: Input) -> Outcome:
 
 
 def format_of_input(source: Input) -> Format | None:
-    """What `source` is; None where no reader knows it."""
+    """The format of `source`; None where no reader knows it."""
     if source.kind == "source":
         return PYTHON
     if source.kind != "file":
         return SPEC if source.kind == "stdin" else MODULE
     tail = source.name.rsplit("/", 1)[-1]
-    return find_format(source.name) or (None if "." in tail.lstrip(".") else SPEC)
+    return find_format(source.name) or (None if "." in tail.lstrip(".") else SPEC)  # such as a spec without a suffix
 
 
 def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
-    """Reads in this process. What the readers' own bounds should ever miss ends here, rather than never."""
-    from convlint.readers.children.parser import TEXT_CPU_S, OutOfTime, time_bound
-
+    """Reads in this process, for TEXT_CPU_S at most: no reader is trusted to bound every loop over its input."""
     reader = known.reader()
     try:
-        with time_bound(TEXT_CPU_S):
+        with _time_bound(TEXT_CPU_S):
             if source.text is not None and reader.read_text is not None:
-                shown = "<stdin>" if source.kind == "stdin" else source.name
-                return reader.read_text(source.text, shown, options)
+                shown_name = "<stdin>" if source.kind == "stdin" else source.name
+                return reader.read_text(source.text, shown_name, options)
             return reader.read(source.name, options)
-    except OutOfTime:
+    except _OutOfTime:
         message = f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that can be judged does"
         return None, (InputError(path=source.name, message=message),)
+
+
+class _OutOfTime(BaseException):
+    """The processor time is used up; a BaseException, so that no reader takes it for a fault in its input."""
+
+
+@contextmanager
+def _time_bound(seconds: float) -> Iterator[None]:
+    """Raises _OutOfTime in the block after so much processor time, in the main thread and on platforms with timers."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_signal: int, _frame: object) -> NoReturn:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _death_of_parser(died: ChildDied) -> str:

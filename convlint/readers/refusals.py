@@ -1,4 +1,4 @@
-"""Files that hold a network, or weights, and are not read: why not, and what to save instead."""
+"""The reader of formats that are refused: why each is not read, and what to save instead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REASONS: Mapping[str, str] = {
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
-    """Always an error, which says what to use instead; the file is not opened."""
+    """An error that says what to use instead; the file is not opened."""
     name = path.lower()
     message = next((reason for suffix, reason in _REASONS.items() if name.endswith(suffix)), _PICKLE)
     return None, (InputError(path=path, message=message),)

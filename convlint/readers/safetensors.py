@@ -1,4 +1,4 @@
-"""Weights in safetensors: the header alone is read, and layers are told by their shapes."""
+"""The reader of weights in safetensors: reads headers alone, and tells convolutions by the shapes of their weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from convlint.readers.bounded_json import (
 
 MOST_TENSORS = 50_000  # of one checkpoint, all of its files together
 _LARGEST_NUMBER = 2**63 - 1
-# bits of an element; a dtype that is not here is taken as it comes
+# bits of an element; the size of tensors with other dtypes is not checked
 _BITS: Mapping[str, int] = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
@@ -39,14 +39,14 @@ _BITS: Mapping[str, int] = {
 
 
 class Allowance(Struct):
-    """What is left for the files of one checkpoint."""
+    """How much the files of one checkpoint may still take, together."""
 
     tensors: int = MOST_TENSORS
     header_bytes: int = MOST_BYTES
     exceeded: bool = False
 
     def take(self, *, tensors: int = 0, header_bytes: int = 0) -> None:
-        """Takes a part of it. Raises InputFault where too little is left."""
+        """Takes a part. Raises InputFault where too little is left."""
         self.tensors -= tensors
         self.header_bytes -= header_bytes
         self.exceeded = self.tensors < 0 or self.header_bytes < 0
@@ -57,7 +57,7 @@ class Allowance(Struct):
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """The tensors of one file: dtype and shape by name, and whether filters keep their channels last."""
+    """The tensors of one file, dtype and shape by name, and whether filters have their channels last."""
 
     path: str
     last_channels: bool = False
@@ -102,7 +102,7 @@ def _metadata(header: Node) -> dict[str, str]:
 
 
 def _tensor(tensor: Node) -> tuple[str, tuple[int, ...], int, int]:
-    """dtype, shape, and where its bytes begin and end; all of which must agree."""
+    """dtype, shape, and where the bytes begin and end. Raises InputFault where these contradict each other."""
     dtype = tensor.at("dtype").text()
     shape = tuple([size.integer(0, _LARGEST_NUMBER) for size in tensor.at("shape").elements(MOST_AXES)])
     offsets = tensor.at("data_offsets")
@@ -121,7 +121,7 @@ def _tensor(tensor: Node) -> tuple[str, tuple[int, ...], int, int]:
 
 
 def _check_ranges(ranges: list[tuple[int, int, str]], size: int, header: Node) -> None:
-    """The format's own rule: the tensors fill what follows the header, each byte belongs to one."""
+    """Raises InputFault unless each byte behind the header belongs to exactly one tensor, as the format demands."""
     at = 0
     for begin, end, name in sorted(ranges):
         if begin != at:
@@ -141,12 +141,12 @@ _DTYPES = {
 _WEIGHT = re.compile(r"(?:^|[./])(?:weight|kernel|filters?|\w+_weight|weight_v)$")
 _LAST_CHANNELS = re.compile(r"(?:^|[./])kernel$")  # Flax and Keras keep filters as R, S, C, K
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
-_WIDE = 64  # channels per group that a grouped convolution hardly has
+_WIDE = 64  # channels per group; hardly any grouped convolution has as many
 MOST_SHARDS = 1_000
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """Every 3- to 5-dimensional weight as a convolution of unknown input size, in the order of the file."""
+    """Each weight of 3 to 5 dimensions as a convolution of unknown input size, in the order of the file."""
     try:
         if path.lower().endswith(".json"):
             return _read_index(path, options)
@@ -157,7 +157,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 
 def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """A checkpoint in several files, through the index that lists them. Raises InputFault."""
+    """A checkpoint in several files, by the index that lists them. Raises InputFault."""
     with open_regular(path) as stream:
         index = parse(stream.read(MOST_BYTES + 1), "the index")
     weight_map = index.get("weight_map") if index.is_object else None
@@ -168,7 +168,7 @@ def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[
     shards: set[str] = set()
     for _, named in weight_map.items():
         name = named.text()
-        if not _SHARD.fullmatch(name) or name.startswith(".."):
+        if not _SHARD.fullmatch(name) or name.startswith(".."):  # an index must not lead to files elsewhere
             raise named.fault(f"names {shown(name)!r}, which is not a safetensors file beside it: refused")
         shards.add(name)
     if len(shards) > MOST_SHARDS:
@@ -222,7 +222,7 @@ def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer,
 
 
 def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:
-    """The fields that a weight's shape gives: K, C and groups as far as they can be told, and the filter."""
+    """The fields that a weight's shape gives: the filter, K, and C and groups as far as they can be told."""
     K, channels, *taps = shape
     fields: dict[str, Any] = {
         "dims": len(taps),
@@ -244,12 +244,12 @@ def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:
     elif channels == 3 or channels >= _WIDE or channels in outputs or all(tap == 1 for tap in taps):
         fields["C"] = channels
     else:
-        fields["C"] = None  # narrow, and nothing in the file writes so many: most likely one of several groups
+        fields["C"] = None  # few channels, which no layer of the file writes: most likely those of one group
     return fields
 
 
 def _split(name: str) -> tuple[str, int]:
-    """The layer's name, and how many characters of the tensor's name say that it is the weight."""
+    """The layer's name, and how many characters at the end of the tensor's name say that it is the weight."""
     at = max(name.rfind("."), name.rfind("/"))
     last = name[at + 1 :]
     suffix = len("weight") if last.endswith("weight") else len(last)

@@ -25,8 +25,7 @@ from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
-from convlint.readers.children.child import Child, ChildDied
-from convlint.readers.children.serve import Channel
+from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input, source_input
 from convlint.readers.reading import Reading

@@ -8,7 +8,7 @@ from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.bounded_json import MOST_TEXT
-from convlint.readers.operations import Operations, Sizes, one_element
+from convlint.readers.operations import Effect, Operations, Shape, one_element
 
 LAYERS = (
     ConvLayer(name="a", C=3, K=60, H=8, W=6, P=4, Q=3),
@@ -20,8 +20,8 @@ LAYERS = (
 def chain(*apart: int) -> Network:
     """a, a norm, b, c; the calls are numbered from behind."""
     found = Operations()
-    a = found.convolution(2, found.add("input", "x", (), (1, 3, 8, 6), 1))
-    norm = found.add("batchnorm", "norm", [a], (1, 60, 4, 3), 1)
+    a = found.convolution(2, found.add(Effect("input"), "x", (), (1, 3, 8, 6)))
+    norm = found.add(Effect("batchnorm"), "norm", [a], (1, 60, 4, 3))
     for call in apart:
         found.set_apart(call, "b, which is apart,")
     found.hand_out(found.convolution(0, found.convolution(1, norm)))
@@ -86,9 +86,9 @@ def test_names_are_cut() -> None:
         (None, 1, (None, None, None, None, 2)),
     ],
 )
-def test_sizes_of_tensors(shape: Sizes | None, axis: int, expected: tuple[int | None, ...]) -> None:
+def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | None, ...]) -> None:
     found = Operations()
-    found.add("input", "x", (), shape, axis)
+    found.add(Effect("input", axis), "x", (), shape)
     (each,) = found.finished((), ())
     assert (each.C, each.D, each.H, each.W, each.dims) == expected
 
@@ -110,5 +110,5 @@ def test_sizes_of_tensors(shape: Sizes | None, axis: int, expected: tuple[int | 
         ((8,), (8, 12), 1, None),
     ],
 )
-def test_maps_of_one_element_reshaped(before: Sizes, after: Sizes, axis: int, expected: int | None) -> None:
+def test_maps_of_one_element_reshaped(before: Shape, after: Shape, axis: int, expected: int | None) -> None:
     assert one_element(before, after, axis) == expected

@@ -166,16 +166,15 @@ def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.readers import Reader
-    from convlint.readers.children import parser
+    from convlint.readers import Reader, reading
 
     def endless(*_: object) -> None:
         while True:
             pass
 
-    monkeypatch.setattr(parser, "TEXT_CPU_S", 0.2)
+    monkeypatch.setattr(reading, "TEXT_CPU_S", 0.2)
     monkeypatch.setattr("convlint.readers.spec.reader.READER", Reader(read=endless))
-    with Reading() as reading:
-        network, errors = reading.read(file_input("a.yaml"), ReadOptions())
+    with Reading() as open_reading:
+        network, errors = open_reading.read(file_input("a.yaml"), ReadOptions())
     assert network is None
     assert "takes more than 0.2 s of processor time" in errors[0].message

@@ -1,7 +1,7 @@
-"""The child that runs the user's own modules: imports torch once, and forks for each model.
+"""The child process that runs the user's modules: it imports torch once, and forks for each model.
 
-What a model's code does to its process (its folder, signals, threads, exit handlers) ends with the fork. Where
-there is no fork to rely on, one child reads one model.
+What a model's code does to its process (current folder, signals, threads, exit handlers) ends with the fork. On
+platforms without a reliable fork, each child reads one model only.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from typing import NoReturn
 
 from convlint.model.report import InputError
 from convlint.readers import MODULE, ReadOptions
-from convlint.readers.children.child import FRAME, signal_name
-from convlint.readers.children.serve import Channel, leave
+from convlint.readers.children.child import FRAME, Channel, leave, signal_name
 from convlint.readers.children.wire import decode_request, encode, encode_defect
 
 # macOS has fork, but its frameworks, which torch loads, do not survive it
 FORKS = sys.platform.startswith("linux")
 READY = b"ready"
-MEMORY_BYTES = 8 << 30  # models are built without their weights
-_TICK_S = 0.2
+MEMORY_BYTES = 8 << 30  # models are built without their weights, so that even large ones take far less
+NEEDS_TORCH = (
+    "reading modules needs PyTorch 2.4 or later, of which a build for the CPU is enough: "
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
+_TICK_S = 0.2  # how often it is asked whether the fork, or the parent, has ended
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-_MOST_GENERATIONS = 50
+_MOST_GENERATIONS = 50  # code that starts processes as fast as they are killed must not hold up the next model
 
 
 def work(channel: Channel) -> None:
-    """Says that torch is loaded, then answers each request with the outcome of reading that model."""
-    with suppress(ImportError):  # the reader says so
+    """Sends READY once torch is loaded, then answers each request with the outcome of reading that model."""
+    with suppress(ImportError):  # `_outcome` reports it, for each model
         _warm_up()
     if FORKS:
         _adopt_descendants()
@@ -42,7 +45,7 @@ def work(channel: Channel) -> None:
         if not FORKS:
             me = os.getpid()
             answer = _outcome(reference, options)
-            if os.getpid() == me:  # else it is a fork of the model's own code
+            if os.getpid() == me:  # else this is a fork that the model's code has made
                 channel.send(answer)
             return
         answer = _in_a_fork(reference, options, channel)
@@ -51,7 +54,7 @@ def work(channel: Channel) -> None:
 
 
 def _warm_up() -> None:
-    """Loads torch, and what it loads when it first works out shapes, for all models at once. Raises ImportError."""
+    """Imports torch, and what torch imports for its first operation, once for all models. Raises ImportError."""
     import torch
 
     with torch.inference_mode():
@@ -68,7 +71,7 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
             channel.close()
             _bound_memory()
             _read_and_leave(reference, options, writable)
-        finally:  # whatever the model's code did to this process, it goes no further
+        finally:  # whatever the model's code did to this process, nothing below runs in it
             os._exit(1)
     os.close(writable)
     received = bytearray()
@@ -81,7 +84,7 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
                     break
                 received += piece
             elif status is not None:
-                break  # it is dead, and whoever keeps its pipe open has nothing to say
+                break  # it has ended; another process that it started may keep its pipe open
             else:
                 found, ended = os.waitpid(pid, os.WNOHANG)
                 status = ended if found else None
@@ -90,7 +93,7 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     if status is None and not _complete(received):
         status = os.waitpid(pid, 0)[1]
     elif status is None:
-        os.kill(pid, signal.SIGKILL)  # it has answered
+        os.kill(pid, signal.SIGKILL)  # it has answered, but its threads or exit handlers may go on for ever
         os.waitpid(pid, 0)
     if _complete(received):
         return bytes(received[FRAME.size :])
@@ -98,15 +101,15 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
 
 
 def _adopt_descendants() -> None:
-    """What a model's code starts becomes this process's child once its own parent is gone, also from other sessions."""
+    """Makes this process the parent of orphans, so that it can end what a model's code leaves, also as daemons."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_descendants() -> None:
-    """Of a model that has been read; ending one may bring up its own children."""
-    for _ in range(_MOST_GENERATIONS):
+    """Kills the processes that a model's code has left behind."""
+    for _ in range(_MOST_GENERATIONS):  # the children of a killed process become children of this one
         with suppress(OSError):
             children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text(encoding="ascii").split()
             for child in children:
@@ -117,7 +120,7 @@ def _end_descendants() -> None:
 
 
 def _bound_memory() -> None:
-    """What a model's code may allocate: an error of that model, before the machine is out of memory."""
+    """Bounds what a model's code may allocate: a MemoryError there rather than a machine out of memory."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -130,6 +133,7 @@ def _complete(received: bytearray) -> bool:
 
 
 def _ending(code: int) -> str:
+    """Why there is no answer, by the exit code of the fork."""
     if code >= 0:
         return f"its code ends the process, with exit status {code}"
     name = signal_name(code)
@@ -138,18 +142,24 @@ def _ending(code: int) -> str:
 
 
 def _read_and_leave(reference: str, options: ReadOptions, writable: int) -> NoReturn:
+    """In the fork: reads the model, writes the answer to the pipe and ends the process."""
     me = os.getpid()
     answer = _outcome(reference, options)
-    if os.getpid() == me:  # else it is a fork of the model's own code that came out here as well
+    if os.getpid() == me:  # else this is a fork that the model's code has made, and that returned as well
         content = FRAME.pack(len(answer)) + answer
-        with suppress(OSError, TypeError):  # the code has closed the pipe, or taken os.write away
+        with suppress(OSError, TypeError):  # the model's code may have closed the pipe, or replaced os.write
             while content:
                 content = content[os.write(writable, content) :]
     leave()
 
 
 def _outcome(reference: str, options: ReadOptions) -> bytes:
+    """The outcome of reading a model, encoded; an error where torch is not installed."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return encode((None, (InputError(path=reference, message=NEEDS_TORCH),)))
     try:
         return encode(MODULE.reader().read(reference, options))
-    except BaseException as error:  # the end of foreign code's reach: it may raise what it likes, wherever it likes
+    except BaseException as error:  # the model's code may raise anything anywhere, and no other handler is above
         return encode_defect(reference, error)

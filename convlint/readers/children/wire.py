@@ -1,4 +1,4 @@
-"""Networks and errors as plain JSON, and back: what a child process says is checked, field by field, like any file."""
+"""Networks and errors as JSON between processes; what a child process sends is checked field by field, like a file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from convlint.readers import ReadOptions
 
 Outcome = tuple[Network | None, tuple[InputError, ...]]
 _T = TypeVar("_T", bound=Struct)
-_READERS: dict[type[Struct], Mapping[str, Callable[[Any], Any]]] = {}  # made when a kind first travels
+_READERS: dict[type[Struct], Mapping[str, Callable[[Any], Any]]] = {}  # by type, filled when one is first decoded
 
 
 class WireError(ValueError):
-    """What came over the wire is no outcome of reading."""
+    """The answer of a child process is no outcome of reading."""
 
 
 def encode(outcome: Outcome) -> bytes:
@@ -34,7 +34,7 @@ def encode(outcome: Outcome) -> bytes:
 
 
 def encode_defect(path: str, error: BaseException) -> bytes:
-    """The outcome where reading ended in an error that nobody expected: a defect of convlint (exit code 4)."""
+    """The outcome where reading raised an unexpected error: a defect of convlint (exit code 4)."""
     return encode((None, (InputError(path=path, message=defect(error)[:500], internal=True),)))
 
 
@@ -49,6 +49,7 @@ def decode(content: bytes) -> Outcome:
 
 
 def _sound(network: Network) -> Network:
+    """The network itself. Raises WireError where an index in it leads nowhere, or an operation reads a later one."""
     for edge in network.edges:
         if not all(0 <= index < len(network.layers) for index in (edge.consumer, *edge.producers)):
             raise WireError("an edge leads to no layer")
@@ -64,11 +65,11 @@ def _sound(network: Network) -> Network:
 
 
 def _plain(value: Any) -> Any:
-    """JSON's own types; fields that hold their default are left out."""
+    """The value in JSON's own types, without the fields that hold their default."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
-        return int(value)  # a subclass, such as an enumeration of numbers, is no business of JSON
+        return int(value)  # a subclass, such as IntEnum, becomes a plain number
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Version):
@@ -86,7 +87,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} does not travel")
 
 
-@cache
+@cache  # a network has thousands of records of a few types
 def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
     return {
         field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
@@ -105,7 +106,7 @@ def _built(kind: type[_T], values: Any) -> _T:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What turns the JSON form of a value of that type back into it. Raises WireError for any other value."""
+    """A function that turns JSON into a value of type `hint`, and raises WireError for JSON of any other type."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and len(parts) == 2 and NoneType in parts:
         inner = _reader(next(part for part in parts if part is not NoneType))
@@ -116,8 +117,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         every = _reader(parts[0])
         return lambda value: tuple([every(item) for item in _typed(value, list)])
     if origin is tuple:
-        each = [_reader(part) for part in parts]
-        return lambda value: tuple([read(item) for read, item in zip(each, _typed(value, list), strict=True)])
+        inner_readers = [_reader(part) for part in parts]
+        return lambda value: tuple([read(item) for read, item in zip(inner_readers, _typed(value, list), strict=True)])
     if origin is Mapping:
         inside = _reader(parts[1])
         return lambda value: {key: inside(item) for key, item in _typed(value, dict).items()}
@@ -138,16 +139,16 @@ def _refuse(value: Any, hint: Any) -> Any:
     raise WireError(f"{str(value)[:40]!r} is no {hint}")
 
 
-# what a child is told of the options; the time limit is the parent's to keep
-_TOLD = ("batch", "inputs", "reference", "channels_last", "autocast", "roots", "trains", "sources", "again")
+# The options that a child gets. The time limit is not among them, because the parent enforces it.
+_SENT = ("batch", "inputs", "reference", "channels_last", "autocast", "roots", "trains", "sources", "again")
 
 
 def encode_request(reader: str, name: str, options: ReadOptions) -> bytes:
-    """What to read and how, for a child that reads."""
-    return json.dumps([reader, name, {field: _plain(getattr(options, field)) for field in _TOLD}]).encode()
+    """A request for a child: the reader's module, the name of the input, and the options."""
+    return json.dumps([reader, name, {field: _plain(getattr(options, field)) for field in _SENT}]).encode()
 
 
 def decode_request(content: bytes) -> tuple[str, str, ReadOptions]:
-    """The name of the reader, of the input, and the options."""
-    reader, name, told = json.loads(content)
-    return reader, name, ReadOptions(**{**told, "roots": tuple(told["roots"])})
+    """The reader's module, the name of the input, and the options, from `encode_request`."""
+    reader, name, values = json.loads(content)
+    return reader, name, ReadOptions(**{**values, "roots": tuple(values["roots"])})

@@ -1,1 +1,1 @@
-"""Keras archives."""
+"""Keras archives (.keras)."""

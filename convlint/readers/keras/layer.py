@@ -1,4 +1,4 @@
-"""A convolution of Keras, and how often it is called."""
+"""A Keras convolution layer as `ConvLayer`s, and the calls of equal ones joined."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
 from convlint.model.network import Edge
 from convlint.readers.bounded_json import MOST_SIZE, Node
-from convlint.readers.keras.shapes import Shape, number, numbers, spatial_axes, text
-from convlint.readers.operations import ConvOutput, ValueOrigin, is_first
+from convlint.readers.keras.shapes import number, numbers, spatial_axes, text
+from convlint.readers.operations import ConvOutput, Shape, ValueOrigin, is_first
 
 _KIND = re.compile(r"(Depthwise|Separable)?Conv(?:olution)?([123])D(Transpose)?")
 _DTYPES = {
@@ -23,12 +23,12 @@ NORMS = frozenset({"BatchNormalization"})
 
 
 def is_convolution(kind: str) -> bool:
-    """Whether a Keras class is a convolution that is understood here."""
+    """Whether a Keras class is a convolution that `build` reads."""
     return _KIND.fullmatch(kind) is not None
 
 
 def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) -> tuple[tuple[ConvLayer, ...], Shape]:
-    """The layer's convolutions and the shape it writes. Raises InputFault where its config is broken."""
+    """The layer's convolutions, two for a separable one, and the shape that it writes. Raises InputFault."""
     match = _KIND.fullmatch(kind)
     assert match is not None
     special, dims, transposed = match[1], int(match[2]), match[3] is not None
@@ -65,7 +65,7 @@ def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) ->
         )  # fmt: skip
         layers.append(with_output(point))
     last = layers[-1]
-    for layer in layers:
+    for layer in layers:  # factors within their bounds may still make a product that no tensor can have
         for letter in "KZPQ":
             size = getattr(layer, letter)
             if size is not None and size > MOST_SIZE:
@@ -78,11 +78,12 @@ def build(kind: str, config: Node, name: str, path: str, shape: Shape | None) ->
 
 
 def _size(size: int | None) -> int | None:
-    """What is handed on of an output's size: nothing of one that cannot be, which rules report."""
+    """An output's size for the layers after it: None for one below 1, which a rule reports for this layer alone."""
     return None if size is None or size < 1 else size
 
 
 def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, Any]:
+    """The fields of a ConvLayer that belong to its axes of space."""
     dims = len(sizes)
     taps = config.at("kernel_size").integers(dims)
     strides = numbers(config, "strides", dims, 1)
@@ -105,7 +106,7 @@ def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, 
         elif padding == "same":
             both = same_padding(sizes[i], stride=strides[i], dilation=dilations[i], taps=taps[i])
             begin, end = both if both is not None else (None, None)
-        elif padding == "causal":  # reads the past only
+        elif padding == "causal":  # all of it before the first step, so that no step reads a later one
             begin = extent - 1
         letter = 3 - dims + i
         axis = "DHW"[letter]
@@ -119,7 +120,7 @@ def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, 
 
 
 def _transposed_padding(padding: str, extent: int, stride: int, extra: int | None, taps: int) -> tuple[int, int, int]:
-    """Begin, end and output padding; by default Keras makes the output a whole multiple of the input."""
+    """Padding at the beginning and the end, and output padding, such that the output is input size times stride."""
     if padding == "same" and extra is not None:
         return taps // 2, taps // 2, extra
     if padding == "same":
@@ -135,15 +136,14 @@ def _dtype(config: Node) -> Dtype | None:
     if given is None:
         return None
     policy = given.text()
-    quantized, _, source = policy.partition("_from_")
+    quantized, _, source = policy.partition("_from_")  # such as int8_from_mixed_bfloat16
     if source:
         return {"int8": Dtype.int8, "float8": Dtype.fp8}.get(quantized)
     return _DTYPES.get(policy)
 
 
-Found = tuple[
-    ConvLayer, ValueOrigin, ConvOutput
-]  # one call: the layer, where its input comes from, what becomes of its output
+# One call of a convolution: the layer, where its input comes from, and its output.
+ConvCall = tuple[ConvLayer, ValueOrigin, ConvOutput]
 
 
 def read_by(origin: ValueOrigin, kind: str) -> None:
@@ -152,10 +152,10 @@ def read_by(origin: ValueOrigin, kind: str) -> None:
         origin.direct.readers.append(kind)
 
 
-def without_copies(found: Sequence[Found]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:
+def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:
     """The layers, one for all calls of the same sizes, their edges, and the layer of each call."""
     groups: dict[ConvLayer, list[int]] = {}
-    for position, (layer, _, _) in enumerate(found):
+    for position, (layer, _, _) in enumerate(calls):
         groups.setdefault(layer, []).append(position)
     layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
     distinct = list(groups)
@@ -163,21 +163,21 @@ def without_copies(found: Sequence[Found]) -> tuple[tuple[ConvLayer, ...], tuple
     edges: list[Edge] = []
     taken: dict[str, int] = {}
     for index, (layer, positions) in enumerate(groups.items()):
-        sources = [found[position][1] for position in positions]
-        written = [found[position][2] for position in positions]
+        sources = [calls[position][1] for position in positions]
+        written = [calls[position][2] for position in positions]
         taken[layer.name] = count = taken.get(layer.name, 0) + 1
         layers.append(
             replace(
                 layer, name=layer.name if count == 1 else f"{layer.name}#{count}", calls=len(positions),
-                first=all(map(is_first, sources)), head=all(each.head for each in written),
-                norm_follows=all(len(each.readers) == 1 and each.readers[0] in NORMS for each in written),
+                first=all(map(is_first, sources)), head=all(output.head for output in written),
+                norm_follows=all(len(output.readers) == 1 and output.readers[0] in NORMS for output in written),
             )
         )  # fmt: skip
         before = dict.fromkeys(layer_of[position] for source in sources for position in source.producers)
-        before.pop(index, None)
+        before.pop(index, None)  # a layer that reads its own output, called in a chain
         if before:
             edges.append(
                 Edge(consumer=index, producers=tuple(before), source=distinct[next(reversed(before))].name,
                      C=layer.C, H=layer.H, W=layer.W, D=layer.D)
             )  # fmt: skip
-    return tuple(layers), tuple(edges), tuple([layer_of[position] for position in range(len(found))])
+    return tuple(layers), tuple(edges), tuple([layer_of[position] for position in range(len(calls))])

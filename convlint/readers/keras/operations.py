@@ -1,7 +1,7 @@
 """The calls of Keras layers as operations on feature maps.
 
-All maps of a model are taken to have their channels where its layers' `data_format` puts them; what is doubtful is
-opaque. Layers as in keras.io/api/layers, and the functions of keras.ops that Keras 3 records as if they were layers.
+All maps of a model are taken to have their channels where `data_format` of its layers puts them; doubtful calls are
+opaque. Layers are those of keras.io/api/layers, and the functions of keras.ops that Keras 3 records like layers.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, OperationKind
+from convlint.model.network import Operation
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
-from convlint.readers.keras.shapes import Shape
-from convlint.readers.operations import Operations, one_element
+from convlint.readers.operations import Effect, Operations, Shape, one_element
 
 _FIRST = "channels_first"
-_OPS = "keras.src.ops"  # the module of a function that Keras 3 records; some have the name of another layer
+_OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
 _SAME = (
     "Activation ActivityRegularization AlphaDropout Dropout ELU GaussianDropout GaussianNoise Identity "
     "LayerNormalization LayerScale LeakyReLU Normalization PReLU RMSNormalization RandomBrightness RandomContrast "
@@ -30,28 +29,19 @@ _SAME_OPS = (
     "Squareplus StopGradient Tanh TanhShrink"
 )
 _ADD = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
-_ADD_OPS = frozenset(
-    {"Add", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract", "TrueDivide", "Where"}
-)  # fmt: skip
+_ADD_OPS = frozenset(["Add", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract", "TrueDivide", "Where"])
 _POOLS = ("Max", "Average", "GlobalMax", "GlobalAverage", "AdaptiveMax", "AdaptiveAverage")
 
 
 class CallTensor(NamedTuple):
-    """What a call reads: the operation that made it, and its shape."""
+    """A tensor that a call reads: the operation that made it, and its shape."""
 
     operation: int
     shape: Shape | None
 
 
-class LayerEffect(NamedTuple):
-    """What a layer does."""
-
-    kind: OperationKind
-    groups: int = 1
-
-
 class ModelOperations:
-    """Grows as the model is walked. `channels_first`: where the model's maps have their channels."""
+    """The operations of a model that is being walked. `channels_first`: channels come before the axes of space."""
 
     def __init__(self, model: Node) -> None:
         self.channels_first = _mentions_channels_first(model.value)
@@ -61,67 +51,63 @@ class ModelOperations:
         """The axis of a map's channels."""
         return 1 if self.channels_first or shape is None else len(shape) - 1
 
-    def input(self, name: str, shape: Shape | None) -> int:
-        """An input of the network."""
-        return self._operations.add("input", name, (), shape, self.axis(shape))
+    def add(self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "") -> int:
+        """Adds an operation whose channels are where the model's maps have them; its number."""
+        return self._operations.add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where)
 
     def opaque(self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None) -> int:
-        """What may do anything."""
-        return self._operations.opaque(name, where, inputs, shape, self.axis(shape))
+        """Adds an operation that may do anything; its number."""
+        return self.add(Effect("reshape"), name, inputs, shape, where)
 
     def convolution(self, call: int, name: str, config: Node, source: int) -> int:
-        """A convolution, the call of that number."""
+        """Adds the convolution that is call number `call`; its number."""
         if _is_first(config) != self.channels_first:
             self._operations.set_apart(call, f"{name}, which takes another axis for channels,")
         return self._operations.convolution(call, source)
 
-    def activation(self, name: str, source: int, shape: Shape | None) -> int:
-        """The activation within a convolution layer."""
-        return self._operations.add("identity", f"{name}/activation", (source,), shape, self.axis(shape))
-
     def other(self, kind: str, layer: Node, name: str, given: Sequence[CallTensor], shape: Shape | None) -> int:
-        """A call of a layer of class `kind` that is no convolution and makes a tensor of that shape."""
-        inputs = [each.operation for each in given]
-        step = self._step(kind, layer, given, shape) if given else None
-        if step is None:
+        """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
+        inputs = [tensor.operation for tensor in given]
+        effect = self._effect(kind, layer, given, shape) if given else None
+        if effect is None:
             return self.opaque(name, f"{kind} {name}", inputs, shape)
-        return self._operations.add(step.kind, name, inputs, shape, self.axis(shape), groups=step.groups)
+        return self.add(effect, name, inputs, shape)
 
-    def _step(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> LayerEffect | None:
+    def _effect(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Effect | None:
+        """The effect of a call on its maps; None where it may do anything."""
         module, config = layer.get("module"), layer.at("config")
         where = "keras" if module is None else module.text()
-        if not where.startswith("keras"):
+        if not where.startswith("keras"):  # a class of the user's, whatever its name
             return None
         ops = where.startswith(_OPS)
         before = given[0].shape
         if kind in (_ADD_OPS if ops else _ADD):
-            ranks = {None if each.shape is None else len(each.shape) for each in given}
+            ranks = {None if tensor.shape is None else len(tensor.shape) for tensor in given}
             if None in ranks or len(ranks) > 1:
                 return None
-            return LayerEffect(
-                "add" if len(given) > 1 else "identity"
-            )  # the rest is numbers, which follow from the code
+            # Other operands are numbers in the code, which stay as they are whatever the width.
+            return Effect("add" if len(given) > 1 else "identity")
         if kind == "Concatenate":
             known = before is not None and len(given) > 1
-            return LayerEffect("concat") if known and _along(config, before) == [self.axis(before)] else None
+            return Effect("concat") if known and _along(config, before) == [self.axis(before)] else None
         rule = (_RULES_OF_OPS if ops else _RULES).get(kind)
         return None if rule is None or len(given) > 1 else rule(self, config, before, after)
 
     def finished(
         self, outputs: Sequence[int], layers: Sequence[ConvLayer], calls: Sequence[str], layer_of: Sequence[int]
     ) -> tuple[Operation, ...]:
-        """All operations of the model, which hands these out; each call of a convolution has a name and a layer."""
+        """All operations of the model; `outputs` leave it. `calls` has the name, `layer_of` the layer of each call."""
         for number in outputs:
             self._operations.hand_out(number)
-        of_name: dict[str, list[int]] = {}
+        calls_of_name: dict[str, list[int]] = {}
         for call, name in enumerate(calls):
-            of_name.setdefault(name, []).append(call)
-        for same in of_name.values():
+            calls_of_name.setdefault(name, []).append(call)
+        for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
             self._operations.share(same)
         return self._operations.finished(layers, layer_of)
 
 
-Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], LayerEffect | None]
+Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], Effect | None]
 
 
 def _is_first(config: Node) -> bool:
@@ -130,7 +116,8 @@ def _is_first(config: Node) -> bool:
 
 
 def _mentions_channels_first(value: Any) -> bool:
-    waiting = [value]
+    """Whether any layer in a model's configuration has its channels first."""
+    waiting = [value]  # a list rather than recursion, which a deep document would exhaust
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, dict):
@@ -143,7 +130,7 @@ def _mentions_channels_first(value: Any) -> bool:
 
 
 def _along(config: Node, shape: Shape | None) -> list[int] | None:
-    """The axes that a layer works along, counted from the front; by default the last one. None where nobody knows."""
+    """The axes that a layer works along, counted from the front; by default the last one. None where unknown."""
     given = config.get("axis")
     value = -1 if given is None else given.value
     axes = value if isinstance(value, list) else [value]
@@ -152,34 +139,34 @@ def _along(config: Node, shape: Shape | None) -> list[int] | None:
     return sorted(axis + len(shape) if axis < 0 else axis for axis in axes)
 
 
-def _spatial(steps: ModelOperations, config: Node, _: Shape | None, __: Shape | None) -> LayerEffect | None:
-    return LayerEffect("resize") if _is_first(config) == steps.channels_first else None
+def _spatial(steps: ModelOperations, config: Node, _: Shape | None, __: Shape | None) -> Effect | None:
+    return Effect("resize") if _is_first(config) == steps.channels_first else None
 
 
-def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> LayerEffect | None:
+def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
     given = config.get("groups")
-    groups = 32 if given is None else given.value
+    groups = 32 if given is None else given.value  # Keras's own default
     if before is None or _along(config, before) != [steps.axis(before)]:
         return None
-    return LayerEffect("identity", groups) if type(groups) is int and groups > 0 else None
+    return Effect("identity", groups=groups) if type(groups) is int and groups > 0 else None
 
 
-def _reshape(steps: ModelOperations, _: Node, before: Shape | None, after: Shape | None) -> LayerEffect | None:
+def _reshape(steps: ModelOperations, _: Node, before: Shape | None, after: Shape | None) -> Effect | None:
     if before is None or after is None or len(after) < 3:
         return None
-    return LayerEffect("identity") if one_element(before, after, steps.axis(before)) == steps.axis(after) else None
+    return Effect("identity") if one_element(before, after, steps.axis(before)) == steps.axis(after) else None
 
 
-def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> LayerEffect | None:
-    if before is None or config.get("axis") is None:
+def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
+    if before is None or config.get("axis") is None:  # without an axis it reduces the channels too
         return None
     space = [axis for axis in range(1, len(before)) if axis != steps.axis(before)]
-    return LayerEffect("resize") if _along(config, before) == space else None
+    return Effect("resize") if _along(config, before) == space else None
 
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME.split(), lambda *_: LayerEffect("identity")),
-    **dict.fromkeys(NORMS, lambda *_: LayerEffect("batchnorm")),
+    **dict.fromkeys(_SAME.split(), lambda *_: Effect("identity")),
+    **dict.fromkeys(NORMS, lambda *_: Effect("batchnorm")),
     **{f"{kind}Pooling{n}D": _spatial for kind in _POOLS for n in (1, 2, 3)},
     **{f"{kind}{n}D": _spatial for kind in ("UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)},
     **dict.fromkeys(("Resizing", "CenterCrop", "RandomCrop"), _spatial),
@@ -187,6 +174,6 @@ _RULES: Mapping[str, Rule] = {
     "Reshape": _reshape,
 }
 _RULES_OF_OPS: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME_OPS.split(), lambda *_: LayerEffect("identity")),
+    **dict.fromkeys(_SAME_OPS.split(), lambda *_: Effect("identity")),
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduction),
 }

@@ -1,4 +1,4 @@
-"""A Keras model read from its configuration: its graph, its layers and what is wrong with them."""
+"""The reader of Keras archives (.keras): walks the model's configuration, of which no code runs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from convlint.readers.bounded_json import (
 )
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.input_shapes import by_name, parse_shape
-from convlint.readers.keras.layer import Found, build, is_convolution, read_by, without_copies
+from convlint.readers.keras.layer import ConvCall, build, is_convolution, read_by, without_copies
 from convlint.readers.keras.operations import CallTensor, ModelOperations
-from convlint.readers.keras.shapes import Reference, Shape, output_shape, references, text, unify
-from convlint.readers.operations import ConvFlow, ValueOrigin
+from convlint.readers.keras.shapes import Reference, output_shape, references, text, unify
+from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
 
 _LEARNED = frozenset(
     {"Dense", "EinsumDense", "Embedding", "LSTM", "GRU", "SimpleRNN", "MultiHeadAttention", "Bidirectional"}
 )
 MOST_CALLS = 50_000  # of layers; a model that is called twice calls its layers twice
-_DEEPEST = 50
+_DEEPEST = 50  # models inside each other
 
-Call: TypeAlias = tuple[str, int]  # layer, which of its calls
+Call: TypeAlias = tuple[str, int]  # a layer's name, and which of its calls
 
 
 class LayerTensor:
@@ -46,37 +46,40 @@ class LayerTensor:
 
 
 class ModelWalk:
-    """Collects the convolutions of a model, and all other operations, in call order."""
+    """Collects the convolutions and all other operations of a model, in the order in which they are called."""
 
     def __init__(self, path: str, model: Node) -> None:
         self._path, self._model = path, model
         self._flow = ConvFlow()
         self._steps = ModelOperations(model)
-        self._found: list[Found] = []
+        self._conv_calls: list[ConvCall] = []
         self._messages: dict[str, None] = {}
         self._calls = self._listed = self._reads = 0
 
     def network(self, inputs: Mapping[str, Shape | None]) -> tuple[Network, list[str]]:
         """The network of the model with these inputs, and what could not be understood. Raises InputFault."""
-        given = [LayerTensor(shape, ValueOrigin(), self._steps.input(name, shape)) for name, shape in inputs.items()]
+        given = [
+            LayerTensor(shape, ValueOrigin(), self._steps.add(Effect("input"), name, (), shape))
+            for name, shape in inputs.items()
+        ]
         outputs = [value.operation for value in self._walk(self._model, given)]
-        layers, edges, layer_of = without_copies(self._found)
+        layers, edges, layer_of = without_copies(self._conv_calls)
         refuse_layers(len(layers))
-        operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._found], layer_of)
+        operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._conv_calls], layer_of)
         return Network(path=self._path, layers=layers, edges=edges, operations=operations), list(self._messages)
 
     def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
-        """Walks a model that is called with `inputs`; its outputs."""
+        """The outputs of a model, or of one inside it, that is called with `inputs`. Raises InputFault."""
         if depth > _DEEPEST:
             raise InputFault(f"models are nested deeper than {_DEEPEST} levels")
         config = model.at("config")
         layers = config.at("layers").elements()
-        self._listed += len(layers)  # a model of inputs alone calls nothing, but is looked through at each call
+        self._listed += len(layers)  # counted apart from calls: an InputLayer is not called, but takes time
         if self._listed > 2 * MOST_CALLS + 1:
             raise self._too_many_calls()
         if any(layer.get("inbound_nodes") is not None and layer.value["inbound_nodes"] for layer in layers):
             return self._functional(config, layers, inputs, prefix, depth)
-        value = inputs[0]
+        value = inputs[0]  # a Sequential
         for layer in layers:
             if layer.at("class_name").text() != "InputLayer":
                 value = self._layer(layer, [value], prefix, depth)[0]
@@ -85,6 +88,7 @@ class ModelWalk:
     def _functional(
         self, config: Node, listed: list[Node], inputs: list[LayerTensor], prefix: str, depth: int
     ) -> list[LayerTensor]:
+        """The outputs of a functional model, whose calls are made as soon as all that they read is there."""
         layers = _by_name(listed)
         values: dict[Reference, LayerTensor] = {}
         names = [reference[0] for reference, _ in self._read(config.get("input_layers"))] or [
@@ -124,7 +128,7 @@ class ModelWalk:
         return [values[reference] for reference, _ in wanted if reference in values]
 
     def _read(self, node: Node | None) -> list[tuple[Reference, Shape | None]]:
-        """The tensors that a call reads, counted: a model that is called often is read as often."""
+        """The tensors that a call reads; counted again for each call of the model around it. Raises InputFault."""
         found, visited = references(node)
         self._reads += visited + 1
         if self._reads > MOST_READS:
@@ -145,7 +149,7 @@ class ModelWalk:
             return LayerTensor(None, value.origin, self._steps.opaque(name, f"layer {name}", [value.operation]))
 
     def _layer(self, layer: Node, given: list[LayerTensor], prefix: str, depth: int) -> list[LayerTensor]:
-        """One call of one layer."""
+        """The outputs of one call of one layer. Raises InputFault."""
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise self._too_many_calls()
@@ -156,7 +160,7 @@ class ModelWalk:
         if len(name) > MOST_TEXT:
             raise layer.fault(f"is nested so deep that its name is longer than {MOST_TEXT} characters")
         inside = config.get("layers")
-        if inside is not None and inside.is_list and given:
+        if inside is not None and inside.is_list and given:  # a model as a layer
             for value in given:
                 read_by(value.origin, kind)
             inner = [LayerTensor(value.shape, value.origin.past, value.operation) for value in given]
@@ -187,13 +191,12 @@ class ModelWalk:
                 self._flow.consume(value.origin)
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
-        operation = self._steps.other(
-            kind, layer, name, [CallTensor(each.operation, each.shape) for each in given], shape
-        )
+        tensors = [CallTensor(value.operation, value.shape) for value in given]
+        operation = self._steps.other(kind, layer, name, tensors, shape)
         return LayerTensor(shape, self._flow.merge([value.origin.past for value in given], learned=learned), operation)
 
     def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:
-        """TimeDistributed: the layer runs on batch times steps."""
+        """A TimeDistributed layer: the one inside runs on batch times steps images."""
         if len(shape) < 3:
             raise layer.fault(f"runs on each step of an input that has {len(shape)} axes")
         batch, steps, *rest = shape
@@ -206,13 +209,11 @@ class ModelWalk:
         return [LayerTensor(after, result.origin, self._between_steps(prefix, result.operation))]
 
     def _between_steps(self, prefix: str, operation: int) -> int:
-        """What a layer at each step reads or makes: its channels stay where they are if they are last."""
+        """The tensor as the layer at each step sees it: folding the steps moves channels unless they are last."""
+        if not self._steps.channels_first:
+            return operation
         name = prefix.removesuffix("/")
-        return (
-            self._steps.opaque(name, f"TimeDistributed {name}", [operation])
-            if self._steps.channels_first
-            else operation
-        )
+        return self._steps.opaque(name, f"TimeDistributed {name}", [operation])
 
     def _convolution(self, kind: str, layer: Node, name: str, value: LayerTensor) -> LayerTensor:
         config = layer.at("config")
@@ -228,12 +229,13 @@ class ModelWalk:
         for part in parts:
             read_by(value.origin, kind)
             index, origin = self._flow.convolution(value.origin)
-            self._found.append((part, value.origin, self._flow.written[index]))
+            self._conv_calls.append((part, value.origin, self._flow.written[index]))
             value = LayerTensor(out, origin, self._steps.convolution(index, name, config, value.operation))
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
             read_by(value.origin, "Activation")
-            value = LayerTensor(out, value.origin.past, self._steps.activation(name, value.operation, out))
+            operation = self._steps.add(Effect("identity"), f"{name}/activation", (value.operation,), out)
+            value = LayerTensor(out, value.origin.past, operation)
         return value
 
     @staticmethod
@@ -278,8 +280,8 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
         )
     inputs = _inputs(model)
     given = _given_shapes(inputs, options)
-    # TensorFlow and XLA choose the layout themselves and the file does not say what will run it, so the layout
-    # stays "auto" whatever data_format says
+    # The layout stays "auto" whatever data_format says: TensorFlow and XLA choose it themselves, and the file does not
+    # state what will run it.
     network, messages = ModelWalk(path, model).network({name: given[name] for name in inputs})
     if not messages and any(
         None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in network.layers
@@ -320,7 +322,7 @@ def _shape(declared: Node | None) -> Shape | None:
 
 
 def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict[str, Shape | None]:
-    """The inputs' shapes with what `--batch` and `--input` say. Raises InputFault where that contradicts the file."""
+    """The inputs' shapes, completed by `--batch` and `--input`. Raises InputFault where these contradict the file."""
     shapes = dict(inputs)
     named = by_name(options.inputs, list(inputs))
     for name in named:

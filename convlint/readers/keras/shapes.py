@@ -1,4 +1,4 @@
-"""Shapes of Keras layers and references between them, as a model's configuration states them."""
+"""Shapes of Keras layers, and references between layers, as a model's configuration states them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from math import prod
 
 from convlint.model.layer import output_size
 from convlint.readers.bounded_json import MOST_AXES, MOST_READS, MOST_SIZE, Node
+from convlint.readers.operations import Shape
 
-Shape = tuple[int | None, ...]
 Rule = Callable[[Node, Sequence[Shape]], Shape | None]
 
 
 def output_shape(kind: str, config: Node, shapes: Sequence[Shape]) -> Shape | None:
-    """The shape that a layer of class `kind` makes of these inputs, or None where that is not known here.
+    """The shape that a layer of class `kind` makes of these inputs; None for classes without a rule.
 
     Raises InputFault where the layer's config is broken, or its output has a size that no tensor can have.
     """
@@ -33,13 +33,13 @@ def spatial_axes(config: Node, rank: int) -> range:
 
 
 def number(config: Node, key: str, default: int) -> int:
-    """A whole number of at least 1, or what its absence stands for."""
+    """A whole number of at least 1; `default` where the config has none."""
     given = config.get(key)
     return default if given is None else given.integer()
 
 
 def numbers(config: Node, key: str, count: int, default: int) -> list[int]:
-    """The same for each of `count` axes."""
+    """A whole number of at least 1 for each of `count` axes; `default` where the config has none."""
     given = config.get(key)
     return [default] * count if given is None else given.integers(count)
 
@@ -78,7 +78,7 @@ def _map(config: Node, shape: Shape, change: Callable[[int, int], int]) -> Shape
 
 
 def _over(dims: int, rule: Callable[[Node, Shape, int], Shape]) -> Rule:
-    """A rule on the axes of space of one input, of which there are `dims`."""
+    """A rule for layers with one input that has `dims` axes of space."""
 
     def checked(config: Node, shapes: Sequence[Shape]) -> Shape:
         if len(shapes[0]) != dims + 2:
@@ -90,13 +90,11 @@ def _over(dims: int, rule: Callable[[Node, Shape, int], Shape]) -> Rule:
 
 def _pool(config: Node, shape: Shape, dims: int) -> Shape:
     taps = config.at("pool_size").integers(dims)
-    strides = taps if config.get("strides") is None else config.at("strides").integers(dims)
+    strides = taps if config.get("strides") is None else config.at("strides").integers(dims)  # Keras's default
     padding = config.get("padding")
     if padding is not None and padding.value == "same":
         return _map(config, shape, lambda i, size: -(-size // strides[i]))
-    return _map(
-        config, shape, lambda i, size: output_size(size, stride=strides[i], pad=0, dilation=1, taps=taps[i])
-    )  # fmt: skip
+    return _map(config, shape, lambda i, size: output_size(size, stride=strides[i], pad=0, dilation=1, taps=taps[i]))
 
 
 def _global_pool(config: Node, shape: Shape, _: int) -> Shape:
@@ -113,9 +111,9 @@ def _upsample(config: Node, shape: Shape, dims: int) -> Shape:
 
 
 def _margins(given: Node, dims: int) -> list[int]:
-    """What is added or taken off along each axis: one number, one for each axis, or a pair for each."""
+    """How much is added to or taken off each axis, from one number, one for each axis, or a pair for each."""
     if not given.is_list:
-        return [2 * given.integer(0)] * dims
+        return [2 * given.integer(0)] * dims  # on both sides
     sides = given.elements()
     if dims == 1 and len(sides) == 2:
         return [sum(given.integers(2, 0))]
@@ -188,7 +186,7 @@ _RULES: Mapping[str, Rule] = {
 
 
 def unify(first: Shape | None, second: Shape | None) -> Shape | None:
-    """What two sources say of one shape together. Raises ValueError where they contradict each other."""
+    """A shape from two sources, each of which may know sizes of it. Raises ValueError where they differ."""
     if first is None or second is None:
         return first if second is None else second
     if len(first) != len(second) or any(
@@ -199,20 +197,20 @@ def unify(first: Shape | None, second: Shape | None) -> Shape | None:
 
 
 def text(shape: Shape | None) -> str:
-    """A shape as people write it, `?` for what is unknown."""
+    """A shape as people write it, with `?` for an unknown size."""
     return "unknown" if shape is None else "x".join("?" if size is None else str(size) for size in shape)
 
 
-DEEPEST = 100
+DEEPEST = 100  # levels of lists and objects in the arguments of one call
 _MOST_CALLS = 2**31  # of one layer; a larger number is no position
 
 Reference = tuple[str, int, int]  # layer, which of its calls, which of its outputs
 
 
 def references(node: Node | None) -> tuple[list[tuple[Reference, Shape | None]], int]:
-    """The tensors, with the shapes that Keras noted, and how many values were looked at to find them.
+    """The tensors that a call reads, with the shapes that Keras noted, and how many values were looked at.
 
-    Both spellings of Keras 2 and 3. Raises InputFault.
+    Reads the spelling of Keras 2, `["conv1", 0, 0]`, and that of Keras 3, `__keras_tensor__`. Raises InputFault.
     """
     found: list[tuple[Reference, Shape | None]] = []
     waiting = [] if node is None else [(node, 0)]

@@ -1,4 +1,4 @@
-"""The graph of an ONNX model as operations between layers."""
+"""The walk over the nodes of an ONNX graph: its convolutions, and the operations between them."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from convlint.readers.onnx.channels import (
     Given,
     GraphScope,
     Map,
-    step_of,
+    effect_of,
 )
 from convlint.readers.onnx.file import text
-from convlint.readers.operations import ConvFlow, ConvOutput, Operations, ValueOrigin
+from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, ValueOrigin
 
 if TYPE_CHECKING:
     import onnx
 
 
 class GraphOperations:
-    """Grows as the graph is walked."""
+    """The operations of a graph that is being walked, by the names of the values that they write."""
 
     def __init__(self) -> None:
         self._operations = Operations()
         self._maps: dict[str, Map] = {}
-        self._made_of: dict[str, str] = {}  # a constant that a node computes -> the one it is computed of
-        self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> the convolutions that read them, and how
+        self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
+        self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
 
     def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
-        """The graph's inputs. One that is turned into NCHW has its channels last."""
+        """Adds the graph's inputs; those that are transposed to NCHW have their channels last."""
         last = _channels_last(graph, inputs)
         for name in inputs:
             shape = scope.shape(name)
             axis = last.get(name, 1)
-            number = self._operations.add("input", text(name), (), shape, axis)
+            number = self._operations.add(Effect("input", axis), text(name), (), shape)
             self._maps[name] = Map(number, axis)
 
     def constant(self, node: onnx.NodeProto) -> None:
-        """A node that depends on no input."""
+        """Notes a node that depends on no input of the graph."""
         for source in node.input[:1]:
             self._made_of.update(dict.fromkeys(node.output, self._made_of.get(source, source)))
 
     def convolution(self, node: onnx.NodeProto, call: int) -> None:
-        """A convolution, the one of that number."""
+        """Adds a convolution, which is call number `call`."""
         label, names = _label(node), list(node.input)
         source = self._maps.get(names[0]) if names else None
         computed = [self._maps[name].operation for name in names[1:] if name in self._maps]
@@ -74,7 +74,7 @@ class GraphOperations:
         self._maps.update(dict.fromkeys(node.output, written))
 
     def enter(self, node: onnx.NodeProto, body: onnx.GraphProto, scope: GraphScope) -> None:
-        """What the body of a Loop or Scan is given at each turn."""
+        """Adds the inputs of the body of a Loop or Scan, which change at each turn."""
         sources = list(node.input)
         for position, formal in enumerate(body.input):
             given = self._maps.get(sources[position]) if position < len(sources) else None
@@ -84,7 +84,7 @@ class GraphOperations:
             self._maps[formal.name] = Map(number, 1)
 
     def other(self, node: onnx.NodeProto, scope: GraphScope, *, trusted: bool) -> None:
-        """A node that is no convolution. The shapes around it say nothing unless they are `trusted`."""
+        """Adds a node that is no convolution; its shapes count only where they are `trusted`."""
         op = node.op_type if node.domain in STANDARD_DOMAINS else ""
         if op in SIZES or not node.output:
             return
@@ -96,27 +96,26 @@ class GraphOperations:
         if not read:
             return
         if op not in ELEMENTWISE and names[0] not in self._maps:
-            op = ""  # a map stands where its size or its weights should
+            op = ""  # a map is read where this operator has sizes or weights
         maps = [self._maps[name] for name in read]
         shapes = [scope.shape(name) if trusted else None for name in node.output]
         before = [scope.shape(name) if trusted else None for name in read]
-        step = step_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
-        inputs = [each.operation for each in maps]
+        effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
+        inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
-        if step is None:
+        if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
                 number = self._operations.opaque(name, _label(node), inputs, shape)
-                inputs = [number]  # once is enough for what the node reads
+                inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        kind, axis, factor, groups = step
-        number = self._operations.add(kind, name, inputs, shapes[0], axis, factor=factor, groups=groups)
-        written_map = Map(number, axis, kind == "concat" or any(each.composed for each in maps))
+        number = self._operations.add(effect, name, inputs, shapes[0])
+        written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
 
     def finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
-        """All operations of the graph, which hands these outputs out and has these convolutions."""
+        """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
         for name in outputs:
             if name in self._maps:
                 self._operations.hand_out(self._maps[name].operation)
@@ -124,16 +123,16 @@ class GraphOperations:
             calls = [call for call, _ in users]
             if len({use for _, use in users}) == 1:
                 self._operations.share(calls)
-            else:  # as another operator or turned round: which axis is which is not said
+            else:  # used by two operators, or once transposed: which axis is K and which C differs
                 for call in calls:
                     self._operations.set_apart(call, f"{layers[call].name}, which shares its weights,")
         return self._operations.finished(layers, range(len(layers)))
 
 
 def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, int]:
-    """The last axis of those inputs that a Transpose turns from NHWC into NCHW."""
+    """For each input that a Transpose turns from NHWC into NCHW, its last axis."""
     comes_from = {name: name for name in inputs}
-    found: dict[str, int] = {}
+    last_axes: dict[str, int] = {}
     for node in graph.node:
         source = next((comes_from[name] for name in node.input if name in comes_from), None)
         if source is None:
@@ -141,11 +140,11 @@ def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, i
         if node.op_type in SAME or node.op_type in ELEMENTWISE:
             comes_from.update(dict.fromkeys(node.output, source))
         elif node.op_type == "Transpose":
-            order = next((list(each.ints) for each in node.attribute if each.name == "perm"), [])
+            order = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), [])
             last = len(order) - 1
             if last > 1 and order == [0, last, *range(1, last)]:
-                found.setdefault(source, last)
-    return found
+                last_axes.setdefault(source, last)
+    return last_axes
 
 
 def _label(node: onnx.NodeProto) -> str:
@@ -157,7 +156,7 @@ _LEARNED = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsu
 
 
 class GraphConv:
-    """A convolution where it stands in the graph."""
+    """A convolution and its place in the graph; `calls` is how often loops run it."""
 
     __slots__ = ("calls", "fault", "node", "readers", "scope", "source")
 
@@ -176,7 +175,7 @@ class GraphWalk:
         self.flow = ConvFlow()
         self.steps = GraphOperations()
         self.sites: list[GraphConv] = []
-        self.unknown_convolutions: dict[str, str] = {}  # label -> operator that looks like one, but is not known
+        self.unknown_convolutions: dict[str, str] = {}  # label -> an operator that is named like one
         self.dequantized: dict[str, str] = {}
         self._faults = faults
         self._origins: dict[str, ValueOrigin] = {}
@@ -233,7 +232,7 @@ class GraphWalk:
         self, node: Any, op: str, scope: GraphScope, calls: int, found: ValueOrigin | None,
         more: list[ValueOrigin] | None, fault: str | None,
     ) -> ValueOrigin:  # fmt: skip
-        """The origin of what a node writes that is no convolution."""
+        """The origin of what a node writes that is no convolution; `found` and `more` are those of what it reads."""
         learned = op in _LEARNED
         if op in BODIES:
             fault = fault or self._bodies(node, op, scope, calls)
@@ -268,7 +267,7 @@ class GraphWalk:
             inner = GraphScope(body, scope)
             if op != "If":
                 self.steps.enter(node, body, inner)
-                # what a loop carries has been through the loop: gradients flow back through it
+                # what a loop carries has been through its layers, so that gradients flow back through it
                 carried = [self._origins.get(name) or ValueOrigin() for name in node.input]
                 skip = 1 if op == "Loop" else 0
                 for formal, origin in zip(body.input, carried, strict=False):
@@ -287,7 +286,7 @@ class GraphWalk:
 
 
 def _trips(node: Any, op: str, scope: GraphScope) -> int:
-    """How often a body runs: the constant count of a Loop, the scanned length of a Scan; 1 where unknown."""
+    """How often a body runs: the constant count of a Loop, or the length that a Scan scans; 1 where unknown."""
     if op == "Loop" and node.input and node.input[0]:
         tensor = scope.tensor(node.input[0])
         if tensor is not None and tensor.data_type == 7:  # INT64
@@ -300,7 +299,7 @@ def _trips(node: Any, op: str, scope: GraphScope) -> int:
 
 
 def _count_fault(node: Any, scope: GraphScope) -> str | None:
-    """Why a reshape cannot hold: the input and the output differ in their number of elements."""
+    """Why a reshape is wrong: its input and its output have different numbers of elements; None where it is not."""
     if not node.input or not node.output:
         return None
     before, after = scope.shape(node.input[0]), scope.shape(node.output[0])

@@ -1,4 +1,4 @@
-"""The keys of a layer's entry: their values, axes and aliases, each read from YAML."""
+"""The keys of a layer's entry in a spec, with their aliases, and how the value of each is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.layer import Dtype
 from convlint.model.location import Span
 
-MAX_SIZE = 2**31
+MAX_SIZE = 2**31  # along one axis; more is a typing mistake
 
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 DTYPE_PREFIXES = ("torch.", "tf.", "np.", "jnp.")
@@ -35,7 +35,7 @@ LAYOUTS = {
 
 
 def integer(name: str, value: Value, *, minimum: int = 1) -> int:
-    """A whole number from `minimum` to 2^31. Raises InputFault that says what would be right."""
+    """A whole number from `minimum` to 2^31, in plain digits. Raises InputFault that says what would be right."""
     text = value.data
     if isinstance(text, str) and value.plain and text.isdigit() and text.isascii() and (text[0] != "0" or text == "0"):
         if len(text) > 10 or (number := int(text)) > MAX_SIZE:
@@ -47,6 +47,7 @@ def integer(name: str, value: Value, *, minimum: int = 1) -> int:
 
 
 def _not_integer(value: Value, minimum: int) -> str:
+    """Why the value is no whole number; names what YAML 1.1 parsers would make of it."""
     text = value.data
     wanted = f"must be a whole number of at least {minimum}"
     if not isinstance(text, str) or value.is_null:
@@ -80,7 +81,7 @@ def boolean(name: str, value: Value) -> bool:
 
 
 def word(name: str, value: Value) -> str:
-    """Text that is not empty. Raises InputFault, also where YAML 1.1 would read a boolean."""
+    """Text that is not empty. Raises InputFault, also for an unquoted word that YAML 1.1 reads as a boolean."""
     text = value.data
     if not isinstance(text, str) or value.is_null:
         raise fault(f"{name}: must be text, not {value.kind}", value.span)
@@ -124,13 +125,13 @@ def layout_of(value: Value) -> str:
     return choice("layout", value, LAYOUTS)
 
 
-# what an axis that the layer does not have gets
-UNKNOWN = "unknown"  # of the size of a tensor
+UNKNOWN = "unknown"  # may be written for the size of a tensor
+# The value along an axis that the layer does not have.
 NEUTRAL: Mapping[str, int] = {"kernel_size": 1, "stride": 1, "dilation": 1, "output_padding": 0, "padding": 0}
 
 
 def axes(name: str, value: Value, dims: int, *, minimum: int, neutral: int | None = None) -> tuple[int, int, int]:
-    """A number for all axes or one for each, as (depth, height, width); absent axes are neutral."""
+    """Reads one number for all axes or one for each: (depth, height, width), absent axes with the neutral value."""
     neutral = NEUTRAL[name] if neutral is None else neutral
     if isinstance(value.data, list):
         if len(value.data) not in (1, dims):
@@ -145,18 +146,19 @@ def axes(name: str, value: Value, dims: int, *, minimum: int, neutral: int | Non
 
 
 def tensor_sizes(name: str, value: Value, dims: int) -> tuple[int | None, int | None, int | None]:
-    """The same for sizes of a tensor, each of which may be `unknown`: None."""
+    """Reads the sizes of a tensor like `axes`; each may be `unknown`, which is None."""
     items = value.data if isinstance(value.data, list) else [value] * dims
     hidden = [item.data == UNKNOWN for item in items]
-    stated = [Value("1", item.span, plain=True) if gone else item for item, gone in zip(items, hidden, strict=True)]
+    # A 1 stands in for each unknown size, so that `axes` checks the others and their number.
+    stated = [Value("1", item.span, plain=True) if item.data == UNKNOWN else item for item in items]
     known = axes(name, Value(stated, value.span), dims, minimum=1, neutral=1)
-    gone = [False] * (3 - dims) + (hidden * dims if len(hidden) == 1 else hidden)
-    depth, height, width = (None if gone[axis] else known[axis] for axis in range(3))
+    unknown = [False] * (3 - dims) + (hidden * dims if len(hidden) == 1 else hidden)
+    depth, height, width = (None if unknown[axis] else known[axis] for axis in range(3))
     return depth, height, width
 
 
 def paddings(value: Value, dims: int) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]] | str:
-    """(begin, end) for depth, height and width; or "same". Four sides are top, bottom, left, right."""
+    """Reads padding: (begin, end) for depth, height and width, or "same". Four numbers are top, bottom, left, right."""
     if isinstance(value.data, str) and not re.match(r"[-+.]?[0-9]", value.data):
         mode = choice("padding", value, {"same": "same", "valid": "valid"})
         return "same" if mode == "same" else ((0, 0), (0, 0), (0, 0))
@@ -233,7 +235,7 @@ COMPOSITES: Mapping[str, tuple[str, str, str]] = {
 
 
 class Fields:
-    """The values of one layer by canonical name, each with its span. Composite keys are taken apart."""
+    """The values of one layer by canonical name, with their spans; composite keys are split into letters."""
 
     __slots__ = ("spans", "values")
 
@@ -242,7 +244,7 @@ class Fields:
         self.spans: dict[str, Span] = {}
 
     def put(self, name: str, value: Any, span: Span, key: str) -> None:
-        """Sets one value. Raises InputFault where another key already said something else."""
+        """Sets one value. Raises InputFault where another key has set it to something else."""
         if name in self.values and self.values[name] != value:
             first = self.spans[name]
             other = f"line {first[0]}, column {first[1]} says {name} = {self.values[name]}"
@@ -253,7 +255,7 @@ class Fields:
 
 
 def read_fields(mapping: Mapping[str, Value], dims: int, report: Callable[[InputFault], None], *, where: str) -> Fields:
-    """All fields of one layer's mapping; every defect goes to `report`, and reading goes on."""
+    """All fields of one layer's mapping; each error goes to `report`, and the other fields are still read."""
     fields = Fields()
     for key, value in mapping.items():
         try:
@@ -300,5 +302,5 @@ def _read_field(fields: Fields, key: str, value: Value, dims: int, where: str) -
         fields.put(name, integer(key, value, minimum=0), span, key)
     elif name == "name":
         fields.put(name, word(key, value), span, key)
-    else:  # op, dims, inputs, weights, scale, size: read by who needs them
+    else:  # op, dims, inputs, weights, scale and size mean something for some operations only, which read them
         fields.spans[name] = span

@@ -1,4 +1,4 @@
-"""The entries of a spec put together: what each reads, repeats, defaults, and shapes along the way."""
+"""The list of layers in a spec as a graph: which entry reads which, defaults, repeated runs, and roles of layers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,29 @@ from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_READS
 from convlint.readers.operations import MOST_PRODUCERS
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
-from convlint.readers.spec.layer import conv_layer, conv_op, dims_of, written_by
-from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, factor_of, latest, normalised
+from convlint.readers.spec.shapes import (
+    AGAIN,
+    Shape,
+    carried,
+    carrier_of,
+    conv_layer,
+    conv_op,
+    dims_of,
+    factor_of,
+    latest,
+    normalised,
+    written_by,
+)
 
 _T = TypeVar("_T")
 
 
 class TooManyErrors(Exception):
-    """Enough was said about this file."""
+    """The spec has more errors than are reported."""
 
 
 class SpecErrors:
-    """Grows as the spec at `path` is read; reading goes on after each."""
+    """The errors of the spec at `path`; reading goes on after each."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -42,7 +53,7 @@ class SpecErrors:
         self.found.append(InputError(path=self.path, message=error.message, line=error.line, column=error.column))
 
     def attempt(self, what: Callable[[], _T], otherwise: _T) -> _T:
-        """What `what` returns, or `otherwise` once its error is noted."""
+        """The result of `what()`; if that raises InputFault, the error is noted and the result is `otherwise`."""
         try:
             return what()
         except InputFault as error:
@@ -50,7 +61,7 @@ class SpecErrors:
             return otherwise
 
 
-_KINDS: Mapping[str, OperationKind] = {  # by what `carrier_of` says
+_KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
     "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
     "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
@@ -59,7 +70,7 @@ _GROUP_NORM = "groupnorm"
 
 
 class SpecOperations:
-    """Grows with the items; what reads one names it."""
+    """The entries of a spec as operations, in their order."""
 
     def __init__(self) -> None:
         self.noted: list[Operation] = []
@@ -69,9 +80,9 @@ class SpecOperations:
         self, carrier: str, op: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any], factor: int = 1,
         weights: int | None = None,
     ) -> None:  # fmt: skip
-        """One item that hands on `shape`; `values` are its own, `op` is its text."""
+        """Adds an entry that hands on `shape`; `values` are its fields, `op` is the text of its op."""
         kind, groups, where = _KINDS[carrier], 1, ""
-        if carrier == "identity" and normalised(op)[0] == _GROUP_NORM:
+        if carrier == "identity" and normalised(op)[0] == _GROUP_NORM:  # without groups its channels may not change
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
             where = f"{op} {shape.source}"
@@ -85,7 +96,7 @@ class SpecOperations:
         )  # fmt: skip
 
     def unread(self, name: str) -> None:
-        """An item of which nothing is known."""
+        """Adds an entry that could not be read, so that those which name it can be."""
         self._add(name, Operation(kind="reshape", name=name, where=f"what {name} is"))
 
     def _add(self, name: str, operation: Operation) -> None:
@@ -93,7 +104,7 @@ class SpecOperations:
         self.noted.append(operation)
 
     def finished(self, read: Collection[str]) -> tuple[Operation, ...]:
-        """All of them: what no other reads leaves the network, but for convolutions that nothing is wired to."""
+        """All operations. What no entry reads leaves the network, except a convolution that reads no entry either."""
         return tuple(
             replace(operation, output=True)
             if operation.name not in read and (operation.inputs or operation.kind != "conv")
@@ -103,7 +114,7 @@ class SpecOperations:
 
 
 class _First(NamedTuple):
-    """A convolution where it is written down: what it hands on, the place of its edge."""
+    """The first run of a convolution: the shape that it hands on, and the index of its edge, if it has one."""
 
     layer: int
     shape: Shape
@@ -111,20 +122,20 @@ class _First(NamedTuple):
 
 
 class Repeats:
-    """The convolutions met so far by name; `names` are those of all runs of each, by its index."""
+    """Convolutions that run again, or share weights. `names` are those of all runs of a layer, by its index."""
 
     def __init__(self) -> None:
         self.names: dict[int, list[str]] = {}
-        self.weights: dict[int, int] = {}  # layer -> the first with the same weights, for both of them
+        self.weights: dict[int, int] = {}  # layer that shares its weights -> the first layer that has them
         self._first: dict[str, _First] = {}
 
     def first(self, name: str, index: int, shape: Shape, edge: int | None) -> None:
-        """A convolution; `edge` is where among the edges its own stands, if anything arrives."""
+        """Adds a convolution; `edge` is the index of its edge, if it has one."""
         self.names[index] = [name]
         self._first.setdefault(name, _First(index, shape, edge))
 
     def share(self, name: str, of: Value, index: int, layers: Sequence[ConvLayer]) -> int:
-        """The first layer that has the weights of this one, which says that those of `of` are its own."""
+        """The first layer with the weights of the one that `of` names, which `index` shares. Raises InputFault."""
         known = self._named(of, before=index)
         layer, other = layers[index], layers[known.layer]
         for axis in ("K", "C", "groups"):
@@ -139,7 +150,7 @@ class Repeats:
         self, name: str, of: Value | None, inputs: Sequence[Shape], span: Span, layers: Sequence[ConvLayer],
         edges: list[Edge],
     ) -> Shape:  # fmt: skip
-        """What one more run hands on; the layer's edge gets the producers that arrive here. Raises InputFault."""
+        """The shape that another run of a layer hands on; adds its producers to the layer's edge. Raises InputFault."""
         if of is None:
             raise fault(f"{name}: op: {AGAIN} needs weights: the name of a convolution before it", span)
         known = self._named(of, before=len(layers))
@@ -153,7 +164,7 @@ class Repeats:
                     raise fault(f"{name}: {axis}={arriving} arrives, but {layer.name} reads {axis}={own}", span)
             if known.edge is not None:
                 edge = edges[known.edge]
-                others = [each for each in incoming.producers if each not in (known.layer, *edge.producers)]
+                others = [index for index in incoming.producers if index not in (known.layer, *edge.producers)]
                 edges[known.edge] = replace(edge, producers=(*edge.producers, *others)[:MOST_PRODUCERS])
         self.names[known.layer].append(name)
         return replace(known.shape, source=name)
@@ -174,10 +185,10 @@ def with_roles(
     feeding: Collection[int],
     runs: Mapping[int, Sequence[str]],
 ) -> tuple[ConvLayer, ...]:
-    """The layers with their roles, unless the spec states them.
+    """The layers with their roles (first, head, norm_follows, calls) where the spec does not state them.
 
-    `readers` are the kinds of the operations that read each named one; `feeding` the layers that feed others beside
-    those that the edges name; `runs` the names under which each layer runs.
+    `readers` are the kinds of the operations that read each name; `feeding` are layers that feed others without an
+    edge that says so; `runs` are the names of each layer's runs.
     """
     feeds = {index for edge in edges for index in edge.producers}.union(feeding)
     fed = {edge.consumer: edge for edge in edges}
@@ -188,7 +199,8 @@ def with_roles(
         first, head = layer.first, layer.head
         if "first" not in layer.spans:
             if edge is None:
-                # Standing alone says nothing about where its input comes from; image channels or a graph do.
+                # Of a layer without an edge, two things tell that it reads the network's input: few channels, as
+                # images have them, and that other layers are wired to it.
                 first = index in feeds or (layer.C is not None and layer.C <= 4)
             else:
                 first = not edge.producers and edge.source in inputs
@@ -208,7 +220,7 @@ _OF_ONE_LAYER = ("name", "input", "inputs", "from", "weights", "op", "type", "co
 
 
 class Defaults:
-    """Fields by number of dimensions. Each error goes to `report` once, however many layers meet it."""
+    """The defaults of a spec, read once for each number of dimensions; each error goes to `report` once."""
 
     def __init__(
         self, values: Mapping[str, Value], report: Callable[[InputFault], None], dims: int | None = None
@@ -216,7 +228,7 @@ class Defaults:
         self.values, self.dims = values, dims
         self._report = report
         self._fields: dict[int, Fields] = {}
-        self._said: set[tuple[str, int | None, int | None]] = set()
+        self._reported: set[tuple[str, int | None, int | None]] = set()
 
     @staticmethod
     def read(value: Value | None, report: Callable[[InputFault], None]) -> Defaults:
@@ -240,31 +252,31 @@ class Defaults:
         return Defaults(allowed, report, dims)
 
     def of(self, dims: int) -> Fields:
-        """The defaults of a layer of so many dimensions."""
+        """The defaults for a layer of so many dimensions."""
         fields = self._fields.get(dims)
         if fields is None:
-            fields = self._fields[dims] = read_fields(self.values, dims, self._say, where="defaults")
+            fields = self._fields[dims] = read_fields(self.values, dims, self._report_once, where="defaults")
         return fields
 
     def check(self) -> None:
-        """Reports the errors of defaults that no layer has met."""
+        """Reports the errors of defaults that no layer has used."""
         if not self._fields:
             self.of(self.dims or 2)
 
-    def _say(self, error: InputFault) -> None:
+    def _report_once(self, error: InputFault) -> None:
         key = (error.message, error.line, error.column)
-        if key not in self._said:
-            self._said.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             self._report(error)
 
 
-MAX_OPERATIONS = 30_000  # convolutions and what stands between them
+MAX_OPERATIONS = 30_000  # convolutions and other operations
 MAX_INPUTS = 256  # of one operation
-_MOST_SUGGESTED = 200  # names among which the nearest is looked for
+_MOST_SUGGESTED = 200  # names that are compared to suggest one; the comparison takes quadratic time
 
 
 class _Operation(NamedTuple):
-    """What `op` says: its text, what it does to shapes, or (op of the model, depthwise) for a convolution."""
+    """The value of `op`: its text, its shape carrier, and for a convolution (op of the model, depthwise)."""
 
     text: str
     carrier: str
@@ -272,7 +284,7 @@ class _Operation(NamedTuple):
 
 
 class SpecGraph:
-    """One pass over the layers of a spec; `layers` and `edges` are what could be read."""
+    """One pass over the list of layers; `layers` and `edges` collect what could be read."""
 
     def __init__(self, errors: SpecErrors, defaults: Defaults, *, batch: int | None, complete: bool) -> None:
         self.errors, self.defaults, self.batch, self.complete = errors, defaults, batch, complete
@@ -280,15 +292,15 @@ class SpecGraph:
         self.edges: list[Edge] = []
         self.repeats = Repeats()
         self.wiring = SpecOperations()
-        self.shapes: dict[str, Shape] = {}  # what each named operation hands on
+        self.shapes: dict[str, Shape] = {}  # what each operation hands on, by its name
         self.places: dict[str, Span] = {}  # where each name was given
-        self.readers: dict[str, list[str]] = {}  # operation -> kinds of the operations that read it
-        self.feeding: set[int] = set()  # layers that feed others in more places than edges keep
+        self.readers: dict[str, list[str]] = {}  # name -> shape carriers of the operations that read it
+        self.feeding: set[int] = set()  # layers that feed others, but were dropped from the producers of an edge
         self.reads = 0
-        self.previous: Shape | None = None
+        self.previous: Shape | None = None  # which an operation without `input` reads
 
     def finished(self) -> tuple[ConvLayer, ...]:
-        """The layers, with what only the whole graph shows of them."""
+        """The layers, with the roles that the whole graph shows, and the layer whose weights each shares."""
         layers = with_roles(self.layers, self.edges, self.shapes, self.readers, self.feeding, self.repeats.names)
         first = self.repeats.weights
         return tuple(
@@ -298,12 +310,8 @@ class SpecGraph:
             ]
         )
 
-    def operations(self) -> tuple[Operation, ...]:
-        """The items as operations, in their order."""
-        return self.wiring.finished(self.readers)
-
     def read(self, value: Value | None, document: Value) -> None:
-        """Reads the list of layers."""
+        """Reads the list of layers; `document` is located where there is none."""
         if value is None:
             self.errors.fail(fault("layers is missing: nothing to check", document.span))
         elif not isinstance(value.data, list):
@@ -318,12 +326,12 @@ class SpecGraph:
             given = {_stated_name(item) for item in value.data}
             for number, item in enumerate(value.data, start=1):
                 name = _stated_name(item) or f"layer{number}"
-                while _stated_name(item) is None and name in given:
+                while _stated_name(item) is None and name in given:  # somebody may call the third layer "layer7"
                     name += "_"
                 self._item(item, number, name)
 
     def _item(self, item: Value, number: int, name: str) -> None:
-        """Reads one operation; what cannot be read hands on an unknown shape, rather than a wrong one."""
+        """Reads one entry; an entry that cannot be read hands on an unknown shape, so that no error follows from it."""
         shape = Shape(source=name)
         known = len(self.wiring.noted)
         if isinstance(item.data, dict):
@@ -341,6 +349,7 @@ class SpecGraph:
         self.previous = shape
 
     def _operation(self, item: Value, name: str) -> Shape:
+        """Reads one entry that is a mapping; the shape that it hands on. Raises InputFault."""
         mapping: Mapping[str, Value] = item.data
         errors = len(self.errors.found)
         op = self.errors.attempt(lambda: _operation(mapping), _Operation("conv", "", None))
@@ -368,7 +377,7 @@ class SpecGraph:
             self.feeding.update(producer for incoming in inputs for producer in incoming.producers)
             self.wiring.note("conv", op.text, shape, inputs, fields.values)
             return shape
-        if "N" not in fields.values and op.carrier in ("input", "declared"):
+        if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
         self.feeding.update(dropped)
@@ -396,7 +405,7 @@ class SpecGraph:
         return shape
 
     def _inputs(self, mapping: Mapping[str, Value], op: _Operation, dims: int | None) -> list[Shape]:
-        """What this operation reads: the named ones, or the one before unless it gives all its sizes itself."""
+        """What an entry reads: the named entries, else the one before it, unless it states all its input sizes."""
         keys = [key for key in ("inputs", "input", "from") if key in mapping]
         if keys:
             value = mapping[keys[0]]
@@ -440,7 +449,7 @@ def _operation(mapping: Mapping[str, Value]) -> _Operation:
 
 
 def _is_conv(item: Value) -> bool:
-    """Whether this is a convolution, as far as its op tells; anything that is no operation at all counts as one."""
+    """Whether an entry is a convolution by its op; one that is no mapping counts as one, as does one without op."""
     if not isinstance(item.data, dict):
         return True
     op = item.data.get("op") or item.data.get("type")

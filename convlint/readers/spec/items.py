@@ -1,4 +1,4 @@
-"""Layers as entries of a spec that is to be written: their names, keys and shapes."""
+"""The entries of a spec that is being written: names, the keys of each layer, and the shapes between entries."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from convlint.model.network import Operation
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.graph import MAX_INPUTS, MAX_OPERATIONS
-from convlint.readers.spec.layer import dims_of
-from convlint.readers.spec.shapes import Shape, carried, carrier_of, latest
+from convlint.readers.spec.shapes import Shape, carried, carrier_of, dims_of, latest
 
-LONGEST_NAME = 480  # characters; the spec's own limit is 500
-_HALF = re.compile("[\ud800-\udfff]")  # half a character: no file holds one
+LONGEST_NAME = 480  # characters; a spec allows 500, which leaves room for a number
+_HALF = re.compile("[\ud800-\udfff]")  # lone surrogates, which no encoding can write
 
 
 class SpecNames:
-    """Grows with the names that are given."""
+    """Gives each entry of a spec a name of its own."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
-        self._counts: dict[str, int] = {}  # so that a name which many items share is not counted up for each of them
+        # The last number behind each name: counting up from 1 each time would take quadratic time.
+        self._counts: dict[str, int] = {}
 
     def give(self, name: str, otherwise: str) -> str:
-        """The name, or `otherwise` where it is empty, with a number where it was given before."""
+        """The name, or `otherwise` where it is empty, with a number if it is taken."""
         stem = _HALF.sub("\ufffd", name[:LONGEST_NAME]) if name.strip() else otherwise
         result, count = stem, self._counts.get(stem, 1)
         while result in self._taken:
@@ -48,9 +48,9 @@ _ONE_INPUT = ("identity", "batchnorm", "resize")
 
 
 def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis | None]) -> bool:
-    """Whether it hands on the channels of what it reads, in the way of its kind; else it is opaque.
+    """Whether an operation hands on the channels of its inputs as its kind has it; otherwise it is opaque.
 
-    `own` is the axis of its tensor, `before` those of what it reads.
+    `own` is the axis of its tensor, `before` are those of its inputs.
     """
     kind = operation.kind
     known = [axis for axis in before if axis is not None]
@@ -61,7 +61,8 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
     if kind == "add":
         return own in known
     if kind == "concat":
-        whole = own is not None and len(own) == sum(map(len, known))  # else it may be longer than what is kept of axes
+        # The lengths are compared first, because joining the parts of many long axes takes memory.
+        whole = own is not None and len(own) == sum(map(len, known))
         return whole and own == tuple([part for axis in known for part in axis])
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
         by = Fraction(operation.factor) ** (-2 if kind == "pixel_shuffle" else 2)
@@ -70,16 +71,16 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
 
 
 def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
-    """What becomes of each operation.
+    """What becomes of each operation when the spec is written.
 
-    Needed is what a rule could see; of that, what lies among opaque operations alone is only passed through: channels
-    that no layer reads or writes are of no interest, but what they were made of is.
+    "left out": no rule can see it. "written": its channels are those of a layer. "passed through": it lies among opaque
+    operations, so that an entry which reads it names what it was made of instead.
     """
     axes, of_layers = channels.axes, [bool(group.layers) for group in channels.groups]
     matters = [any(of_layers[group] for group, _ in axis or ()) for axis in axes]
     needed = [False] * len(operations)
     written = [operation.kind in ("input", "conv") for operation in operations]
-    for number in reversed(range(len(operations))):
+    for number in reversed(range(len(operations))):  # backwards: what reads an operation decides on it
         operation = operations[number]
         is_conv = operation.kind == "conv"
         inputs = operation.inputs[:1] if is_conv else operation.inputs
@@ -102,7 +103,7 @@ _ROLES = ("first", "head")
 
 
 def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
-    """The layer with all its sizes; the roles that all layers state are there whatever they are."""
+    """The entry of a layer, with all its sizes; `first` and `head` are always stated."""
     dims = layer.dims
     axes = slice(3 - dims, None)
     entry: dict[str, Any] = {"name": name}
@@ -145,12 +146,12 @@ def _declared(layer: ConvLayer) -> tuple[int | None, int | None, int | None]:
 
 
 def compact(values: Sequence[Any]) -> Any:
-    """One number where all axes agree."""
+    """The values, as one number where all axes have the same."""
     return values[0] if len(set(values)) == 1 else list(values)
 
 
 def _padding(layer: ConvLayer) -> Any:
-    """One number, one for each axis, or all sides: front, back, top, bottom, left, right. None where unknown."""
+    """Padding as one number, one for each axis, or two for each axis (begin, end); None where unknown."""
     begin = [layer.PadD, layer.PadH, layer.PadW][3 - layer.dims :]
     end = [layer.PadD_end, layer.PadH_end, layer.PadW_end][3 - layer.dims :]
     if None in begin or None in end:
@@ -161,7 +162,7 @@ def _padding(layer: ConvLayer) -> Any:
 
 
 def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Takes what all layers have in common out of them, to be written once."""
+    """Moves what all entries have in common into defaults, which it returns."""
     shared: dict[str, Any] = {}
     for key in _SHARED:
         values = {entry.get(key) for entry in entries}
@@ -169,7 +170,7 @@ def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
             shared[key] = values.pop()
             for entry in entries:
                 del entry[key]
-    for key in _ROLES:  # stated once for all, so that nothing is concluded from how the spec is wired
+    for key in _ROLES:  # stated, if only as a default, so that the reader does not derive them from the wiring
         if any(not entry[key] for entry in entries):
             shared[key] = False
             for entry in entries:
@@ -183,11 +184,14 @@ def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
     return shared
 
 
-_NOWHERE = (1, 1, 1, 1)
+_NOWHERE = (1, 1, 1, 1)  # the span of a value that stands in no file
 
 
 def shape_after(item: Mapping[str, Any], inputs: Sequence[Shape], batch: int | None) -> Shape:
-    """What an item that is no convolution hands on; `batch` is the N of the defaults. Raises InputFault."""
+    """The shape that an item other than a convolution hands on; `batch` is the default N. Raises InputFault.
+
+    It is computed by the reader of specs, so that reading the spec back gives the same shapes.
+    """
     mapping = {key: _value(value) for key, value in item.items() if key not in ("name", "input", "inputs")}
     op = item["op"]
     carrier = carrier_of(op, mapping["op"])
@@ -214,11 +218,11 @@ _NOTHING = "input of unknown size"
 
 
 class CannotWire(Exception):
-    """Why a spec cannot hold the wiring of a network."""
+    """A spec cannot express the wiring of this network; the message says why."""
 
 
 class SpecItem(NamedTuple):
-    """An item of the spec; `layer` is the convolution that it is, `where` says for people what a reshape is."""
+    """An entry of the spec; `layer` is the index of its convolution, `where` describes a reshape for people."""
 
     mapping: dict[str, Any]
     layer: int | None = None
@@ -226,7 +230,7 @@ class SpecItem(NamedTuple):
 
 
 class SpecItems:
-    """Grows with each item; `read` are the names that others read."""
+    """The entries written so far; `read` are the names of those that another entry reads."""
 
     def __init__(self, names: SpecNames, batch: int | None) -> None:
         self.names, self.batch = names, batch
@@ -238,32 +242,32 @@ class SpecItems:
     def put(
         self, name: str, op: str, inputs: Sequence[Shape], fields: Mapping[str, Any] = _NO_FIELDS, where: str = ""
     ) -> Shape:
-        """An item that is no convolution, and what it hands on. Raises InputFault where that is nothing."""
+        """Adds an item that is no convolution; the shape that it hands on. Raises InputFault where they do not fit."""
         item: dict[str, Any] = {"name": name or op, "op": op}
         shape = shape_after({**item, **fields}, inputs, self.batch)
         item["name"] = self.names.give(name, op)
-        sources = [each.source for each in inputs]
+        sources = [shape.source for shape in inputs]
         if len(sources) > 1:
             item["inputs"] = sources
-        elif sources and not (self.written and self.written[-1].mapping["name"] == sources[0]):
+        elif sources and not (self.written and self.written[-1].mapping["name"] == sources[0]):  # else it is implied
             item["input"] = sources[0]
         self._add(SpecItem({**item, **fields}, where=where), sources)
         return replace(shape, source=item["name"])
 
     def conv(self, layer: int, entry: Mapping[str, Any], source: Shape | None) -> dict[str, Any]:
-        """The item of a convolution, which says what it reads even where that stands just before it."""
+        """Adds a convolution, which states its input even where that is the entry before; the mapping of its item."""
         item = {"name": entry["name"], **({} if source is None else {"input": source.source}), **entry}
         self._add(SpecItem(item, layer), [] if source is None else [source.source])
         return item
 
     def nothing(self, dims: int) -> Shape:
-        """An input of which nothing is known."""
+        """An input of unknown shape, added once for each number of dimensions."""
         if dims not in self._nothing:
             self._nothing[dims] = self.put(_NOTHING, "input", (), {} if dims == 2 else {"dims": dims})
         return self._nothing[dims]
 
     def sink(self, title: str, sources: Sequence[str], op: str = "identity") -> None:
-        """Items that read these tensors: then these are read, and their channels stay as they are."""
+        """Adds items that read these tensors, so that none of them counts as an output of the network."""
         for start in range(0, len(sources), MAX_INPUTS):
             self.put(title, op, [Shape(source=name) for name in sources[start : start + MAX_INPUTS]])
 

@@ -1,4 +1,4 @@
-"""A spec read: the runtime it states, its layers and operations, and what is wrong with it."""
+"""The reader of specs: the top level of the document, its runtime block, and the errors of the whole."""
 
 from __future__ import annotations
 
@@ -41,18 +41,13 @@ ALIASES = {
     "amp": "mixed_precision", "cuda_graph": "cuda_graphs",
     "cuda_version": "cuda", "cudnn_version": "cudnn", "tensorrt_version": "tensorrt", "trt": "tensorrt",
 }  # fmt: skip
-OPTIMIZERS = {
-    "sgd_momentum": "momentum",
-    "momentum_sgd": "momentum",
-    "sgd_with_momentum": "momentum",
-    "nesterov": "momentum",
-}
-_MAX_SETTINGS = 200
+OPTIMIZERS = dict.fromkeys(("sgd_momentum", "momentum_sgd", "sgd_with_momentum", "nesterov"), "momentum")
+_MAX_SETTINGS = 200  # there are some twenty; each unknown one costs a search for a similar name
 SETTINGS = (*CHOICES, *VERSIONS, *BOOLEANS, *NUMBERS, *WORDS)
 
 
 def runtime_of(value: Value | None) -> tuple[Runtime, list[InputFault]]:
-    """The runtime, and every error in its block. What is not given stays unknown."""
+    """The runtime, and every error in its block; settings that are not given are unknown."""
     if value is None or value.is_null:
         return Runtime(), []
     if not isinstance(value.data, dict):
@@ -86,13 +81,13 @@ def _setting(name: str, item: Value) -> Any:
         return _optimizer(word(name, item), item)
     if name in NUMBERS:
         return integer(name, item, minimum=0)
-    if item.data in ("0", "1"):  # how environment variables and provider options spell a boolean
+    if item.data in ("0", "1"):  # as environment variables and options of ONNX Runtime spell a boolean
         return item.data == "1"
     return boolean(name, item)
 
 
 def _optimizer(text: str, item: Value) -> str:
-    """`torch.optim.AdamW` is adamw; SGD with momentum has several names."""
+    """The name of an optimizer, `adamw` for `torch.optim.AdamW`; SGD with momentum has several names."""
     name = text.rpartition(".")[2].strip().lower().replace("-", "_")
     if not name.replace("_", "").isalnum() or name.isdigit():
         raise fault(f"optimizer: {shown(text)!r} is no optimizer's name such as adamw", item.span)
@@ -101,7 +96,7 @@ def _optimizer(text: str, item: Value) -> str:
 
 def _version(name: str, item: Value) -> Version:
     text = word(name, item)
-    if name == "cudnn" and text.isdigit() and len(text) in (4, 5):  # 8902 and 90100, as the library itself reports
+    if name == "cudnn" and text.isdigit() and len(text) in (4, 5):  # 8902 or 90100, as cudnnGetVersion() returns it
         number = int(text)
         major, rest = divmod(number, 1000) if len(text) == 4 else divmod(number, 10000)
         text = f"{major}.{rest // 100}.{rest % 100}"
@@ -130,7 +125,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 
 def read_known(text: str, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """The same for the text of a file that has been opened already."""
+    """`read` for the text of a file that has been opened already."""
     try:
         return read_spec(text, path, options)
     except InputFault as error:
@@ -144,7 +139,7 @@ def _error(path: str, fault: InputFault) -> InputError:
 def read_spec(
     text: str, path: str, options: ReadOptions | None = None
 ) -> tuple[Network | None, tuple[InputError, ...]]:
-    """The network in the text of a spec. Raises InputFault only where the text is no YAML at all."""
+    """The network in the text of a spec, and its errors. Raises InputFault only where the text is not YAML."""
     document = parse(text)
     if document is None:
         raise InputFault("is empty: a spec needs version: 1 and layers:", line=1, column=1)
@@ -152,12 +147,12 @@ def read_spec(
 
 
 def read_fragment(document: Value, path: str) -> tuple[Network | None, tuple[InputError, ...]]:
-    """A spec whose layers may leave out what a rule's example does not care about: K, the filter, any size."""
+    """The network of a rule's example: a spec whose layers may leave out K, the filter and any size."""
     return _Spec(path, ReadOptions(), complete=False).read(document, "")
 
 
 class _Spec:
-    """One pass over a spec; `errors` grows."""
+    """One pass over a spec, which collects `errors`."""
 
     def __init__(self, path: str, options: ReadOptions, *, complete: bool = True) -> None:
         self.path, self.options, self.complete = path, options, complete
@@ -188,7 +183,7 @@ class _Spec:
             path=self.path,
             layers=graph.finished(),
             edges=tuple(graph.edges),
-            operations=graph.operations(),
+            operations=graph.wiring.finished(graph.readers),
             runtime=runtime,
             mode=mode,
             targets=targets,
@@ -205,7 +200,7 @@ class _Spec:
                 self.errors.fail(fault(f"{key} says again what line {top[name].span[0]} says", at))
             elif name in TOP_KEYS:
                 top[name] = value
-            elif not key.startswith("x-"):  # room for anchors, as in other YAML formats
+            elif not key.startswith("x-"):  # a place for anchors, as in Docker Compose
                 self.errors.fail(fault(f"unknown key {shown(key)!r}{suggestion(key, TOP_KEYS)}", at))
         return top
 

@@ -1,4 +1,4 @@
-"""Shapes carried from one operation of a spec to the next, and what each operation does to them."""
+"""What one entry of a spec makes of the shapes that arrive at it: a convolution layer, or another shape."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
-from convlint.model.layer import output_size, same_padding
+from convlint.model.layer import ConvLayer, output_size, same_padding, with_output
+from convlint.model.location import Span
 from convlint.readers.operations import MOST_PRODUCERS
-from convlint.readers.spec.fields import MAX_SIZE, Fields, axes, integer, tensor_sizes
+from convlint.readers.spec.fields import CANONICAL, COMPOSITES, MAX_SIZE, PADS, Fields, axes, integer, tensor_sizes
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """What one operation hands on; None is unknown. `producers` are the convolutions that it comes from."""
+    """The shape that an operation hands on; None is unknown. `producers` are the convolutions that it comes from."""
 
     source: str
     producers: tuple[int, ...] = ()
@@ -29,15 +30,11 @@ class Shape(Struct, frozen=True, kw_only=True):
     W: int | None = None
     dims: int | None = None
 
-    def resized(self, sizes: Mapping[str, int | None]) -> Shape:
-        """The same with other sizes, by axis."""
-        return replace(self, **sizes)
-
 
 _DIMS = re.compile(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
-AGAIN = "again"  # a convolution that runs once more, which its reader needs the layers for
-# normalised name -> what it does to a shape
+AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it needs the layers
+# Normalised op -> shape carrier, the name of what it does to a shape.
 CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
@@ -66,7 +63,7 @@ CARRIERS: Mapping[str, str] = {
 
 
 def carrier_of(op: str, value: Value) -> str:
-    """The kind of a shape carrier. Raises InputFault with a suggestion."""
+    """The shape carrier of an op that is no convolution. Raises InputFault with a suggestion."""
     name = normalised(op)[0]
     kind = CARRIERS.get(name)
     if kind is None:
@@ -76,7 +73,7 @@ def carrier_of(op: str, value: Value) -> str:
 
 
 def normalised(op: str) -> tuple[str, int | None]:
-    """`nn.Conv_Transpose-2d` and `Conv2DTranspose` -> ("convtranspose", 2)."""
+    """An op without case, separators and dimensions: ("convtranspose", 2) for `nn.Conv_Transpose-2d`."""
     name = op.lower().replace("_", "").replace("-", "").removeprefix("nn.")
     match = _DIMS.fullmatch(name) if "d" in name else None
     return (match[1] + match[3], int(match[2])) if match else (name, None)
@@ -85,7 +82,7 @@ def normalised(op: str) -> tuple[str, int | None]:
 def carried(
     kind: str, name: str, inputs: Sequence[Shape], fields: Fields, mapping: Mapping[str, Value], dims: int
 ) -> Shape:
-    """The shape after one carrier. Raises InputFault where the inputs do not fit together or a size exceeds 2^31."""
+    """The shape after an operation. Raises InputFault where the inputs do not fit together, or a size exceeds 2^31."""
     try:
         shape = _carried(kind, name, inputs, fields, mapping, dims)
     except InputFault as error:
@@ -105,18 +102,12 @@ def _carried(
 ) -> Shape:
     values = fields.values
     if kind in ("input", "declared"):
-        depth = values.get("D") if dims == 3 else 1
-        sizes = {letter: values.get(letter) for letter in "CHW"}
-        if dims == 1:
-            sizes["H"] = 1
         known = inputs[0] if inputs else Shape(source=name)
         return Shape(
-            source=name,
-            producers=_producers(inputs),
-            from_input=known.from_input or not inputs,
-            N=values.get("N") or known.N,
-            dims=dims,
-        ).resized({"D": depth, **sizes})
+            source=name, producers=_producers(inputs), from_input=known.from_input or not inputs,
+            N=values.get("N") or known.N, C=values.get("C"), D=values.get("D") if dims == 3 else 1,
+            H=1 if dims == 1 else values.get("H"), W=values.get("W"), dims=dims,
+        )  # fmt: skip
     if not inputs:
         raise InputFault("reads no layer; give input:")
     from_input = any(shape.from_input for shape in inputs)
@@ -142,12 +133,12 @@ def _carried(
             return replace(base, C=_div("C", base.C, squared), H=_mul(base.H, factor), W=_mul(base.W, factor))
         return replace(base, C=_mul(base.C, squared), H=_div("H", base.H, factor), W=_div("W", base.W, factor))
     if kind == "pad":
-        return base.resized({axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
+        return replace(base, **{axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
     return base
 
 
 def factor_of(kind: str, mapping: Mapping[str, Value]) -> int:
-    """By how much a pixel shuffle makes H and W longer; 1 for what is none. Raises InputFault."""
+    """The factor of a pixel shuffle along H and W; 1 for other operations. Raises InputFault."""
     if kind not in ("pixel_shuffle", "pixel_unshuffle"):
         return 1
     return integer("scale", mapping["scale"]) if "scale" in mapping else 2
@@ -160,7 +151,7 @@ def _producers(inputs: Sequence[Shape]) -> tuple[int, ...]:
 
 
 def latest(shape: Shape) -> tuple[Shape, tuple[int, ...]]:
-    """The shape with its latest producers only, and those left out: a residual stream collects one per block."""
+    """The shape with its MOST_PRODUCERS latest producers, and the producers that are dropped."""
     dropped = shape.producers[:-MOST_PRODUCERS]
     return (replace(shape, producers=shape.producers[-MOST_PRODUCERS:]), dropped) if dropped else (shape, ())
 
@@ -181,21 +172,21 @@ def _padded(size: int | None, values: Mapping[str, Any], pad: str) -> int | None
 
 
 def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
-    """All inputs' D, H and W agree; elementwise operations need C to agree too, and may broadcast a size of 1."""
+    """The base with the sizes on which all inputs agree: D, H, W, and C where `broadcast`, which also lets a 1 pass."""
     sizes: dict[str, int | None] = {}
     for axis in ("D", "H", "W", "C") if broadcast else ("D", "H", "W"):
         known = {size: shape.source for shape in inputs if (size := getattr(shape, axis)) is not None}
         unsure = len(known) and any(getattr(shape, axis) is None for shape in inputs)
         wide = [size for size in known if size != 1 or not broadcast]
         if len(wide) > 1:
-            said = " and ".join(f"{known[size]} has {size}" for size in wide[:2])
-            raise InputFault(f"its inputs differ in {axis}: {said}")
+            differing = " and ".join(f"{known[size]} has {size}" for size in wide[:2])
+            raise InputFault(f"its inputs differ in {axis}: {differing}")
         if wide:
             sizes[axis] = wide[0]
-        elif unsure:  # an unknown size beside 1: either
+        elif unsure:  # a 1 beside an unknown size: the result may have either
             sizes[axis] = None
     sizes["N"] = next((shape.N for shape in inputs if shape.N is not None), None)
-    return base.resized(sizes)
+    return replace(base, **sizes)
 
 
 def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
@@ -221,11 +212,11 @@ def _each_axis(
         axis: None if (size := getattr(base, axis)) is None else change(size, factor)
         for axis, factor in zip("DHW", factors, strict=True)
     }
-    return base.resized(sizes)
+    return replace(base, **sizes)
 
 
 def _pooled(base: Shape, values: Mapping[str, Any]) -> Shape:
-    """Pooling's stride is its window unless given, as every framework has it."""
+    """The shape after a pool, whose stride is its window unless given, as in every framework."""
     if not any(taps in values for taps in "TRS"):
         raise InputFault("a pool needs kernel_size; op: global_pool has none")
     sizes = {}
@@ -244,4 +235,152 @@ def _pooled(base: Shape, values: Mapping[str, Any]) -> Shape:
             if size < 1:
                 raise InputFault(f"the window of {taps} is larger than {axis} = {getattr(base, axis)}")
         sizes[axis] = size
-    return base.resized(sizes)
+    return replace(base, **sizes)
+
+
+CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
+    **dict.fromkeys(("conv", "convolution"), ("conv", False)),
+    **dict.fromkeys(
+        ("convtranspose", "convtransposed", "transposedconv", "transposeconv", "deconv", "deconvolution", "convt"),
+        ("conv_transpose", False),
+    ),
+    **dict.fromkeys(("depthwise", "depthwiseconv", "dwconv"), ("conv", True)),
+}
+_DEPTH_KEYS = ("D", "T", "Z", "StrideD", "PadD", "DilD", "depth")
+_LAYER_FIELDS = (
+    "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "DilD", "DilH", "DilW",
+    "PadD", "PadH", "PadW", "PadD_end", "PadH_end", "PadW_end", "OutPadD", "OutPadH", "OutPadW",
+    "groups", "dtype", "layout", "bias", "calls", "residual_inputs", "first", "head",
+)  # fmt: skip
+
+
+def conv_op(op: str) -> tuple[str, bool] | None:
+    """(op of the model, depthwise) for a convolution in any framework's spelling; None for other operations."""
+    return CONVS.get(normalised(op)[0])
+
+
+def dims_of(mapping: Mapping[str, Value], op: str) -> int | None:
+    """1, 2 or 3 dimensions: as `dims` states, as the op's name has it, or as the sizes imply; None: not stated."""
+    if "dims" in mapping:
+        dims = integer("dims", mapping["dims"])
+        if dims > 3:
+            raise fault(f"dims: must be 1, 2 or 3, not {dims}", mapping["dims"].span)
+        return dims
+    named = normalised(op)[1]
+    if named is not None:
+        return named
+    if any(key in mapping for key in _DEPTH_KEYS):
+        return 3
+    for key, value in mapping.items():
+        name = CANONICAL.get(key)
+        if name in COMPOSITES and isinstance(value.data, list):
+            if len(value.data) == 3:
+                return 3
+            if len(value.data) == 1 and name == "kernel_size":
+                return 1
+    return None
+
+
+def conv_layer(
+    name: str,
+    path: str,
+    conv: tuple[str, bool],
+    dims: int,
+    fields: Fields,
+    defaults: Fields | None,
+    incoming: Shape | None,
+    *,
+    batch: int | None = None,
+    complete: bool = True,
+) -> ConvLayer:
+    """The layer, from its fields, the defaults and what arrives at it. Raises InputFault.
+
+    `complete`: K and the filter are required, because nothing can supply them later.
+    """
+    values, spans = dict(fields.values), dict(fields.spans)
+    if defaults is not None:
+        _fill(values, spans, defaults)
+    if incoming is not None:
+        for letter in ("NCW", "NCHW", "NCDHW")[dims - 1]:
+            arriving = getattr(incoming, letter)
+            if letter not in values and arriving is not None:
+                values[letter] = arriving
+    if batch is not None:
+        values["N"] = batch
+    op, depthwise = conv
+    if values.pop("transposed", False):
+        op = "conv_transpose"
+    if dims == 1:
+        if values.setdefault("H", 1) != 1:
+            raise fault(f"{name}: a 1-D convolution has no H; its length is W", spans.get("H", spans["layer"]))
+        values.setdefault("R", 1)
+    elif dims == 3:
+        values.setdefault("D", None)  # unknown, where a 2-D layer has 1
+    if depthwise and "groups" not in values:
+        if values.get("C") is None:
+            raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])
+        values["groups"] = values["C"]
+        values.setdefault("K", values["C"])
+    if complete:
+        _demand(name, values, spans["layer"])
+    if values.pop("same", False):
+        same_sides(values, op, dims)
+    chosen = {key: values[key] for key in _LAYER_FIELDS if key in values}
+    layer = with_output(
+        ConvLayer(
+            name=name, path=path, op="conv_transpose" if op == "conv_transpose" else "conv", dims=dims, spans=spans,
+            declared_P=values.get("P"), declared_Q=values.get("Q"), declared_Z=values.get("Z"), **chosen,
+        )
+    )  # fmt: skip
+    for letter in "ZPQ":
+        size = getattr(layer, letter)
+        if size is not None and size > MAX_SIZE:
+            raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
+    return layer
+
+
+def written_by(layer: ConvLayer, index: int) -> Shape:
+    """The shape that a convolution hands on; unknown where the layer's own is impossible, which a rule reports."""
+    D, H, W = (None if size is not None and size < 1 else size for size in (layer.Z, layer.P, layer.Q))
+    return Shape(source=layer.name, producers=(index,), N=layer.N, C=layer.K, D=D, H=H, W=W, dims=layer.dims)
+
+
+def _fill(values: dict[str, Any], spans: dict[str, Span], defaults: Fields) -> None:
+    """Adds the defaults that the layer does not set; padding counts as one setting, whatever its spelling."""
+    padded = "same" in values or any(pad in values for pad in PADS)
+    for key, value in defaults.values.items():
+        if key not in values and not (padded and key == "same") and not ("same" in values and key.startswith("Pad")):
+            values[key] = value
+            spans.setdefault(key, defaults.spans[key])
+
+
+def _demand(name: str, values: Mapping[str, Any], span: Span) -> None:
+    """Raises InputFault where K or the filter is missing."""
+    missing = [letter for letter in ("K", "R", "S") if letter not in values]
+    if missing:
+        wanted = {"K": "K (out_channels)", "R": "R and S (kernel_size)", "S": "R and S (kernel_size)"}
+        what = " and ".join(dict.fromkeys(wanted[letter] for letter in missing))
+        raise InputFault(f"{name}: a convolution needs {what}", line=span[0], column=span[1])
+
+
+def same_sides(values: dict[str, Any], op: str, dims: int) -> None:
+    """Replaces padding "same" by its sides; they are None where the stride makes them depend on an unknown size."""
+    for size, taps, stride, dilation, pad, out in (
+        ("D", "T", "StrideD", "DilD", "PadD", "OutPadD"),
+        ("H", "R", "U", "DilH", "PadH", "OutPadH"),
+        ("W", "S", "V", "DilW", "PadW", "OutPadW"),
+    ):
+        extent = values.get(dilation, 1) * (values.get(taps, 1) - 1) + 1
+        step = values.get(stride, 1)
+        if op == "conv_transpose":  # output = size x stride
+            total = max(extent - step, 0)
+            begin, end = total // 2, total - total // 2
+            if step > extent:
+                values.setdefault(out, step - extent)
+        else:
+            default = None if size != "D" or dims == 3 else 1
+            sides = same_padding(
+                values.get(size, default), stride=step, dilation=values.get(dilation, 1), taps=values.get(taps, 1)
+            )
+            begin, end = sides if sides is not None else (None, None)
+        values[pad], values[pad + "_end"] = begin, end

@@ -1,4 +1,4 @@
-"""Tells specs from the many other YAML and JSON files of a repository: one decision, each file opened once."""
+"""Tells specs from the other YAML and JSON files of a repository, opening each file once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, MAX_DEPTH, Loader, text_of
 from convlint.readers.spec.fields import CANONICAL
 
-MOST_EVENTS = 200_000
-_HEAD = 1 << 16  # bytes, which tell most files that are no spec
+MOST_EVENTS = 200_000  # of YAML's parser; a spec has its version and its first layer long before
+_HEAD = 1 << 16  # bytes at the beginning, by which most files are ruled out without being read further
 _LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
 _VERSION_KEY = re.compile(rb"""version["']?[ \t]*:[ \t]*["']?1\b""")
 _VERSION_1 = re.compile(r"""^[ \t{]*["']?version["']?[ \t]*:[ \t]*["']?1["']?[ \t]*([,#}]|$)""", re.MULTILINE)
@@ -27,10 +27,10 @@ _TELLING = frozenset(key for key, name in CANONICAL.items() if name in _FILTER) 
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """What a file is: a spec; none, although it speaks of layers; or something else altogether.
+    """The decision on a file: a spec; no spec, although it has a key `layers`; or foreign.
 
-    `text` is a spec's, where it could be read: what could not is a spec for all that is known, and its reader's to
-    report.
+    `text` is the spec's. It is None where the file could not be read, which counts as a spec so that its reader reports
+    the error.
     """
 
     verdict: Literal["spec", "no spec", "foreign"]
@@ -38,9 +38,9 @@ class Look(Struct, frozen=True, kw_only=True):
 
 
 def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
-    """What the file at `path` is. One that is not `named` speaks of layers in its first 64 KiB, or is foreign.
+    """Decides on the file at `path`. Unless it is `named` by the user, it needs a key `layers` in its first 64 KiB.
 
-    Without `whole` it is not read beyond those, and a file that does is taken for a spec.
+    Without `whole` it is read no further, and a file with that key counts as a spec.
     """
     head = b""
     try:
@@ -51,16 +51,16 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
             if not whole:
                 return Look(verdict="spec")
             text = text_of(head + stream.read(MAX_BYTES + 1 - len(head)))
-    except InputFault:  # what has neither name nor version of a spec is none of ours to complain about
+    except InputFault:  # an unreadable file is worth an error only if it was named, or begins like a spec
         return Look(verdict="spec" if named or _VERSION_KEY.search(head) else "foreign")
     return Look(verdict="spec", text=text) if is_spec_text(text) else Look(verdict="no spec")
 
 
 def is_spec_text(text: str) -> bool:
-    """Whether the text says `version: 1` and has a layer that looks like a convolution.
+    """Whether the text has `version: 1` and a layer that looks like a convolution.
 
-    What has more values before these, or nests deeper, than a spec may have is none. Of what is broken, both names at
-    the beginning of a line are enough: it is for the reader to report.
+    False where more values come before these, or they are nested deeper, than in any spec. In broken YAML both keys at
+    the beginning of a line are enough, so that the reader reports the error.
     """
     if "layers" not in text or "version" not in text:
         return False
@@ -77,7 +77,7 @@ def is_spec_text(text: str) -> bool:
 
 
 def _tells(path: tuple[str, ...], value: str) -> bool:
-    """Whether only a spec has this here: what a convolution has, in a layer or in what layers share."""
+    """Whether a value at this path shows a spec: a key of a convolution in a layer or in the defaults, or an alias."""
     where, *inside = path
     if where == "layers":
         return inside[1] in _TELLING if len(inside) == 2 else value == _ALIAS and len(inside) < 2
@@ -85,9 +85,9 @@ def _tells(path: tuple[str, ...], value: str) -> bool:
 
 
 def _values(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each value of the first document with the keys that lead to it; places in lists and odd keys are empty."""
-    keys: list[str | None] = []  # of the collections around: that whose value comes; None where a key comes
-    around: list[tuple[bool, bool]] = []  # of the same, whether each is a list, and whether it is a key itself
+    """Each value of the first document with the keys that lead to it; list items and keys that are no text are ""."""
+    keys: list[str | None] = []  # for each open collection: the key whose value comes next, None where a key does
+    around: list[tuple[bool, bool]] = []  # for each open collection: whether it is a list, and whether it is a key
     for event in islice(yaml.parse(text, Loader=Loader), MOST_EVENTS):
         if isinstance(event, yaml.CollectionEndEvent):
             keys.pop()

@@ -1,4 +1,4 @@
-"""A network written as a spec: which entry reads which, and the text."""
+"""Writes a network as a spec, such that reading it back gives the same layers, edges and findings."""
 
 from __future__ import annotations
 
@@ -27,51 +27,49 @@ from convlint.readers.spec.items import (
     shared_by,
     uses,
 )
-from convlint.readers.spec.layer import written_by
-from convlint.readers.spec.shapes import AGAIN, Shape
+from convlint.readers.spec.shapes import AGAIN, Shape, written_by
 
 READ_ON = "read by other operations"
 _HANDED_OUT = "outputs"
-_MOST_PASSED = 32  # tensors that something opaque is made of, before it is written itself
+_MOST_PASSED = 32  # tensors that may stand for one that is not written; with more, it is written after all
 _AXES = ("W", "HW", "DHW")
 
 
 def wired(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames, batch: int | None) -> list[SpecItem]:
-    """The items, in order; `entries` are the convolutions, `batch` the N that all share. Raises CannotWire."""
-    first = dict.fromkeys(each.layer for each in network.operations if each.layer is not None)
+    """The items of the spec, in order; `entries` are convolutions, `batch` is their default N. Raises CannotWire."""
+    first = dict.fromkeys(operation.layer for operation in network.operations if operation.layer is not None)
     if list(first) != list(range(len(network.layers))):
         raise CannotWire("the operations do not run the layers in their order")
     return _Wiring(network, entries, SpecItems(names, batch)).written()
 
 
 class _Wiring:
-    """One pass over the operations; `at` is what stands in the spec for the tensor of each, or it was made of."""
+    """One pass over the operations; `at` has the shapes in the spec that stand for the tensor of each."""
 
     def __init__(self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems) -> None:
         self.layers, self.operations, self.entries, self.items = network.layers, network.operations, entries, items
         self.channels = channels_of(network)
         self.edges = {edge.consumer: edge for edge in network.edges}
-        self.runs = Counter(each.layer for each in network.operations if each.layer is not None)
-        self.norms = {
-            index: each.name for each in network.operations if each.kind == "batchnorm" for index in each.inputs
-        }
+        operations = network.operations
+        self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
+        self.norms = {index: norm.name for norm in operations if norm.kind == "batchnorm" for index in norm.inputs}
         self.at: list[list[Shape]] = []
         self.convs: dict[int, dict[str, Any]] = {}  # the item of each layer
-        self.names: dict[int, list[str]] = {}  # of the items that run each layer
-        self.outputs: dict[str, None] = {}  # what leaves the network, or is lost to what a spec cannot say
+        self.names: dict[int, list[str]] = {}  # the names of the items that run each layer
+        self.outputs: dict[str, None] = {}  # names of what leaves the network, or is read in a way a spec cannot state
 
     def written(self) -> list[SpecItem]:
-        """All items, closed by readers of what the network hands out, or reads on in ways that are left out."""
+        """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
         for number, use in enumerate(uses(self.operations, self.channels)):
             stands = [] if use == "left out" else self._passed(self.operations[number])
             if use == "written":
                 stands = [self._written(number, self.operations[number])]
             self.at.append(stands)
-        # read by more than a norm, which is not written: by what is left out, or by none but the network's user
+        # Layers that no norm alone reads, although no item reads them: their readers are left out, or outside.
         unread = [names[0] for index, names in self.names.items()
                   if self.layers[index].norm_follows is False and items.read.isdisjoint(names)]  # fmt: skip
-        # what nothing reads is an output, unless nothing is wired to it
+        # The reader of specs takes what no entry reads for an output, except a convolution without an input.
         alone = {item["name"] for item in self.convs.values() if "input" not in item}
         read = items.read | alone | set(unread)
         items.sink(_HANDED_OUT, [name for name in self.outputs if name in read])
@@ -82,12 +80,12 @@ class _Wiring:
         return items.written
 
     def _passed(self, operation: Operation) -> list[Shape]:
-        """What stands for a tensor that is not written: what it is made of."""
+        """The shapes that stand for a tensor which is not written: those that it is made of."""
         given = list({shape.source: shape for index in operation.inputs for shape in self.at[index]}.values())
         return given if len(given) <= _MOST_PASSED else [self._sized(operation, "reshape", given)]
 
     def _written(self, number: int, operation: Operation) -> Shape:
-        """What stands for a tensor that convolutions read, or whose channels they write."""
+        """Writes the item of an operation; the shape that stands for its tensor."""
         if operation.layer is not None:
             shape = self._conv(number, operation, operation.layer)
         else:
@@ -97,7 +95,7 @@ class _Wiring:
         return shape
 
     def _carrier(self, number: int, operation: Operation) -> Shape:
-        """The same for an operation that is no convolution."""
+        """Writes the item of an operation that is no convolution, if it needs one."""
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
         given = [shape for index in operation.inputs for shape in self.at[index]]
         if kind == "input":
@@ -106,20 +104,20 @@ class _Wiring:
             return self._sized(operation, "reshape", given)
         shape, name = given[0], operation.name
         try:
-            joined = given if kind == "concat" else list({each.source: each for each in given}.values())
+            joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
                 shape = self.items.put(name, kind, joined)
             elif kind in ("pixel_shuffle", "pixel_unshuffle"):
                 shape = self.items.put(name, kind, given, {"scale": operation.factor})
             if operation.groups > 1:
                 shape = self.items.put(name, "groupnorm", [shape], {"groups": operation.groups})
-        except InputFault:  # sizes that do not go together, which the network's reader let pass
+        except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
             return self._sized(operation, "reshape", given)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
         return self._resized(name, shape, sizes, dims) if kind == "resize" else shape
 
     def _sized(self, operation: Operation, op: str, given: Sequence[Shape]) -> Shape:
-        """An item that states what it hands on."""
+        """Writes an item that states the sizes that it hands on."""
         dims = _dims_of(operation)
         if op == "reshape" and not given:
             given = [self.items.nothing(dims)]
@@ -130,12 +128,12 @@ class _Wiring:
         self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, given: Sequence[Shape], where: str = ""
     ) -> Shape:
         known = {axis: size for axis, size in sizes.items() if size is not None}
-        distinct = list({each.source: each for each in given}.values())
+        distinct = _distinct(given)
         fields = _dims(dims, distinct[0].dims if distinct else None) | known
         return self.items.put(name, op, distinct, fields, where)
 
     def _resized(self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int) -> Shape:
-        """The shape with these sizes; itself where it has them."""
+        """The shape after an item that gives it these sizes; the shape itself where it has them."""
         if dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
             return shape
         fields = _dims(dims, shape.dims)
@@ -145,7 +143,7 @@ class _Wiring:
         return self.items.put(name, "resize", [shape], {**fields, "size": compact(written)})
 
     def _conv(self, number: int, operation: Operation, index: int) -> Shape:
-        """What a layer hands on that runs, for the first time or again, behind the norm that alone reads it."""
+        """Writes a run of a layer, the first or another, and the norm that alone reads it; the shape behind both."""
         layer, runs = self.layers[index], self.names.setdefault(index, [])
         given = self.at[operation.inputs[0]][0] if operation.inputs else None
         source = None if given is None else self._fitting(layer, given, self.edges.get(index), again=bool(runs))
@@ -164,11 +162,12 @@ class _Wiring:
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
+        """Writes the item of a layer's first run; its name."""
         entry = dict(self.entries[index])
         if weights is not None and weights in self.convs and _alike(layer, self.layers[weights]):
             entry["weights"] = self.convs[weights]["name"]
         if source is None and None in (layer.C, layer.H, layer.W) and self.items.written:
-            source = self.items.nothing(layer.dims)  # else the item before would be taken for its input
+            source = self.items.nothing(layer.dims)  # without an input it would read the item before it
         if source is not None:
             entry |= _dims(layer.dims, source.dims)
         calls = entry.pop("calls", 1)
@@ -179,33 +178,41 @@ class _Wiring:
         return name
 
     def _seems_copied(self, layer: ConvLayer, edge: Edge | None, source: Shape) -> bool:
-        """Whether layouts differ along a wire on which nothing is copied."""
+        """Whether layouts differ along an edge on which nothing is copied; then the spec has to state that."""
         layouts = {self.layers[producer].layout for producer in source.producers} - {"auto", layer.layout}
         return layer.layout != "auto" and bool(layouts) and (edge is None or edge.copied is False)
 
     def _fitting(self, layer: ConvLayer, given: Shape, edge: Edge | None, *, again: bool) -> Shape:
-        """What arrives, as the layer's reader saw it: neither what it did not know, nor another fault, or none."""
-        told = {
+        """The shape that the layer reads, changed where needed so that the spec's reader sees what the network's saw.
+
+        It must neither learn a size that was unknown, nor find a mismatch where there was none, nor miss one.
+        """
+        arriving = {
             axis: getattr(layer, axis) if again or edge is None else getattr(edge, axis)
             for axis in ("C", *_AXES[layer.dims - 1])
         }
-        wrong = [axis for axis, size in told.items() if not _fits(getattr(layer, axis), size, getattr(given, axis))]
-        if not wrong and (again or layer.N is not None or given.N is None):
+        wrong = [axis for axis, size in arriving.items() if not _fits(getattr(layer, axis), size, getattr(given, axis))]
+        same_batch = again or layer.N is not None or given.N is None
+        if not wrong and same_batch:
             return given
-        sizes = {axis: None if getattr(layer, axis) is None else size for axis, size in told.items()}
+        sizes = {axis: None if getattr(layer, axis) is None else size for axis, size in arriving.items()}
         C = sizes.pop("C")
-        if "C" not in wrong and (again or layer.N is not None or given.N is None):
+        if "C" not in wrong and same_batch:
             return self._resized(f"{layer.name} input", given, sizes, layer.dims)
         self.outputs[given.source] = None
         nothing = self.items.nothing(layer.dims)
         return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
 
 
-def _fits(own: int | None, told: int | None, arriving: int | None) -> bool:
-    """Whether a size that arrives says the same of the layer's own as the network's reader does."""
-    if own is None or told not in (None, own):
-        return arriving == (None if own is None else told)
+def _fits(own: int | None, wanted: int | None, arriving: int | None) -> bool:
+    """Whether a size that arrives in the spec agrees with the layer's own just as `wanted`, the network's, does."""
+    if own is None or wanted not in (None, own):
+        return arriving == (None if own is None else wanted)
     return arriving in (None, own)
+
+
+def _distinct(shapes: Sequence[Shape]) -> list[Shape]:
+    return list({shape.source: shape for shape in shapes}.values())
 
 
 def _alike(layer: ConvLayer, other: ConvLayer) -> bool:
@@ -213,16 +220,16 @@ def _alike(layer: ConvLayer, other: ConvLayer) -> bool:
 
 
 def _dims_of(operation: Operation) -> int:
-    return min(max(operation.dims, 1), 3)
+    return min(max(operation.dims, 1), 3)  # a spec knows no others
 
 
 def _size(size: int | None) -> int | None:
-    """A size that a spec can hold."""
+    """The size, or None where a spec cannot hold it."""
     return size if size is not None and 1 <= size <= MAX_SIZE else None
 
 
 def _dims(dims: int, arriving: int | None) -> dict[str, int]:
-    """The dimensions, where they have to be stated."""
+    """The key `dims`, where it has to be stated because it is not that of the input, or not 2."""
     return {} if dims == (arriving or 2) else {"dims": dims}
 
 
@@ -231,7 +238,7 @@ _LONGEST_COMMENT = 100
 
 
 def spec_text(network: Network) -> str:
-    """The spec, as YAML text."""
+    """The network as the YAML text of a spec."""
     names, given = _names(network.layers)
     entries = [entry_of(layer, name) for layer, name in zip(network.layers, given, strict=True)]
     defaults = shared_by(entries)
@@ -267,16 +274,16 @@ def spec_text(network: Network) -> str:
 
 
 def _names(layers: Sequence[ConvLayer]) -> tuple[SpecNames, list[str]]:
-    """A name for each layer, and all those that are given."""
+    """The names of a spec in which each layer has one, and the name of each layer."""
     names = SpecNames()
     return names, [names.give(layer.name, f"layer{number}") for number, layer in enumerate(layers, start=1)]
 
 
 def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames) -> list[SpecItem]:
-    """The layers without what connects them; each is told to be normalised, or not to be, by what reads it."""
+    """The layers without edges. Sinks read those of which it is known whether a norm follows, and state that so."""
     items = SpecItems(names, None)
     for index, (layer, entry) in enumerate(zip(network.layers, entries, strict=True)):
-        stated = None not in (layer.C, layer.H, layer.W)  # else the layer before would be taken for its input
+        stated = None not in (layer.C, layer.H, layer.W)  # otherwise it would read the layer before it
         items.conv(index, entry, None if stated else items.nothing(layer.dims))
     for op, title, wanted in (("batchnorm", _NORMALISED, True), ("identity", READ_ON, False)):
         read = [entry["name"] for layer, entry in zip(network.layers, entries, strict=True)
@@ -286,25 +293,25 @@ def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames
 
 
 def _comment(item: SpecItem, network: Network) -> str:
-    """Where the layer stands in the user's code, or what a reshape was there."""
+    """A comment with the layer's place in the user's code, or with what a reshape is there."""
     if item.layer is not None:
         return _origin(network.layers[item.layer], network.path)
     return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
 
 
 def _runtime(runtime: Runtime) -> Mapping[str, Any]:
-    settings: dict[str, Any] = {}
+    """The settings that differ from the default."""
     usual = Runtime()
-    for name in runtime.__struct_fields__:
-        value = getattr(runtime, name)
-        if name == "spans" or value is None or value == getattr(usual, name):
-            continue
-        settings[name] = str(value) if isinstance(value, Version) else value
-    return settings
+    changed = {
+        name: value
+        for name in runtime.__struct_fields__
+        if name != "spans" and (value := getattr(runtime, name)) is not None and value != getattr(usual, name)
+    }
+    return {name: str(value) if isinstance(value, Version) else value for name, value in changed.items()}
 
 
 def _origin(layer: ConvLayer, path: str) -> str:
-    """Where the layer stands in the user's code, as a comment."""
+    """A comment with the layer's place in the user's code; empty where it is in `path`, or has no line."""
     place = layer.locate()
     if place.line is None or place.path == path or not place.path.isprintable():
         return ""

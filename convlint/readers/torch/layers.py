@@ -1,4 +1,4 @@
-"""Layers and operations of modules: from PyTorch's calls to convolutions and what lies between them."""
+"""From PyTorch's calls, traced or exported, to layers, edges and operations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
-from convlint.model.network import Edge, Operation, OperationKind
+from convlint.model.network import Edge, Operation
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
-from convlint.readers.operations import ConvOutput, ValueOrigin, is_first
+from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, is_first
 from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import OPAQUE, OperatorEffect, Shape, kind_of, plain
+from convlint.readers.torch.kinds import OPAQUE, OperatorCall, effect_of, plain
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -27,17 +27,17 @@ DTYPES = {
 
 
 class ConvCall(Struct, kw_only=True):
-    """One convolution as torch's operators see it; sizes are None where they are symbolic.
+    """A call of a convolution operator; sizes are None where they are symbolic.
 
     `owner`: the qualified name of the module that calls it; `modular`: that module is itself a convolution.
-    `copies`: it runs in another layout than its input arrives in; `copied`: its input is written once more in another
-    layout, by it or on the way, where that is known, and `changed` is what does so.
+    `copies`: it runs in another layout than its input arrives in; `copied`: its input is copied into another layout,
+    by it or before it (None: unknown), and `changed` is the operation that does so.
     `identity`: equal for calls that share their weights. `place`: the code to point at.
     """
 
-    arrives: tuple[int | None, ...]
+    arrives: Shape
     weight: tuple[int, ...]
-    output: tuple[int | None, ...]
+    output: Shape
     bias: bool
     stride: Any
     padding: Any
@@ -61,9 +61,9 @@ class ConvCall(Struct, kw_only=True):
 def network_of(
     calls: Sequence[ConvCall], unknown: Iterable[str], path: str, *, entry: bool = False
 ) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], list[str]]:
-    """The layers and edges of a forward pass, and what could not be understood.
+    """The layers and edges of a forward pass, and messages on what could not be understood.
 
-    `entry`: an entry of the config names the model; what no line of the project builds stands there.
+    `entry`: an entry of the config names the model; a layer that no line of the project builds is located there.
     """
     messages = [f"{name} looks like a convolution, but is not one that convlint knows" for name in unknown]
     layer_of = layers_of_calls(calls)
@@ -101,7 +101,7 @@ def network_of(
 def unbatched(calls: Sequence[ConvCall], axes: Iterable[int]) -> str:
     """The sizes of the first image that a convolution gets without a batch; empty where none does.
 
-    `axes` are how many the inputs of the network have: what has another number was made inside.
+    `axes` are the numbers of axes of the network's inputs: an image with another number was made inside it.
     """
     given = set(axes)
     for call in calls:
@@ -111,22 +111,21 @@ def unbatched(calls: Sequence[ConvCall], axes: Iterable[int]) -> str:
 
 
 def layers_of_calls(calls: Sequence[ConvCall]) -> list[int]:
-    """For each call, the index of its layer: layers are numbered by their first calls."""
+    """The index of each call's layer; layers are numbered in the order of their first calls."""
     numbers: dict[Any, int] = {}
     return [numbers.setdefault(_identity(call), len(numbers)) for call in calls]
 
 
 def _copied(calls: Sequence[ConvCall]) -> tuple[bool | None, str, bool]:
-    """Whether a call reads a tensor that is copied into another layout; what changes it, and whether it must."""
+    """Whether a call reads a tensor that is copied into another layout, by what, and whether that is inherent."""
     known = [call for call in calls if call.copied is not None]
-    changes = (call.changed for call in known if call.copied)
-    change = next((each for each in changes if each is not None), None)
+    change = next((call.changed for call in known if call.copied and call.changed is not None), None)
     at = "" if change is None else f"{change.what} at {line_of(change.place)}"
     return (any(call.copied for call in known) if known else None), at, change is not None and change.inherent
 
 
 def _identity(call: ConvCall) -> Any:
-    """What makes two calls the same layer: the same weights (or line, where weights are computed) and sizes."""
+    """A key that two calls share if they are one layer: the same weights (or line, where these are computed), sizes."""
     return (
         call.identity, call.arrives, call.weight, str(call.stride), str(call.padding), str(call.dilation), call.groups,
         call.dtype, call.nhwc, call.copies,
@@ -134,10 +133,11 @@ def _identity(call: ConvCall) -> Any:
 
 
 def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
+    """The layer of these calls, and what is wrong with it, if anything."""
     call = calls[0]
     dims = len(call.weight) - 2
     name = call.owner or ""
-    if not call.modular:  # torch.nn.functional
+    if not call.modular:  # called through torch.nn.functional, in a module that may call several
         name += f"{'.' if name else ''}conv{'_transpose' if call.transposed else ''}{dims}d"
     name = _unique(name, taken)
     arrives = call.arrives if len(call.arrives) == dims + 2 else (1, *call.arrives)  # an input without batch axis
@@ -159,7 +159,7 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
     if dims == 1:
         fields.update(H=1, R=1)
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])
-    # A tensor of one channel, or of maps of 1x1, lies in memory the same in both layouts.
+    # In memory, a tensor of one channel, or of maps of 1x1, is the same in both layouts.
     either = arrives[1] == 1 or all(size == 1 for size in arrives[2:])
     layout: Layout = "NHWC" if call.nhwc else "auto" if either else "NCHW"
     where, spans, library = _place(call, path, entry=entry)
@@ -169,8 +169,8 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
             op="conv_transpose" if call.transposed else "conv", dims=dims, N=arrives[0], C=C, K=K,
             groups=call.groups, dtype=call.dtype, layout=layout, bias=call.bias,
             calls=len(calls), copies_input=call.copies,
-            first=all(is_first(each.source) for each in calls), head=all(each.written.head for each in calls),
-            norm_follows=all(each.written.readers == [NORM] for each in calls), **fields,
+            first=all(is_first(same.source) for same in calls), head=all(same.written.head for same in calls),
+            norm_follows=all(same.written.readers == [NORM] for same in calls), **fields,
         )
     )  # fmt: skip
     for size, computed in zip(output[2:], (layer.Z, layer.P, layer.Q)[3 - dims :], strict=True):
@@ -180,7 +180,7 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
 
 
 def _each(value: Any, dims: int) -> list[int]:
-    """One number per axis, from the forms torch takes; raises nothing that torch has let pass."""
+    """A number for each axis, from a number or a sequence of one or `dims` of them, as torch takes them."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     return [int(entry) for entry in (values * dims if len(values) == 1 else values)]
 
@@ -195,17 +195,17 @@ def _padding(padding: Any, axis: int, dims: int, size: int | None, dilation: int
 
 
 def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Span], str]:
-    """Path and span of the user's own line, of nothing for the config's entry, or of the library; its line behind."""
+    """Path and spans of the layer, and the line of the library behind the user's own, if there is one."""
     if call.place is None:
         return path, {}, ""
     innermost, own = call.place
-    if own is None:
+    if own is None:  # built by a library alone: the entry of the config, if any, is what the user can change
         return (path, {}, line_of(innermost)) if entry else (shown(innermost.file), {"layer": innermost[1:]}, "")
     return shown(own.file), {"layer": own[1:]}, "" if own.file == innermost.file else line_of(innermost)
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
-    """The name with the first free number behind it; `taken` holds the last number given to each name."""
+    """The name, with the first free number if it is taken; `taken` has the last number given to each name."""
     count = taken.get(name, 0)
     free = name
     while free in taken:
@@ -216,35 +216,38 @@ def _unique(name: str, taken: dict[str, int]) -> str:
     return free
 
 
-MOST_NOTED = 100_000  # operations of one network: beyond, nothing is said of them
-# what they read tells them a dtype and a device, and no more
+MOST_NOTED = 100_000  # operations of one network; of one with more, none is handed on
+# operators that take nothing but a dtype and a device from the tensor that they read
 _MAKERS = frozenset(f"aten::new_{what}" for what in ("empty", "zeros", "ones", "full", "tensor", "empty_strided"))
 
-Tensor = tuple[Hashable, Shape]  # what a tensor is known by, and its sizes
+Tensor = tuple[Hashable, Shape]  # a key that tells tensors apart, and the sizes
 
 
 class TracedOperations:
-    """Grows with a forward pass. Tensors that are not known are constants: parameters, buffers, what they make."""
+    """The operations of a forward pass. A tensor that none of them made is a constant, such as a parameter."""
 
     def __init__(self) -> None:
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
         self._number_of: dict[Hashable, int] = {}
-        self._aside: dict[Hashable, tuple[int, Shape, str]] = {}  # read, shape, where: of what nobody may ever read
-        self._given: Counter[str] = Counter()  # names
+        # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
+        # becomes an operation when it first is.
+        self._aside: dict[Hashable, tuple[int, Shape, str]] = {}
+        self._given: Counter[str] = Counter()  # how often each name was given
         self._reads = 0
         self._outputs: set[int] | None = None
 
     def input(self, tensor: Tensor, name: str = "input") -> None:
-        """A tensor that the network is given."""
-        self._number_of[tensor[0]] = self._add("input", name, tensor[1], ())
+        """Adds an input of the network."""
+        self._number_of[tensor[0]] = self._add(Effect("input"), name, tensor[1], ())
 
     def convolution(
         self, position: int, call: ConvCall, reads: Sequence[Hashable], written: Hashable, where: Callable[[], str]
     ) -> None:
-        """The call at `position`, which reads its data, its weights and its bias, if any.
+        """Adds the call at `position`; `reads` are its data, its weights and its bias, if any.
 
-        Where the weights are computed from activations, or the tensors have no batch axis, it is opaque on both sides.
+        Where the weights are computed from activations, or the tensors have no batch axis, an opaque operation stands
+        before and behind it.
         """
         dims = len(call.weight) - 2
         numbers = [self._number(key) for key in reads]
@@ -253,11 +256,11 @@ class TracedOperations:
         text = "" if plain else _at("convolution", where())
         if not plain and known:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
-            known = (self._add("reshape", "convolution_input", arrives, known, where=text),)
+            known = (self._add(OPAQUE, "convolution_input", arrives, known, where=text),)
         leaves = (None, *call.output) if len(call.output) == dims + 1 else call.output
-        number = self._add("conv", "", leaves, known, layer=position)
+        number = self._add(Effect("conv"), "", leaves, known, layer=position)
         if not plain:
-            number = self._add("reshape", "convolution_output", call.output, (number,), where=text)
+            number = self._add(OPAQUE, "convolution_output", call.output, (number,), where=text)
         self._number_of[written] = number
 
     def note(
@@ -273,11 +276,12 @@ class TracedOperations:
         constants: Iterable[Shape] = (),
         built: Callable[[], CodeSpan | None] = lambda: None,
     ) -> None:
-        """An operator that is no convolution, by its name in the schema; its arguments that are tensors, its results.
+        """Adds an operator that is no convolution: its name in the schema, the tensors that it reads and writes.
 
-        `in_place`: the result is its first argument, changed; that is a view of `base`, if there is one, which changes
-        with it. `where` gives the user's line. `constants` are the shapes of what it reads that is not known, `built`
-        gives the place that constructs the module which runs it.
+        `in_place`: the result is the first argument, changed; where that is a view of `base`, the base changes with it.
+        `where` returns the user's line. `constants` are the shapes of constants among its arguments; `built` returns
+        the place that constructs the module which runs it. Both functions are called only where that is needed, since
+        they walk the stack.
         """
         keys = list(reads)
         numbers = [number for key in keys if (number := self._number(key)) is not None]
@@ -291,41 +295,40 @@ class TracedOperations:
         if not in_place and self._number_of.get(key) in inputs:  # handed on as it is
             return
         shapes = [self._shapes[number] for number in numbers]
-        found = kind_of(name, OperatorEffect(shapes, len(inputs), len(keys), shape, argument))
+        effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), shape, argument))
         short = plain(name)
-        told = found.kind in _TOLD or found.groups > 1 or len(written) > 1
-        text = _at(short, where()) if told else ""
+        located = effect.kind in _LOCATED or effect.groups > 1 or len(written) > 1
+        text = _at(short, where()) if located else ""
         first = self._number_of[key] = self._add(
-            found.kind, short, shape, tuple(numbers) if found.kind == "concat" else inputs,
-            factor=found.factor, groups=found.groups, where=text, constants=constants, built=built,
+            effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
+            where=text, constants=constants, built=built,
         )  # fmt: skip
         for key, shape in written[1:]:
-            if found != OPAQUE:
+            if effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
             else:
-                self._number_of[key] = self._add(
-                    "reshape", short, shape, inputs if len(inputs) == 1 else (first,), where=text
-                )
+                sources = inputs if len(inputs) == 1 else (first,)
+                self._number_of[key] = self._add(OPAQUE, short, shape, sources, where=text)
 
     def knows(self, key: Hashable) -> bool:
-        """Whether a tensor is one that some operation made; all others are constants."""
+        """Whether some operation made this tensor; all others are constants."""
         return key in self._number_of or key in self._aside
 
     def alias(self, key: Hashable, other: Hashable) -> None:
-        """The tensor `key` is `other` from now on, where that is known."""
+        """Makes `key` stand for the tensor `other` from now on, if that is known."""
         number = self._number(other)
         if number is not None:
             self._number_of[key] = number
 
     def outputs(self, keys: Iterable[Hashable] | None) -> None:
-        """The tensors that the network hands out; None where nobody knows."""
+        """Sets the tensors that leave the network; None: unknown."""
         if keys is not None:
             self._outputs = {number for key in keys if (number := self._number(key)) is not None}
 
     def finished(self, calls: Sequence[ConvCall], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
-        """All of them, with the layers that `network_of` makes of the calls.
+        """All operations; `layers` are those that `network_of` makes of the calls.
 
-        None where they are too many, and where it is not known which of their tensors leave the network.
+        Empty where there are too many, and where it is not known which tensors leave the network.
         """
         if self._outputs is None or len(self._noted) >= MOST_NOTED or self._reads > MOST_READS:
             return ()
@@ -346,25 +349,25 @@ class TracedOperations:
     def _written_into(
         self, name: str, view: Tensor, inputs: tuple[int, ...], base: Tensor, where: Callable[[], str]
     ) -> None:
-        """Nobody knows which of the channels of `base` a view of it looks at."""
+        """Adds a write into a view of `base`; opaque, because the view may have any of the channels of `base`."""
         short, whole = plain(name), self._number(base[0])
         text = _at(f"{short} into a part of it", where())
         into = inputs if whole is None else tuple(dict.fromkeys((*inputs, whole)))
-        number = self._number_of[view[0]] = self._add("reshape", short, view[1], into, where=text)
-        self._number_of[base[0]] = self._add("reshape", short, base[1], (number,), where=text)
+        number = self._number_of[view[0]] = self._add(OPAQUE, short, view[1], into, where=text)
+        self._number_of[base[0]] = self._add(OPAQUE, short, base[1], (number,), where=text)
 
     def _number(self, key: Hashable) -> int | None:
+        """The number of the operation that made a tensor; None for a constant."""
         if key in self._aside:
             read, shape, where = self._aside.pop(key)
-            self._number_of[key] = self._add("reshape", "", shape, (read,), where=where)
+            self._number_of[key] = self._add(OPAQUE, "", shape, (read,), where=where)
         return self._number_of.get(key)
 
     def _add(
-        self, kind: OperationKind, name: str, shape: Shape, inputs: tuple[int, ...], *,
-        layer: int | None = None, factor: int = 1, groups: int = 1, where: str = "",
-        constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
+        self, effect: Effect, name: str, shape: Shape, inputs: tuple[int, ...], *, layer: int | None = None,
+        where: str = "", constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
     ) -> int:  # fmt: skip
-        """Its number. Names are told apart as torch.export does it: `relu`, `relu_1`."""
+        """Adds an operation; its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)
         if number >= MOST_NOTED:
             return number - 1
@@ -379,13 +382,13 @@ class TracedOperations:
             D, H, W = (1, 1, 1, *shape[2:])[-3:]
         self._shapes.append(shape)
         sized = C is not None and any(C in constant for constant in constants)
-        norm = kind == "batchnorm" or name == "group_norm"  # says how many even where it has no weights
+        norm = effect.kind == "batchnorm" or name == "group_norm"  # made for so many channels, with weights or without
         place = built() if sized or norm else None
         self._noted.append(
             Operation(
-                kind=kind, name=f"{name}_{count}" if count else name, inputs=inputs, layer=layer,
+                kind=effect.kind, name=f"{name}_{count}" if count else name, inputs=inputs, layer=layer,
                 C=_size(C), D=_size(D), H=_size(H), W=_size(W), dims=dims,
-                factor=factor, groups=groups, where=where,
+                factor=effect.factor, groups=effect.groups, where=where,
                 sized=sized or place is not None, path="" if place is None else shown(place.file),
                 span=None if place is None else place[1:],
             )
@@ -393,7 +396,7 @@ class TracedOperations:
         return number
 
 
-_TOLD = frozenset(("reshape", "add", "concat"))  # kinds of which people may be told where they are
+_LOCATED = frozenset(("reshape", "add", "concat"))  # kinds that messages name, with their line
 
 
 def _at(operator: str, line: str) -> str:

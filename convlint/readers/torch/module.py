@@ -1,4 +1,4 @@
-"""From the reference of a module to its network: built, run once, and read."""
+"""The reader of modules: builds the module that a reference names, runs its forward pass once, and reads that."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.inputs import parse_reference
 from convlint.readers.torch import building, user_code
-from convlint.readers.torch.layers import unbatched
-from convlint.readers.torch.module_inputs import Arguments, leaves, on_meta
+from convlint.readers.torch.building import Arguments, leaves, on_meta
+from convlint.readers.torch.layers import network_of, unbatched
 from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace
 
-MOST_OBJECTS = 100_000  # that are looked into
-_NO_HOLDERS = (
+MOST_OBJECTS = 100_000  # looked into for tensors
+_NO_HOLDERS = (  # types whose attributes hold no result
     str, bytes, int, float, complex, type, ModuleType, FunctionType, MethodType, BuiltinFunctionType, torch.nn.Module,
 )  # fmt: skip
 
 
 def tensors_in(value: Any) -> list[torch.Tensor] | None:
-    """Those in nested sequences, mappings and objects with attributes, such as dataclasses; None where it is too much.
+    """The tensors in nested sequences, mappings and objects with attributes; None where there are too many objects.
 
-    Runs code of whoever has made these objects, which may raise whatever it likes.
+    May raise anything, because iterating over these objects runs the user's code.
     """
     tensors: list[torch.Tensor] = []
-    seen: dict[int, Any] = {}  # what is looked into stays, so that ids are its own
+    seen: dict[int, Any] = {}  # keeps the objects alive, because the id of a freed one is given to another
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -72,14 +72,18 @@ def _names(slots: Any) -> list[str]:
     return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
 
 
-_MOST_NAMED = 4  # modules that a forward pass does not reach
+_MOST_NAMED = 4  # modules that a message names of those that a forward pass does not reach
 
 
 def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Trace, tuple[str, ...]]:
-    """One forward pass on the meta device, and why it ends early, if it does. Raises InputFault."""
+    """A forward pass on the meta device, and why it ends early, if it does. Raises InputFault.
+
+    Where the code asks for values of tensors, which the meta device does not have, it is run again as if it were being
+    exported, and then with real values for what is small; the run that got furthest counts.
+    """
     args, kwargs = on_meta(arguments[0]), on_meta(arguments[1])
     device = torch.device("meta")
-    fresh = _copy(module)  # a pass may leave something behind in the module
+    fresh = _copy(module)  # a pass may change the module
     trace, fault = _traced(module, args, kwargs, options, device)
     if fault is None or fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
         batched = _in_batches_of_one(trace, fresh, (args, kwargs), options, device)
@@ -89,11 +93,11 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
         return trace, ()
     if fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
         raise fault
-    with user_code.as_if_exporting():  # many libraries keep to shapes when they believe that they are being exported
+    with user_code.as_if_exporting():  # many libraries use shapes only when they are being exported
         exporting, exported = _traced(_copy(fresh), args, kwargs, options, device)
     if exported is None:
         return exporting, ()
-    # what is computed from sizes alone, and the boxes and labels that were given, may have values
+    # What is computed from sizes alone, and boxes and labels that were given, get real values.
     args, kwargs = on_meta(arguments[0], images_only=True), on_meta(arguments[1], images_only=True)
     with_values, early = _traced(fresh, args, kwargs, options, building.weights_on_meta(but_numbers=True))
     if early is None:
@@ -105,10 +109,10 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
 def _in_batches_of_one(
     trace: Trace, module: Any, arguments: Arguments, options: ReadOptions, device: Any
 ) -> Trace | None:
-    """The pass again with a batch of one, where images came without a batch; None where they did not, or it ends early.
+    """The pass again with a batch of one, where images came without a batch; None where it ends early.
 
-    Only of tensors with a batch it is known which axes are channels, and so which widths layers share; and a batch
-    norm refuses all others.
+    The axis of channels is known only for tensors with a batch, and so is which layers share a width; a batch norm
+    refuses tensors without one.
     """
     sizes = unbatched(trace.calls, [tensor.dim() for tensor in leaves(arguments)])
     if not sizes:
@@ -121,14 +125,14 @@ def _in_batches_of_one(
         return leaf.unsqueeze(0) if is_image else leaf
 
     args, kwargs = tree_map(with_batch, arguments)
-    with user_code.unheard():  # it has printed what it prints
+    with user_code.unheard():  # the first pass has printed all this
         again, fault = _traced(module, args, kwargs, options, device)
     again.unbatched = sizes
     return again if fault is None else None
 
 
 def _copy(module: Any) -> Any:
-    """The module as it is before anything runs; itself where it cannot be copied."""
+    """A deep copy of the module; the module itself where it cannot be copied."""
     try:
         return user_code.run("copying the module", lambda: copy.deepcopy(module))
     except InputFault:
@@ -136,7 +140,7 @@ def _copy(module: Any) -> Any:
 
 
 def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> str:
-    """What a forward pass that ends early leaves unread. Raises InputFault where that is all of it."""
+    """The message for a forward pass that ends early. Raises InputFault where it reached no convolution."""
     reason = fault.message.removeprefix("the forward pass ")
     mode = "" if trains else ", --trace train follows another path where the model has one"
     message = (
@@ -155,7 +159,7 @@ def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> st
 
 
 def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
-    """What ended a forward pass, with the layer that did, and what may be missing in train mode."""
+    """The error that ended a forward pass, with the layer that raised it and, in train mode, what may be missing."""
     cause = fault.__cause__
     layer = "" if cause is None else _layer_that_raised(module, cause)
     hint = ""
@@ -170,7 +174,7 @@ def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
 
 
 def _layer_that_raised(module: Any, error: BaseException) -> str:
-    """The innermost layer of `module` in which `error` was raised, with its kind; empty where that is in none."""
+    """The innermost layer of `module` that raised `error`, with its class; empty where none did."""
     names = {id(each): name for name, each in module.named_modules()}
     running: Any = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -184,7 +188,7 @@ def _layer_that_raised(module: Any, error: BaseException) -> str:
 def _traced(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: ReadOptions, made: Any
 ) -> tuple[Trace, InputFault | None]:
-    """What a forward pass reached, and what ended it; new tensors are `made` on the meta device."""
+    """What a forward pass reached, and what ended it; `made` is the context that new tensors are made in."""
     trace = Trace(module)
     for tensor in leaves((args, kwargs)):
         trace.watch(tensor)
@@ -200,7 +204,7 @@ def _traced(
 
 @contextmanager
 def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
-    """While active, imports take `sources` for the files at these real paths: their bytes, each as one character."""
+    """While active, imports read `sources` (real path -> content, a character for each byte) instead of the files."""
     if not sources:
         yield
         return
@@ -213,7 +217,7 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
 
     def stats(self: SourceFileLoader, path: str) -> Mapping[str, Any]:
         if os.path.realpath(path) in edited:
-            raise OSError("it is not as it is on disk")  # so that the loader asks for no bytecode
+            raise OSError("it is not as it is on disk")  # then the loader does not look for bytecode
         return path_stats(self, path)
 
     def lines(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
@@ -234,7 +238,7 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def patched(holder: Any, name: str, value: object) -> Iterator[None]:
-    """While active, an attribute is another."""
+    """While active, attribute `name` of `holder` has another value."""
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:
@@ -243,26 +247,14 @@ def patched(holder: Any, name: str, value: object) -> Iterator[None]:
         setattr(holder, name, before)
 
 
-NEEDS_TORCH = (
-    "reading modules needs PyTorch 2.4 or later, of which a build for the CPU is enough: "
-    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
-)
-
-
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
     """The convolutions that the module's forward pass reaches, in call order."""
     try:
-        import torch  # noqa: F401
-    except ImportError:
-        return None, (InputError(path=path, message=NEEDS_TORCH),)
-    from convlint.readers.torch import user_code as torch_user_code
-
-    try:
         with (
-            torch_user_code.unheard() if options.again else nullcontext(),
+            user_code.unheard() if options.again else nullcontext(),
             edited_sources(options.sources),
-            torch_user_code.guest(options.roots),
-            torch_user_code.construction_sites(),
+            user_code.guest(options.roots),
+            user_code.construction_sites(),
         ):
             return _read(path, options)
     except InputFault as fault:
@@ -271,19 +263,12 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:
-    import torch
-
-    from convlint.readers.torch import building
-    from convlint.readers.torch import user_code as user
-    from convlint.readers.torch.layers import network_of
-    from convlint.readers.torch.module_inputs import inputs_of, refuse_inputs
-
     module = building.build(parse_reference(options.reference or path))
     compiled = hasattr(module, "_orig_mod")  # torch.compile: look at what it wraps
     module = getattr(module, "_orig_mod", module)
-    user.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
-    arguments = inputs_of(module, options)
-    refuse_inputs(module, *arguments)
+    user_code.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
+    arguments = building.inputs_of(module, options)
+    building.refuse_inputs(module, *arguments)
     _in_half_precision(module, arguments)
     if options.channels_last:
         _in_channels_last(module)
@@ -298,32 +283,20 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     layers, edges, messages = network_of(trace.calls, trace.unknown, path, entry=options.reference is not None)
     operations = trace.operations.finished(trace.calls, layers)
     network = Network(
-        path=path,
-        layers=layers,
-        edges=edges,
-        operations=operations,
-        runtime=runtime,
-        unbatched=trace.unbatched,
+        path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched
     )
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 
 
 def _in_half_precision(module: Any, inputs: Any) -> None:
-    """Casts the module where its inputs are in half precision: what mixed precision would do to its convolutions."""
-    import torch
-
-    from convlint.readers.torch import user_code as user
-    from convlint.readers.torch.module_inputs import leaves
-
+    """Casts the module where its inputs are in half precision, as mixed precision would cast its convolutions."""
     half = {tensor.dtype for tensor in leaves(inputs) if tensor.dtype in (torch.float16, torch.bfloat16)}
     if len(half) == 1:
-        user.run("casting the module", lambda: module.to(half.pop()))
+        user_code.run("casting the module", lambda: module.to(half.pop()))
 
 
 def _in_channels_last(module: Any) -> None:
-    """What `module.to(memory_format=...)` does for filters of images, and for those of volumes beside them."""
-    import torch
-
+    """Puts the filters of images and of volumes into channels_last; `module.to` would do so for one of them only."""
     orders = {4: torch.channels_last, 5: torch.channels_last_3d}
     for parameter in module.parameters():
         if parameter.dim() in orders:

@@ -13,8 +13,9 @@ from cases import for_each
 from small_graphs import free, groups, live, stored
 from torch import Tensor, nn
 
+from convlint.readers.operations import Effect
 from convlint.readers.torch.arguments import VIEWS
-from convlint.readers.torch.kinds import OPAQUE, POINTWISE, TAGGED, UNTAGGED, VIEWED, Kind, OperatorEffect, kind_of
+from convlint.readers.torch.kinds import OPAQUE, POINTWISE, TAGGED, UNTAGGED, VIEWED, OperatorCall, effect_of
 
 
 def overloads(name: str) -> list[Any]:
@@ -175,39 +176,40 @@ def test_live_traces_and_exported_programs_agree(tmp_path: Path) -> None:
     assert groups(program) == groups(live(All(), (2, 3, C, C)))
 
 
-def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> OperatorEffect:
-    return OperatorEffect(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
+def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> OperatorCall:
+    return OperatorCall(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
 
 
 ONE = (2, 1, 8, 8)
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "kind"),
+    ("name", "given", "effect"),
     [
-        ("aten::relu", step((None, 8, None, None), written=(None, 8, None, None)), Kind("identity")),
+        ("aten::relu", step((None, 8, None, None), written=(None, 8, None, None)), Effect("identity")),
         ("aten::relu", step((2, None, 8, 8), written=(2, None, 8, 8)), OPAQUE),
         ("aten::view", step((2, 8, None, 8), written=(2, 8, None, 8)), OPAQUE),  # two sizes may have changed places
         ("aten::max", step(ONE, written=ONE, tensors=1, dim=1, keepdim=True), OPAQUE),  # of one channel there is one
         ("aten::mean", step(ONE, written=ONE, dim=[1], keepdim=True), OPAQUE),
-        ("aten::mean", step(ONE, written=(2, 1, 1, 8), dim=2, keepdim=True), Kind("resize")),
+        ("aten::mean", step(ONE, written=(2, 1, 1, 8), dim=2, keepdim=True), Effect("resize")),
         ("aten::mean", step(ONE, written=(2, 1, 1, 8), dim=None, keepdim=True), OPAQUE),
         ("aten::cat", step((0, 8, 8, 8), written=(2, 8, 8, 8), dim=1, tensors=2), OPAQUE),
         ("aten::cat", step((2, 8, 8, 8), written=(2, 8, 8, 8), dim=object()), OPAQUE),
-        ("aten::slice", step(ONE, written=ONE, dim=1, start=0, end=2**63 - 1, step=1), Kind("identity")),
+        ("aten::slice", step(ONE, written=ONE, dim=1, start=0, end=2**63 - 1, step=1), Effect("identity")),
         ("aten::slice", step(ONE, written=ONE, dim=1, start=0, end=object(), step=1), OPAQUE),
         ("aten::max_pool2d", step((2, 8, 8), written=(2, 8, 4)), OPAQUE),
-        ("aten::avg_pool3d", step((2, 8, 4, 4, 4), written=(2, 8, 2, 2, 2)), Kind("resize")),
-        ("aten::pixel_shuffle", step((2, 8, 8, 8), written=(2, 2, 16, 16), upscale_factor=2), Kind("pixel_shuffle", 2)),
+        ("aten::avg_pool3d", step((2, 8, 4, 4, 4), written=(2, 8, 2, 2, 2)), Effect("resize")),
+        ("aten::pixel_shuffle", step((2, 8, 8, 8), written=(2, 2, 16, 16), upscale_factor=2),
+         Effect("pixel_shuffle", factor=2)),
         ("aten::pixel_shuffle", step((2, 8, 8, 8), written=(2, 2, 16, 16), upscale_factor=0), OPAQUE),
-        ("aten::group_norm", step((2, 8, 8), written=(2, 8, 8), num_groups=4), Kind("identity", groups=4)),
+        ("aten::group_norm", step((2, 8, 8), written=(2, 8, 8), num_groups=4), Effect("identity", groups=4)),
         ("aten::native_group_norm", step((2, 8, 8), written=(2, 8, 8), group=3), OPAQUE),
-        ("aten::batch_norm", step((2, 8), written=(2, 8)), Kind("batchnorm")),
+        ("aten::batch_norm", step((2, 8), written=(2, 8)), Effect("batchnorm")),
         ("my::relu", step((2, 8, 8), written=(2, 8, 8)), OPAQUE),
         ("aten::relu", step((), written=()), OPAQUE),
         ("aten::relu", step((2,) * 2, written=(2,) * 2), OPAQUE),
         ("aten::relu", step((2,) * 6, written=(2,) * 6), OPAQUE),
     ],
 )  # fmt: skip
-def test_kinds_by_shapes(name: str, given: OperatorEffect, kind: Kind) -> None:
-    assert kind_of(name, given) == kind
+def test_kinds_by_shapes(name: str, given: OperatorCall, effect: Effect) -> None:
+    assert effect_of(name, given) == effect
