@@ -19,7 +19,7 @@ from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages.saying import duration
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
-from convlint.fixes.spec_text import Edits, Refusal, spec_edits
+from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
@@ -88,12 +88,9 @@ class SpecDraft:
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """See `Draft`."""
-        read = self._read
-        if self.job.reading.batch is not None:  # edits are of what the file states
-            read, _ = self._reading.read(self.source, replace(self.job.reading, batch=None))
-        if read is None:
+        network = as_stated(self.source, self.job, self._reading, self._read)
+        if network is None:
             return None
-        network = read
         plan, refused, edits = edited(asked, planner, lambda changes: spec_edits(self.text, network, changes))
         if not plan.granted:
             return Attempt(plan, refused)
@@ -113,8 +110,39 @@ class SpecDraft:
         return made._replace(read=read, network=network, wrong=unexpected(before, network, plan))
 
 
+def as_stated(source: Input, job: Job, reading: Reading, read: Network | None) -> Network | None:
+    """The network that a spec states: edits are of that, and `read` has the batch of the command line."""
+    if job.reading.batch is None:
+        return read
+    return reading.read(source, replace(job.reading, batch=None))[0]
+
+
+EditsOf = Callable[[Sequence[ValueChange]], Edits]
+
+
+def edits_where_shared(source: Input, job: Job, reading: Reading, read: Network | None) -> EditsOf | None:
+    """The edits of a spec in which anchors or merge keys may share values; None if its text has neither.
+
+    Only such a spec is parsed again to tell whether a fix can be written: that takes about as long as to read it.
+    """
+    text = source.text or ""
+    if "*" not in text and "<<" not in text:
+        return None
+
+    @cache  # nothing is parsed where no fix is asked for
+    def spec() -> SpecText | None:
+        network = as_stated(source, job, reading, read)
+        return None if network is None else SpecText(text, network)
+
+    def edits(changes: Sequence[ValueChange]) -> Edits:
+        known = spec()
+        return Edits(edits=(), refused=()) if known is None else known.edits(changes)
+
+    return edits
+
+
 def edited(
-    asked: Sequence[Wish], planner: EditPlanner, edits_of: Callable[[Sequence[ValueChange]], Edits]
+    asked: Sequence[Wish], planner: EditPlanner, edits_of: EditsOf
 ) -> tuple[EditPlan, list[tuple[Wish, str]], tuple[Edit, ...]]:
     """(the plan for those of the wishes that can be granted and written into a spec, the others, the edits)."""
 

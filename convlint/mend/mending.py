@@ -34,8 +34,17 @@ from convlint.files.languages.saying import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
 from convlint.fixes.plan import UNUSED, EditPlan, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
-from convlint.mend.attempt import Attempt, CodeDraft, Draft, RunModel, with_code_edits, with_sources
-from convlint.mend.proposing import with_applicability
+from convlint.mend.attempt import (
+    Attempt,
+    CodeDraft,
+    Draft,
+    RunModel,
+    SpecDraft,
+    edits_where_shared,
+    with_code_edits,
+    with_sources,
+)
+from convlint.mend.proposing import Written, with_applicability
 from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
@@ -407,14 +416,12 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         return source_outcome(source, rulebook, job)
     fixing = job.fixing
     readable = source.kind == "file" or source.raw is not None
-    if fixing is not None and (fixing.mends or fixing.proposes) and readable and format_of_input(source) is SPEC:
+    if fixing is not None and readable and format_of_input(source) is SPEC:
         if fixing.mends:
             return _mended(source, rulebook, job, fixing, reading)
         with suppress(InputFault):  # its reader says what is wrong
-            source = replace(source, text=text_of(_content(source.name) if source.raw is None else source.raw))
+            source = replace(source, text=text_of(_content(source.copy or source.name) if source.raw is None else source.raw))
     checked = check_input(source, rulebook, job, reading)
-    if fixing is not None:
-        from convlint.mend.proposing import with_applicability
     if source.kind == "module":
         with last_resort(checked.errors, source.name):
             checked.result = with_code_edits(checked, job)
@@ -426,7 +433,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         return outcome
     is_spec = format_of_input(source) is SPEC
     with last_resort(checked.errors, source.name):
-        checked.result = with_applicability(checked, rulebook, job, fixing, "spec" if is_spec else "nothing")
+        edits_of = edits_where_shared(source, job, reading, checked.read) if is_spec else None
+        of: Written = "spec" if is_spec else "nothing"
+        checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
     outcome = outcome._replace(result=checked.result)
     if is_spec:
         return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
@@ -440,9 +449,6 @@ def is_mended_together(source: Input, job: Job) -> bool:
 
 
 def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> InputResult:
-    from convlint.mend.attempt import SpecDraft
-    from convlint.mend.proposing import with_applicability
-
     path, raw = source.name, source.raw
     shown = "<stdin>" if source.kind == "stdin" else path
     try:
@@ -469,7 +475,8 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
         unmended=checked.result if mending.count else None,
     )
     checked, source = mending.checked, mending.draft.source
-    checked.result = with_applicability(checked, rulebook, job, fixing, "spec")
+    edits_of = edits_where_shared(source, job, reading, checked.read)
+    checked.result = with_applicability(checked, rulebook, job, fixing, "spec", edits_of)
     return InputResult(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
 
 
