@@ -148,7 +148,7 @@ def edited(
 
     def write(plan: EditPlan) -> tuple[tuple[Edit, ...], Mapping[int, str]]:
         edits = edits_of(list(plan.changes))
-        return edits.edits, _unedited(plan, edits.refused)
+        return edits.edits, whole_settings(plan, _unedited(plan, edits.refused))
 
     plan, refused, edits = written(asked, planner, write)
     return plan, refused, edits or ()
@@ -184,6 +184,24 @@ def _unedited(plan: EditPlan, refusals: Iterable[Refusal]) -> dict[int, str]:
     for numbers, reason in reasons.values():
         failing.update(dict.fromkeys(numbers, reason))
     return failing
+
+
+def whole_settings(plan: EditPlan, failing: Mapping[int, str]) -> dict[int, str]:
+    """The wishes that cannot be had, with all layers of a setting of the network: it is for all of them, or for none.
+
+    A layout in some layers alone would cost transposes that its price does not have.
+    """
+    reasons = {
+        id(wish.finding): reason
+        for number, reason in failing.items()
+        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    of_settings = {
+        number: reasons[id(wish.finding)]
+        for number, wish in enumerate(plan.granted)
+        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    return {**of_settings, **failing}
 
 
 def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:

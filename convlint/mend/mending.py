@@ -32,7 +32,7 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages.saying import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
-from convlint.fixes.plan import UNUSED, EditPlan, EditPlanner, Wish, WishKey, unused, wishes
+from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.mend.attempt import (
     Attempt,
@@ -41,6 +41,7 @@ from convlint.mend.attempt import (
     RunModel,
     SpecDraft,
     edits_where_shared,
+    whole_settings,
     with_code_edits,
     with_sources,
 )
@@ -237,7 +238,7 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
-        failing = _whole_settings(plan, failing)
+        failing = whole_settings(plan, failing)
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:
@@ -259,21 +260,6 @@ class Mending(Generic[D]):
         self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
             tried.clear()
-
-
-def _whole_settings(plan: EditPlan, failing: dict[int, str]) -> dict[int, str]:
-    """The same with all layers of a setting of the network: it is for all of them, or for none."""
-    reasons = {
-        id(wish.finding): reason
-        for number, reason in failing.items()
-        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
-    }
-    of_settings = {
-        number: reasons[id(wish.finding)]
-        for number, wish in enumerate(plan.granted)
-        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
-    }
-    return {**of_settings, **failing}
 
 
 def _blamed(made: Attempt) -> dict[int, str]:
@@ -420,7 +406,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         if fixing.mends:
             return _mended(source, rulebook, job, fixing, reading)
         with suppress(InputFault):  # its reader says what is wrong
-            source = replace(source, text=text_of(_content(source.copy or source.name) if source.raw is None else source.raw))
+            source = replace(
+                source, text=text_of(_content(source.copy or source.name) if source.raw is None else source.raw)
+            )
     checked = check_input(source, rulebook, job, reading)
     if source.kind == "module":
         with last_resort(checked.errors, source.name):
