@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -134,10 +134,9 @@ def _state(
         new = _restated(key, entry, holder, letters_of(CANONICAL[key], holder.dims))
         if isinstance(new, No):
             return _of_key(key, holder), new.reason
-        if holder.mapping.own.get(key) is entry and not isinstance(entry.value, nodes.Alias):
-            reason = unwritable(entry.value, data_of(entry.value), new)
-            if reason:
-                return _of_key(key, holder), reason
+        reason = _unwritable(holder.mapping, key, new) or unwritable(entry.value, data_of(entry.value), new)
+        if reason:
+            return _of_key(key, holder), reason
         holder.said[key] = new
     for key in drawn:
         assert defaults is not None
@@ -145,8 +144,23 @@ def _state(
         new = _restated(key, defaults.found[key], holder, [name for name in letters if not holder.stating(name)])
         if isinstance(new, No):
             return _of_key(key, holder), new.reason
+        reason = _unwritable(defaults, key, new)
+        if reason:
+            return _of_key(key, holder), reason
         holder.drawn[key] = new
     return _added(holder, absent, defaults)
+
+
+def by_hand(what: str, shared: str) -> str:
+    """Why something that is shared is not edited: an edit there would change whatever else reads it."""
+    return f"{what} is shared through {shared}; edit it by hand"
+
+
+def _unwritable(mapping: nodes.Mapping, key: str, new: Data) -> str | None:
+    if new == data_of(mapping.found[key].value):
+        return None
+    shared = nodes.shared_through(mapping, key)
+    return by_hand("the value", shared) if shared else None
 
 
 def _of_key(key: str, holder: Holder) -> list[str]:
@@ -247,7 +261,7 @@ class Document(Struct, eq=False, kw_only=True):
     spec has none.
     """
 
-    tree: nodes.YamlTree
+    root: nodes.Mapping
     items: list[Holder]
     holders: list[Holder]
     defaults: nodes.Mapping | None
@@ -261,20 +275,20 @@ class Document(Struct, eq=False, kw_only=True):
         """The items' and that of the runtime."""
         return [*self.holders, *([self.runtime] if self.runtime is not None else ())]
 
-    def can_get(self, block: str) -> bool:
-        """Whether a block that is not there, or is empty, can be written."""
-        entry = self.tree.root.own.get(block)
-        return entry is None or isinstance(entry.value, nodes.Alias) or not entry.value.aliased
+    def shares(self, block: str) -> str:
+        """What shares a block of the spec, whether it holds anything or not; empty if nothing does."""
+        return nodes.reached_through(self.root, block) if block in self.root.found else ""
 
 
-def document_of(tree: nodes.YamlTree, network: Network) -> Document:
-    """What `tree` holds, of which the reader made `network`."""
-    found = tree.root.found
-    layers = nodes.behind(found["layers"].value)
+def document_of(root: nodes.Mapping, network: Network) -> Document:
+    """The spec whose root this is, of which the reader made `network`."""
+    layers = nodes.behind(root.found["layers"].value)
+    shared = nodes.reached_through(root, "layers")
     holders: dict[nodes.Mapping, Holder] = {}
     items = []
     for number, (item, operation) in enumerate(zip(layers.items, network.operations, strict=True)):
         mapping = nodes.behind(item)
+        mapping.shared = mapping.shared or shared  # whoever reads the list reads its layers
         holder = holders.get(mapping)
         if holder is None:
             holder = holders[mapping] = Holder(
@@ -287,60 +301,22 @@ def document_of(tree: nodes.YamlTree, network: Network) -> Document:
         holder.dims_read.add(operation.dims)
         holder.items.append(number)
         items.append(holder)
-    runtime = _block(found, "runtime")
+    runtime = _block(root, "runtime")
     return Document(
-        tree=tree,
+        root=root,
         items=items,
         holders=list(holders.values()),
-        defaults=_block(found, "defaults"),
+        defaults=_block(root, "defaults"),
         runtime=Holder(mapping=runtime, items=[], layers=[], dims=None) if runtime is not None else None,
     )
 
 
-def _block(found: dict[str, nodes.MappingEntry], name: str) -> nodes.Mapping | None:
-    block = nodes.behind(found[name].value) if name in found else None
-    return block if isinstance(block, nodes.Mapping) else None
-
-
-_OF_CONVOLUTIONS = ("dtype", "layout")  # which no other operation has a use for
-
-
-def refuse_what_others_inherit(document: Document, unwritable: Unwritable) -> None:
-    """Takes back changes that add to a layer what a layer merging it does not have, and is not to get.
-
-    What such a layer has, it can state itself; for what it lacks there is no word.
-    """
-    new = {letter for holder in document.holders for letter in _new_letters(holder)}
-    if not new:
-        return
-    by_mapping = {holder.mapping: holder for holder in document.holders}
-    lacking: dict[nodes.Mapping, set[str]] = {}  # letters that those merging a mapping lack, and are to lack
-    for mapping in reversed(document.tree.mappings):
-        below = lacking.get(mapping, set())
-        holder = by_mapping.get(mapping)
-        if holder is not None:
-            clash = below.intersection(_new_letters(holder))
-            if clash:
-                holder.refuse(clash, "a layer that merges this one would get it too")
-                decide(holder, document.defaults, unwritable)
-            if mapping.sources:
-                below = below.union(letter for letter in new if _lacks(holder, letter, document.defaults))
-        for source in mapping.sources:
-            lacking.setdefault(source, set()).update(below)
-
-
-def _new_letters(holder: Holder) -> list[str]:
-    keys = (*holder.new, *holder.drawn)  # what is drawn from the defaults may have to be stated, too
-    return [letter for key in keys for letter in letters_of(CANONICAL[key], holder.dims)]
-
-
-def _lacks(holder: Holder, letter: str, defaults: nodes.Mapping | None) -> bool:
-    stating = holder.stating(letter)
-    if any(is_same(data_of(holder.mapping.found[key].value)) for key in stating if CANONICAL[key] == "padding"):
-        return True  # beside padding: same no number can stand
-    if letter in holder.changes or stating or holder.drawing(letter, defaults):
-        return False
-    return bool(holder.layers) or not (letter in _OF_CONVOLUTIONS or (letter == "N" and not holder.takes_N))
+def _block(root: nodes.Mapping, name: str) -> nodes.Mapping | None:
+    block = nodes.behind(root.found[name].value) if name in root.found else None
+    if not isinstance(block, nodes.Mapping):
+        return None
+    block.shared = block.shared or nodes.reached_through(root, name)  # the spec itself may be merged
+    return block
 
 
 def decide_settings(document: Document, unwritable: Unwritable) -> None:
@@ -351,22 +327,19 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
         reason = None
         if name not in SETTINGS:
             reason = f"{name} is no setting of the runtime"
-        elif holder is None:
-            if document.can_get("runtime"):
-                document.new_settings[name] = setting_word(name, value, None)
-            else:
-                reason = "an alias refers to the empty runtime"
-        elif name not in keys:
-            holder.new[name] = setting_word(name, value, None)
-        else:
+        elif name in keys:
+            assert holder is not None  # it has the key
             key = keys[name]
-            entry = holder.mapping.found[key]
-            old = data_of(entry.value)
+            value_node = holder.mapping.found[key].value
+            old = data_of(value_node)
             new = setting_word(name, value, str(old))
-            if holder.mapping.own.get(key) is entry:
-                reason = unwritable(entry.value, old, new)
+            reason = _unwritable(holder.mapping, key, new) or unwritable(value_node, old, new)
             if reason is None:
                 holder.said[key] = new
+        elif shared := document.shares("runtime"):
+            reason = by_hand("the runtime", shared)
+        else:
+            (document.new_settings if holder is None else holder.new)[name] = setting_word(name, value, None)
         if reason is not None:
             document.refused_settings[name] = reason
 
@@ -381,12 +354,12 @@ def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
     for name in _SHARED:
         values = {holder.new.get(name) for holder in convolutions}
         value = values.pop() if len(values) == 1 else None
-        if value is None or not (document.defaults is not None or document.can_get("defaults")):
+        if value is None or document.shares("defaults"):
             continue
         if not (name == "N" and _inputs_bring(int(str(value)), document, unwritable)):
             result[name] = value
         for holder in convolutions:
-            del holder.new[name]
+            del holder.new[name], holder.changes[name]
     return result
 
 
@@ -399,3 +372,74 @@ def _inputs_bring(N: int, document: Document, unwritable: Unwritable) -> bool:
             decide(holder, document.defaults, unwritable)
             suffices = suffices and holder.changes.get("N") == N
     return suffices and all(layer.N is not None for holder in document.holders for layer in holder.layers)
+
+
+def settle_defaults(document: Document, unwritable: Unwritable) -> dict[str, Data]:
+    """The keys of the defaults that change, with what they say then: those of which all layers want the same.
+
+    What only some layers want they state themselves, which is refused where others read their mapping too.
+    """
+    while True:
+        agreed = dict(_agreed(document, unwritable))
+        refusing = [
+            (holder, new)
+            for holder in document.holders
+            if holder.mapping.shared and (new := additions(holder, document.defaults, agreed))
+        ]
+        if not refusing:
+            return agreed
+        for holder, new in refusing:
+            keys = (*new, *(key for key in holder.drawn if key not in agreed))
+            letters = [letter for key in keys for letter in letters_of(CANONICAL[key], holder.dims)]
+            holder.refuse(
+                [letter for letter in letters if not holder.stating(letter)],
+                by_hand("the layer", holder.mapping.shared),
+            )
+            decide(holder, document.defaults, unwritable)
+
+
+def _agreed(document: Document, unwritable: Unwritable) -> Iterator[tuple[str, Data]]:
+    dims_read = {dims for holder in document.holders for dims in holder.dims_read}
+    for key, entry in document.defaults.found.items() if document.defaults is not None else ():
+        old = data_of(entry.value)
+        new = [holder.drawn[key] for holder in document.holders if key in holder.drawn]
+        if len(dims_read) > 1 and any(_is_longer(data, old) for data in new):
+            continue  # a list has one length, and layers of all dimensions read it
+        wanted = {holder.drawn.get(key, old) for holder in document.holders if _draws(holder, key, document.defaults)}
+        value = wanted.pop() if new and len(wanted) == 1 else old
+        if value != old and unwritable(entry.value, old, value) is None:
+            yield key, value
+
+
+def _draws(holder: Holder, key: str, defaults: nodes.Mapping | None) -> bool:
+    """Whether a value of the defaults has to stay for this layer; an input without changes follows any N."""
+    if not holder.layers and key not in holder.drawn:
+        return False
+    return any(key in holder.drawing(letter, defaults) for letter in letters_of(CANONICAL[key], holder.dims))
+
+
+def _is_longer(new: Data, old: Data) -> bool:
+    """Whether a value becomes a list of a length that it did not have."""
+    return isinstance(new, tuple) and not (isinstance(old, tuple) and len(old) == len(new))
+
+
+def additions(holder: Holder, defaults: nodes.Mapping | None, agreed: Mapping[str, Data]) -> dict[str, Data]:
+    """The keys that a mapping gets, with what they say, once the defaults have changed as `agreed`."""
+    new: dict[str, Data] = {}
+    for key, entry in defaults.found.items() if defaults is not None and holder.drawn else ():
+        old = data_of(entry.value)
+        if agreed.get(key, old) != holder.drawn.get(key, agreed.get(key, old)):
+            new |= _instead_of_default(key, holder)
+    return new | holder.new
+
+
+def _instead_of_default(key: str, holder: Holder) -> dict[str, Data]:
+    letters = letters_of(CANONICAL[key], holder.dims)
+    others = set(letters_of(CANONICAL[key], 3)).difference(letters)
+    if any(name in holder.mapping.found for letter in others for name in KEYS_OF[letter]):
+        # Beside a letter of an axis that the layer does not have, the reader takes no key for all axes.
+        alone = {letter: effective(letter, holder) for letter in letters if letter in CANONICAL}
+        return {letter: data for letter, data in alone.items() if data is not None}
+    if any(holder.stating(letter) for letter in letters):
+        return {key: effective(key, holder) or holder.drawn[key]}
+    return {key: holder.drawn[key]}

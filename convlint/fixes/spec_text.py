@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
 
-from convlint.files.located_yaml import LINE_BREAK, flow
+from convlint.files.located_yaml import flow
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.document import (
     Document,
     Holder,
+    additions,
+    by_hand,
     decide,
     decide_settings,
     document_of,
-    refuse_what_others_inherit,
+    settle_defaults,
     share,
 )
 from convlint.fixes.edits import Edit
 from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
 from convlint.fixes.placing import added, quotes
 from convlint.fixes.plan import ValueChange
-from convlint.fixes.sharing import SharingEdits, settle
 from convlint.model.network import Network
 from convlint.readers.spec.fields import PADS
 
@@ -34,68 +35,36 @@ _JSON_PLAIN = re.compile(r"true|false|[0-9]+")
 
 
 def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:
-    """Why a node that says `old` cannot say `new` where it stands; None where it can."""
-    if isinstance(node, nodes.Alias) or old == new:
+    """Why a node that says `old` cannot say `new` where it stands; None if it can. It is no alias, and has none."""
+    if old == new or isinstance(node, nodes.Mapping | nodes.Alias):
         return None
     if isinstance(node, nodes.Scalar):
         return "it is written as a block of text" if node.style in _BLOCK else None
-    if isinstance(node, nodes.Mapping):
-        sides = dict(new.named) if isinstance(new, Sides) else {}
-        for name, entry in node.own.items():
-            if name in sides and data_of(entry.value) != sides[name] and _is_aliased(entry.value):
-                return "an alias refers to a part of it"
-        return None
     items = _items(node, new)
     if items is not None:
-        for item, data in zip(node.items, items, strict=True):
-            problem = unwritable(text, item, data_of(item), data)
-            if data_of(item) != data and (problem or _is_aliased(item)):
-                return problem or "an alias refers to a part of it"
-        return None
-    if any(map(_is_aliased, node.items)):
-        return "an alias refers to a part of it"
+        problems = (unwritable(text, item, data_of(item), data) for item, data in zip(node.items, items, strict=True))
+        return next(filter(None, problems), None)
     if not node.flow or "#" in text[node.start : node.end]:
         return "its list has another length, and is not written on one line"
     return None
 
 
-def node_edits(text: str, node: nodes.Node, new: Data, *, as_json: bool) -> Iterator[tuple[nodes.Node, Edit]]:
-    """The edits after which a node says `new`, each with the node that it replaces; sides it lacks are not added."""
-    if new == data_of(node) and not isinstance(node, nodes.Alias):
+def node_edits(node: nodes.Node, new: Data, *, as_json: bool) -> Iterator[Edit]:
+    """The edits after which a node says `new`. Sides of padding that it lacks are not added."""
+    if new == data_of(node):
         return
     items = _items(node, new) if isinstance(node, nodes.Sequence) else None
     if isinstance(node, nodes.Sequence) and items is not None:
         for item, data in zip(node.items, items, strict=True):
-            if data != data_of(item):
-                yield from node_edits(text, item, data, as_json=as_json)
+            yield from node_edits(item, data, as_json=as_json)
     elif isinstance(node, nodes.Mapping) and isinstance(new, Sides):
         for name, side in new.named:
-            if name in node.own and side != data_of(node.own[name].value):
-                yield from node_edits(text, node.own[name].value, side, as_json=as_json)
+            if name in node.own:
+                yield from node_edits(node.own[name].value, side, as_json=as_json)
     elif isinstance(node, nodes.Scalar):
-        yield node, Edit(node.start, node.end, _scalar(node, new, as_json))
+        yield Edit(node.start, node.end, _scalar(node, new, as_json))
     else:
-        yield node, Edit(node.start, node.end, rendered(new, as_json=as_json))
-
-
-def missing_sides(node: nodes.Mapping, new: Sides) -> dict[str, Data]:
-    """The sides that padding by name does not say itself, or says by a merge, and has to."""
-    return {
-        name: side
-        for name, side in new.named
-        if name not in node.own and (name not in node.found or data_of(node.found[name].value) != side)
-    }
-
-
-def pinned(text: str, alias: nodes.Alias) -> Edit:
-    """The alias replaced by what it stood for."""
-    target = alias.target
-    source = text[target.start : target.end]
-    if not isinstance(target, nodes.Scalar):
-        source = rendered(data_of(target), as_json=False)
-    elif LINE_BREAK.search(source):
-        source = json.dumps(target.text)
-    return Edit(alias.start, alias.end, source)
+        yield Edit(node.start, node.end, rendered(new, as_json=as_json))
 
 
 def rendered(data: Data, *, as_json: bool) -> str:
@@ -125,10 +94,6 @@ def _items(node: nodes.Sequence, new: Data) -> tuple[Data, ...] | None:
     return new if lists == [isinstance(data, tuple) for data in new] else None
 
 
-def _is_aliased(node: nodes.Node) -> bool:
-    return not isinstance(node, nodes.Alias) and node.aliased
-
-
 _BEFORE_LAYERS = ("version", "target", "targets", "gpu", "mode", "runtime", "name", "description")
 _RUNTIME = "runtime."
 
@@ -152,9 +117,9 @@ def spec_edits(text: str, network: Network, changes: Sequence[ValueChange]) -> E
 
     Offsets count the characters of `text`; a byte order mark at its beginning may be there or not.
     """
-    tree = nodes.nodes_of(text)
-    assert tree is not None  # the reader made a network of it
-    return document_edits(text, document_of(tree, network), changes)
+    root = nodes.nodes_of(text)
+    assert root is not None  # the reader made a network of it
+    return document_edits(text, document_of(root, network), changes)
 
 
 def document_edits(text: str, document: Document, changes: Sequence[ValueChange]) -> Edits:
@@ -165,11 +130,10 @@ def document_edits(text: str, document: Document, changes: Sequence[ValueChange]
     for holder in document.holders:
         if holder.changes:
             decide(holder, document.defaults, problem)
-    refuse_what_others_inherit(document, problem)
     new_defaults = share(document, problem)
-    outcome = settle(document.tree, document.all_holders, document.defaults, new_defaults, problem)
+    agreed = settle_defaults(document, problem)
     refused = [Refusal(change, reason) for change in changes if (reason := _reason(document, change, reasons))]
-    return Edits(edits=tuple(sorted(_edits(text, document, outcome, new_defaults))), refused=tuple(refused))
+    return Edits(edits=tuple(sorted(_edits(text, document, agreed, new_defaults))), refused=tuple(refused))
 
 
 def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
@@ -196,7 +160,7 @@ def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueC
             if len(values) == 1 and len(by_item) == len(holder.items):
                 holder.changes[name] = values.pop()
             else:
-                holder.refused[name] = "other layers are aliases of the same text, and do not change alike"
+                holder.refused[name] = by_hand("the layer", holder.mapping.shared)
     return reasons
 
 
@@ -209,33 +173,33 @@ def _reason(document: Document, change: ValueChange, reasons: Mapping[ValueChang
     return holder.refused.get(change.field) if holder is not None else None
 
 
-def _edits(text: str, document: Document, outcome: SharingEdits, new_defaults: Mapping[str, Data]) -> list[Edit]:
-    as_json = document.tree.json
-    found: dict[nodes.Node, Edit] = {}
-    additions = outcome.added
-    for node, data in outcome.says.items():
-        found.update(node_edits(text, node, data, as_json=as_json))
+def _edits(
+    text: str, document: Document, agreed: Mapping[str, Data], new_defaults: Mapping[str, Data]
+) -> Iterator[Edit]:
+    as_json, defaults = nodes.is_json(document.root), document.defaults
+    new = {holder.mapping: additions(holder, defaults, agreed) for holder in document.all_holders}
+    values = [
+        (holder.mapping.found[key].value, data) for holder in document.all_holders for key, data in holder.said.items()
+    ]
+    if defaults is not None:
+        new[defaults] = dict(new_defaults)
+        values += [(defaults.found[key].value, data) for key, data in agreed.items()]
+    for node, data in values:
+        yield from node_edits(node, data, as_json=as_json)
         if isinstance(node, nodes.Mapping) and isinstance(data, Sides):
-            sides = missing_sides(node, data)
-            if sides:
-                additions[node] = sides
-    covered = {item for node in found if isinstance(node, nodes.Sequence) for item in _inside(node)}
-    for alias in outcome.pinned:
-        if alias not in found and alias not in covered:
-            found[alias] = pinned(text, alias)
-    edits = list(found.values())
-    for mapping, new in additions.items():
-        inner = quotes(mapping, otherwise=as_json)
-        written = {key: rendered(data, as_json=inner) for key, data in new.items()}
-        edits.append(added(text, mapping, written, as_json=inner))
-    blocks = {"runtime": document.new_settings, "defaults": {} if document.defaults is not None else new_defaults}
-    edits += _new_blocks(text, document, {name: block for name, block in blocks.items() if block})
-    return edits
+            new[node] = {name: side for name, side in data.named if name not in node.own}
+    for mapping, keys in new.items():
+        if keys:
+            inner = quotes(mapping, otherwise=as_json)
+            written = {key: rendered(data, as_json=inner) for key, data in keys.items()}
+            yield added(text, mapping, written, as_json=inner)
+    blocks = {"runtime": document.new_settings, "defaults": {} if defaults is not None else new_defaults}
+    yield from _new_blocks(text, document, {name: block for name, block in blocks.items() if block})
 
 
 def _new_blocks(text: str, document: Document, blocks: Mapping[str, Mapping[str, Data]]) -> list[Edit]:
     """Whole blocks that the spec does not have, or has left empty."""
-    root = document.tree.root
+    root = document.root
     as_json = quotes(root, otherwise=False)
     edits, written = [], {}
     for name, block in blocks.items():
@@ -252,12 +216,6 @@ def _new_blocks(text: str, document: Document, blocks: Mapping[str, Mapping[str,
     return edits
 
 
-def _inside(node: nodes.Node) -> list[nodes.Node]:
-    if not isinstance(node, nodes.Sequence):
-        return [node]
-    return [inner for item in node.items for inner in _inside(item)]
-
-
 _SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
 
 
@@ -266,15 +224,15 @@ class SpecText:
 
     def __init__(self, text: str, network: Network) -> None:
         self.text, self.network = text, network
-        tree = nodes.nodes_of(text)
-        assert tree is not None  # the reader made a network of it
-        self._tree = tree
-        self._whole = document_of(tree, network)
+        root = nodes.nodes_of(text)
+        assert root is not None  # the reader made a network of it
+        self._root = root
+        self._whole = document_of(root, network)
 
     def edits(self, changes: Sequence[ValueChange]) -> Edits:
         """The edits that `spec_edits` makes of the text for these changes alone."""
         if not self.is_local(changes):
-            return document_edits(self.text, document_of(self._tree, self.network), changes)
+            return document_edits(self.text, document_of(self._root, self.network), changes)
         items = self._whole.items
         touched = list(dict.fromkeys(change.layer for change in changes if change.layer is not None))
         for position in touched:  # what was asked of them before
@@ -291,17 +249,13 @@ class SpecText:
 
     def _is_local(self, change: ValueChange) -> bool:
         if change.layer is None:
-            runtime = self._whole.runtime
-            return runtime is None or _is_its_own(runtime.mapping, runtime.mapping.found)
+            return True
         if not 0 <= change.layer < len(self._whole.items):
             return False
         holder, defaults = self._whole.items[change.layer], self._whole.defaults
         letters = (change.field, change.field + "_end") if change.field in PADS else (change.field,)
         for letter in CHANGEABLE.intersection(letters):
-            keys = holder.stating(letter)
-            if not _is_its_own(holder.mapping, keys):
-                return False
-            if not keys and (letter in _SHARED or holder.drawing(letter, defaults)):
+            if not holder.stating(letter) and (letter in _SHARED or holder.drawing(letter, defaults)):
                 return False
         return True
 
@@ -309,22 +263,13 @@ class SpecText:
         """The document as if these were all of its layers, for changes of nothing that others share."""
         whole = self._whole
         runtime = None if whole.runtime is None else _unchanged(whole.runtime)
-        mappings = [holder.mapping for holder in (*holders, *([runtime] if runtime is not None else ()))]
         return Document(
-            tree=nodes.YamlTree(root=self._tree.root, mappings=mappings, aliases=False),
+            root=self._root,
             items=whole.items,
             holders=holders,
             defaults=whole.defaults,
             runtime=runtime,
         )
-
-
-def _is_its_own(mapping: nodes.Mapping, keys: Iterable[str]) -> bool:
-    """Whether nobody else reads a mapping, and these keys of it neither come from elsewhere nor are read there."""
-    if mapping.sources or mapping.aliased:
-        return False
-    values = [mapping.found[key].value for key in keys]
-    return not any(isinstance(value, nodes.Alias) or value.aliased for value in values)
 
 
 def _unchanged(holder: Holder) -> Holder:

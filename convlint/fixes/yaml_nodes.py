@@ -1,7 +1,7 @@
-"""The nodes of a YAML text and the characters that each of them takes: what an edit has to know.
+"""The nodes of a YAML text, the characters that each of them takes, and the anchors that share a node.
 
-For text that `convlint.files.located_yaml` parses: what is hostile was refused there. Aliases and merges stay visible
-here, because an edit at an anchor changes all that refers to it.
+For text that `convlint.files.located_yaml` has parsed: hostile text was refused there. Aliases and merges stay visible
+here, because an edit at an anchor would change everything that refers to it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from convlint.files.located_yaml import Loader
 
 BOM = "\ufeff"
 
-# No node knows what it stands in, so that there are no circles among them: the collector of garbage leaves them alone.
+# No node refers to its parent, so the tree has no cycles and the garbage collector need not track it. That matters
+# for specs of many thousand layers.
 
 
 class Scalar(Struct, eq=False, gc=False):
-    """One word or number. `start` and `end` leave out its anchor and hold its quotes; `style` is empty where plain."""
+    """One word or number: `start` and `end` include its quotes, not its anchor; `style` is empty for plain text."""
 
     start: int
     end: int
     text: str
     style: str
-    aliased: bool = False  # whether an alias refers to it
+    shared: str = ""  # the anchor in words, if an alias refers to it: "the YAML anchor &base in line 3"
 
 
 class Sequence(Struct, eq=False, gc=False):
@@ -36,7 +37,7 @@ class Sequence(Struct, eq=False, gc=False):
     end: int
     flow: bool
     items: list[Node] = field(default_factory=list)
-    aliased: bool = False
+    shared: str = ""
 
 
 class Mapping(Struct, eq=False, gc=False):
@@ -50,7 +51,7 @@ class Mapping(Struct, eq=False, gc=False):
     own: dict[str, MappingEntry] = field(default_factory=dict)
     found: dict[str, MappingEntry] = field(default_factory=dict)
     sources: list[Mapping] = field(default_factory=list)  # those merged, the stronger first
-    aliased: bool = False
+    shared: str = ""
 
 
 class Alias(Struct, eq=False, gc=False):
@@ -72,31 +73,49 @@ class MappingEntry(Struct, eq=False, gc=False):
     value: Node
 
 
-class YamlTree(Struct, eq=False, gc=False):
-    """A document. `mappings` stand in the order in which they end, so that what is merged comes first."""
-
-    root: Mapping
-    mappings: list[Mapping]
-    aliases: bool  # whether there are any
-
-    @property
-    def json(self) -> bool:
-        """Whether it is written as JSON: keys between double quotes."""
-        return self.root.flow and bool(self.root.entries) and behind(self.root.entries[0].key).style == '"'
-
-
 def behind(node: Node | None) -> Any:
     """The node itself, or what an alias stands for."""
     return node.target if isinstance(node, Alias) else node
 
 
-def nodes_of(text: str) -> YamlTree | None:
-    """The nodes of the one document in `text`, with offsets into it; None where it is no mapping."""
-    builder = _Builder(text)
-    root = builder.root
-    if not isinstance(root, Mapping):
-        return None
-    return YamlTree(root=root, mappings=builder.mappings, aliases=builder.aliases)
+def reached_through(mapping: Mapping, key: str) -> str:
+    """What shares the place where `key` gets its value: an anchor or a merge key; empty if nothing does."""
+    entry = mapping.found[key]
+    merged = ""
+    if mapping.own.get(key) is not entry:
+        source = next(source for source in mapping.sources if source.found.get(key) is entry)
+        merged = source.shared or _MERGE_KEY
+    return mapping.shared or merged or str(behind(entry.value).shared)
+
+
+def shared_through(mapping: Mapping, key: str) -> str:
+    """What shares the value of `key` or any part of it, as `reached_through`; for values that the reader has read."""
+    return reached_through(mapping, key) or _shared_part(mapping.found[key].value)
+
+
+_MERGE_KEY = "a merge key (<<)"
+
+
+def _shared_part(node: Node) -> str:
+    target: Target = behind(node)
+    if target.shared or isinstance(target, Scalar):
+        return target.shared
+    if isinstance(target, Mapping):
+        if target.sources:
+            return target.sources[0].shared or _MERGE_KEY
+        return next(filter(None, (_shared_part(entry.value) for entry in target.entries)), "")
+    return next(filter(None, map(_shared_part, target.items)), "")
+
+
+def is_json(root: Mapping) -> bool:
+    """Whether a document is written as JSON: its keys stand between double quotes."""
+    return root.flow and bool(root.entries) and behind(root.entries[0].key).style == '"'
+
+
+def nodes_of(text: str) -> Mapping | None:
+    """The root of the one document in `text`, with offsets into it; None if that is no mapping."""
+    root = _Builder(text).root
+    return root if isinstance(root, Mapping) else None
 
 
 class _Builder:
@@ -108,10 +127,8 @@ class _Builder:
         self.root: Node | None = None
         self.stack: list[Sequence | Mapping] = []
         self.keys: list[Scalar | Alias | None] = []  # per open collection: the key that waits for its value
-        self.anchors: dict[str, Target] = {}
-        self.open_anchors: list[str | None] = []
-        self.mappings: list[Mapping] = []
-        self.aliases = False
+        self.anchors: dict[str, tuple[Target, int]] = {}  # name -> node, line
+        self.open_anchors: list[tuple[str | None, int]] = []
         decorated = [scalar for scalar in self._scalars(body) if scalar.end > scalar.start]
         if decorated:
             starts = dict(_scalar_tokens(body))
@@ -128,7 +145,7 @@ class _Builder:
                 start = event.start_mark.index
                 scalar = Scalar(start + shift, event.end_mark.index + shift, event.value, event.style or "")
                 if event.anchor is not None:
-                    self.anchors[event.anchor] = scalar
+                    self.anchors[event.anchor] = scalar, event.start_mark.line + 1
                 if event.anchor is not None or body[start : start + 1] == "!":
                     yield scalar
                 self._put(scalar)
@@ -142,20 +159,18 @@ class _Builder:
                 else:
                     stack.append(Sequence(start, start, flow))
                 self.keys.append(None)
-                self.open_anchors.append(event.anchor)
+                self.open_anchors.append((event.anchor, event.start_mark.line + 1))
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 node = stack.pop()
                 self.keys.pop()
                 node.end = event.end_mark.index + shift
-                anchor = self.open_anchors.pop()
+                anchor, line = self.open_anchors.pop()
                 if anchor is not None:
-                    self.anchors[anchor] = node
-                if isinstance(node, Mapping):
-                    self.mappings.append(node)
+                    self.anchors[anchor] = node, line
                 self._put(node)
             elif kind is yaml.AliasEvent:
-                target = self.anchors[event.anchor]
-                target.aliased = self.aliases = True
+                target, line = self.anchors[event.anchor]
+                target.shared = f"the YAML anchor &{event.anchor} in line {line}"
                 self._put(Alias(event.start_mark.index + shift, event.end_mark.index + shift, target))
 
     def _put(self, node: Node) -> None:
@@ -181,7 +196,7 @@ class _Builder:
 
 
 def _merge(mapping: Mapping, node: Node) -> None:
-    """Takes over what the mapping does not say, as the reader does."""
+    """Takes over the keys that the mapping does not have; of several sources the first wins, as in the reader."""
     if mapping.found is mapping.own:
         mapping.found = dict(mapping.own)
     merged = behind(node)

@@ -1,4 +1,7 @@
-"""Workloads timed on the user's device, in a process of its own."""
+"""The child process that times workloads on the user's device.
+
+PyTorch is imported where it is used: a child without it answers with what to install.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, Protocol
-
-import torch
 
 from convlint.measuring.rows import CallTiming, Order, TimingAnswer, encode, order_of
 from convlint.measuring.workload import Device, Kind
@@ -44,35 +45,6 @@ class Stopwatch:
         for call in calls:
             call()
         return time.perf_counter() - begin
-
-
-class EventTimer:
-    """For calls that only start the GPU's work; what the host needs to start them is not counted.
-
-    The GPU is kept waiting until all of them are started: else short kernels would be timed at the host's pace.
-    """
-
-    _CYCLES_PER_S = 3.0e9  # no GPU of today ticks faster
-    _MOST_WAIT_S = 0.02
-
-    def __init__(self) -> None:
-        self._host_s = 0.0  # for one call
-
-    def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds between two events around them."""
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        wait_s = min(1.5 * self._host_s * len(calls), self._MOST_WAIT_S)
-        torch.cuda._sleep(int(wait_s * self._CYCLES_PER_S))
-        start.record()
-        begin = time.perf_counter()
-        for call in calls:
-            call()
-        self._host_s = (time.perf_counter() - begin) / len(calls)
-        end.record()
-        end.synchronize()
-        elapsed_ms: float = start.elapsed_time(end)
-        return elapsed_ms / 1e3
 
 
 def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> CallTiming:
@@ -155,8 +127,6 @@ def _described(kind: Kind) -> TimingAnswer:
 
 
 def _warm_up() -> None:
-    import time
-
     import torch
 
     side = torch.randn(2048, 2048, device="cuda")
@@ -178,7 +148,7 @@ def _cudnn(number: int) -> str:
 def _timed(workload: Workload, kind: Kind, seconds: float) -> CallTiming:
     import torch
 
-    from convlint.measuring.workload import calls
+    from convlint.measuring.calls import EventTimer, calls
     from convlint.model.layer import Dtype
 
     if kind == "cpu":

@@ -19,7 +19,7 @@ from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages.saying import duration
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
-from convlint.fixes.spec_text import Edits, Refusal, spec_edits
+from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
@@ -88,12 +88,9 @@ class SpecDraft:
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """See `Draft`."""
-        read = self._read
-        if self.job.reading.batch is not None:  # edits are of what the file states
-            read, _ = self._reading.read(self.source, replace(self.job.reading, batch=None))
-        if read is None:
+        network = as_stated(self.source, self.job, self._reading, self._read)
+        if network is None:
             return None
-        network = read
         plan, refused, edits = edited(asked, planner, lambda changes: spec_edits(self.text, network, changes))
         if not plan.granted:
             return Attempt(plan, refused)
@@ -113,14 +110,45 @@ class SpecDraft:
         return made._replace(read=read, network=network, wrong=unexpected(before, network, plan))
 
 
+def as_stated(source: Input, job: Job, reading: Reading, read: Network | None) -> Network | None:
+    """The network that a spec states: edits are of that, and `read` has the batch of the command line."""
+    if job.reading.batch is None:
+        return read
+    return reading.read(source, replace(job.reading, batch=None))[0]
+
+
+EditsOf = Callable[[Sequence[ValueChange]], Edits]
+
+
+def edits_where_shared(source: Input, job: Job, reading: Reading, read: Network | None) -> EditsOf | None:
+    """The edits of a spec in which anchors or merge keys may share values; None if its text has neither.
+
+    Only such a spec is parsed again to tell whether a fix can be written: that takes about as long as to read it.
+    """
+    text = source.text or ""
+    if "*" not in text and "<<" not in text:
+        return None
+
+    @cache  # nothing is parsed where no fix is asked for
+    def spec() -> SpecText | None:
+        network = as_stated(source, job, reading, read)
+        return None if network is None else SpecText(text, network)
+
+    def edits(changes: Sequence[ValueChange]) -> Edits:
+        known = spec()
+        return Edits(edits=(), refused=()) if known is None else known.edits(changes)
+
+    return edits
+
+
 def edited(
-    asked: Sequence[Wish], planner: EditPlanner, edits_of: Callable[[Sequence[ValueChange]], Edits]
+    asked: Sequence[Wish], planner: EditPlanner, edits_of: EditsOf
 ) -> tuple[EditPlan, list[tuple[Wish, str]], tuple[Edit, ...]]:
     """(the plan for those of the wishes that can be granted and written into a spec, the others, the edits)."""
 
     def write(plan: EditPlan) -> tuple[tuple[Edit, ...], Mapping[int, str]]:
         edits = edits_of(list(plan.changes))
-        return edits.edits, _unedited(plan, edits.refused)
+        return edits.edits, whole_settings(plan, _unedited(plan, edits.refused))
 
     plan, refused, edits = written(asked, planner, write)
     return plan, refused, edits or ()
@@ -156,6 +184,24 @@ def _unedited(plan: EditPlan, refusals: Iterable[Refusal]) -> dict[int, str]:
     for numbers, reason in reasons.values():
         failing.update(dict.fromkeys(numbers, reason))
     return failing
+
+
+def whole_settings(plan: EditPlan, failing: Mapping[int, str]) -> dict[int, str]:
+    """The wishes that cannot be had, with all layers of a setting of the network: it is for all of them, or for none.
+
+    A layout in some layers alone would cost transposes that its price does not have.
+    """
+    reasons = {
+        id(wish.finding): reason
+        for number, reason in failing.items()
+        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    of_settings = {
+        number: reasons[id(wish.finding)]
+        for number, wish in enumerate(plan.granted)
+        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
+    }
+    return {**of_settings, **failing}
 
 
 def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:

@@ -32,10 +32,20 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages.saying import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
-from convlint.fixes.plan import UNUSED, EditPlan, EditPlanner, Wish, WishKey, unused, wishes
+from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
-from convlint.mend.attempt import Attempt, CodeDraft, Draft, RunModel, with_code_edits, with_sources
-from convlint.mend.proposing import with_applicability
+from convlint.mend.attempt import (
+    Attempt,
+    CodeDraft,
+    Draft,
+    RunModel,
+    SpecDraft,
+    edits_where_shared,
+    whole_settings,
+    with_code_edits,
+    with_sources,
+)
+from convlint.mend.proposing import Written, with_applicability
 from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
@@ -228,7 +238,7 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
-        failing = _whole_settings(plan, failing)
+        failing = whole_settings(plan, failing)
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:
@@ -250,21 +260,6 @@ class Mending(Generic[D]):
         self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
             tried.clear()
-
-
-def _whole_settings(plan: EditPlan, failing: dict[int, str]) -> dict[int, str]:
-    """The same with all layers of a setting of the network: it is for all of them, or for none."""
-    reasons = {
-        id(wish.finding): reason
-        for number, reason in failing.items()
-        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
-    }
-    of_settings = {
-        number: reasons[id(wish.finding)]
-        for number, wish in enumerate(plan.granted)
-        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
-    }
-    return {**of_settings, **failing}
 
 
 def _blamed(made: Attempt) -> dict[int, str]:
@@ -407,14 +402,14 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         return source_outcome(source, rulebook, job)
     fixing = job.fixing
     readable = source.kind == "file" or source.raw is not None
-    if fixing is not None and (fixing.mends or fixing.proposes) and readable and format_of_input(source) is SPEC:
+    if fixing is not None and readable and format_of_input(source) is SPEC:
         if fixing.mends:
             return _mended(source, rulebook, job, fixing, reading)
         with suppress(InputFault):  # its reader says what is wrong
-            source = replace(source, text=text_of(_content(source.name) if source.raw is None else source.raw))
+            source = replace(
+                source, text=text_of(_content(source.copy or source.name) if source.raw is None else source.raw)
+            )
     checked = check_input(source, rulebook, job, reading)
-    if fixing is not None:
-        from convlint.mend.proposing import with_applicability
     if source.kind == "module":
         with last_resort(checked.errors, source.name):
             checked.result = with_code_edits(checked, job)
@@ -426,7 +421,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         return outcome
     is_spec = format_of_input(source) is SPEC
     with last_resort(checked.errors, source.name):
-        checked.result = with_applicability(checked, rulebook, job, fixing, "spec" if is_spec else "nothing")
+        edits_of = edits_where_shared(source, job, reading, checked.read) if is_spec else None
+        of: Written = "spec" if is_spec else "nothing"
+        checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
     outcome = outcome._replace(result=checked.result)
     if is_spec:
         return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
@@ -440,9 +437,6 @@ def is_mended_together(source: Input, job: Job) -> bool:
 
 
 def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> InputResult:
-    from convlint.mend.attempt import SpecDraft
-    from convlint.mend.proposing import with_applicability
-
     path, raw = source.name, source.raw
     shown = "<stdin>" if source.kind == "stdin" else path
     try:
@@ -469,7 +463,8 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
         unmended=checked.result if mending.count else None,
     )
     checked, source = mending.checked, mending.draft.source
-    checked.result = with_applicability(checked, rulebook, job, fixing, "spec")
+    edits_of = edits_where_shared(source, job, reading, checked.read)
+    checked.result = with_applicability(checked, rulebook, job, fixing, "spec", edits_of)
     return InputResult(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
 
 

@@ -19,7 +19,7 @@ from convlint.fixes.edits import Edit, Places
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
-from convlint.mend.attempt import Attempt, SpecDraft, edited
+from convlint.mend.attempt import Attempt, EditsOf, SpecDraft, as_stated, edited
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding, InputError, LayerReport, LayerTimes, Scalar
@@ -32,11 +32,13 @@ Written = Literal["spec", "code", "nothing"]  # what an input is, for those who 
 
 
 def with_applicability(
-    checked: Checked, rulebook: Rulebook, job: Job, fixing: Fixing, of: Written
+    checked: Checked, rulebook: Rulebook, job: Job, fixing: Fixing, of: Written,
+    edits_of: EditsOf | None = None,
 ) -> NetworkResult | None:  # fmt: skip
     """The result, whose fixes say whether `--fix --unsafe-fixes` writes them, how many that are, and the time then.
 
-    The input is `of` what is edited as a spec, as code, or not at all.
+    The input is `of` what is edited as a spec, as code, or not at all. `edits_of` makes the edits of a spec; without
+    it, all that fixes set in a spec counts as written.
     """
     result, network = checked.result, checked.network
     if result is None or network is None:
@@ -46,20 +48,20 @@ def with_applicability(
     asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
         return _applicable(result, set(), {})
-    plan, reasons = _planned(network, job, result, asked, of)
+    plan, reasons = _planned(network, job, result, asked, of, edits_of)
     last: list[Wish] = []
     if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
         last = _batches_once_written(network, rulebook, job, fixing, plan)
         still = {wish.sets["N"] for wish in last}
         early = {id(each): _LAST for each, _ in asked if not still.issuperset(_batches(each))}
         asked = [each for each in asked if id(each[0]) not in early]
-        plan, reasons = _planned(network, job, result, asked, of)
+        plan, reasons = _planned(network, job, result, asked, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
     if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises)):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
-        plan, others = _planned(network, job, result, asked, of)
+        plan, others = _planned(network, job, result, asked, of, edits_of)
         reasons |= dict.fromkeys(parts, "it takes longer without the advice that cannot be written") | others
     wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
     granted = Counter(id(wish.finding) for wish in plan.granted)
@@ -99,7 +101,8 @@ def _batches_once_written(
 
 
 def _planned(
-    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written
+    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written,
+    edits_of: EditsOf | None,
 ) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
     """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
     from convlint.mend.attempt import code_writer, contents, written
@@ -108,6 +111,8 @@ def _planned(
     several = list(wishes(finding for finding, _ in asked))
     if of == "code":
         plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
+    elif edits_of is not None:
+        plan, left_out, _ = edited(several, planner, edits_of)
     else:
         plan = planner.plan(several)
         left_out = list(plan.refused)
@@ -218,9 +223,8 @@ class Proposing:
     def _proposals(self, result: NetworkResult, findings: Sequence[Finding]) -> list[Proposal]:
         wanted = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
         wanted.sort(key=lambda number: -(findings[number].lost_us or 0.0))
-        network, read = self._checked.network, self._checked.read
-        if self._job.reading.batch is not None:  # edits are of what the file states
-            read, _ = self._reading.read(self._source, replace(self._job.reading, batch=None))
+        network = self._checked.network
+        read = as_stated(self._source, self._job, self._reading, self._checked.read)
         if not wanted or network is None or read is None:
             return []
         self._planner = EditPlanner(network, self._job.overridden(), result.silenced, self._staying)

@@ -337,8 +337,8 @@ def _linted(
     on_inputs(inputs, planner)
     on_start(len(planned))
     known = _Known(baseline or {})
-    held = with_content if options.mends or options.proposes else _as_it_is
-    tasks = [(held(source), plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
+    # Standard input can be read once, and whether a spec can be edited is told from its text.
+    tasks = [(with_content(source), plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
     results = [
         (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
@@ -349,10 +349,6 @@ def _linted(
     if options.allow_empty:
         errors = [error for error in errors if not error.message.startswith(NOTHING)]
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
-
-
-def _as_it_is(source: Input) -> Input:
-    return source
 
 
 class _Known:

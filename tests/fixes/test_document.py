@@ -90,10 +90,10 @@ def test_operations_that_are_no_convolutions_change_plain_values_only() -> None:
 def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
     text = one_layer(f"{SIZED}, padding: [1, 2, 0, 0], dtype: half")
     network, _ = read_spec(text, "net.yaml")
-    tree = nodes_of(text)
+    root = nodes_of(text)
     assert network is not None
-    assert tree is not None
-    document = document_of(tree, network)
+    assert root is not None
+    document = document_of(root, network)
     (holder,) = document.holders
     holder.changes["S"] = 5
     decide(holder, document.defaults, lambda *_: None)
@@ -105,11 +105,11 @@ def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
 
 def document(text: str) -> Document:
     network, errors = read_spec(text, "net.yaml")
-    tree = nodes_of(text)
+    root = nodes_of(text)
     assert errors == ()
     assert network is not None
-    assert tree is not None
-    return document_of(tree, network)
+    assert root is not None
+    return document_of(root, network)
 
 
 LAYERS = """layers:
@@ -141,82 +141,166 @@ def test_a_layer_that_stands_where_dimensions_differ_has_none() -> None:
 
 @pytest.mark.parametrize("name", ["defaults", "runtime"])
 @pytest.mark.parametrize(
-    ("block", "there", "can_get"),
+    ("block", "there", "own"),
     [
         ("", False, True), ("B:\n", False, True), ("B: ~\n", False, True), ("B: {}\n", True, True),
-        ("x-b: &b {}\nB: *b\n", True, True), ("x-b: &b\nB: *b\n", False, True), ("B: &b\nx-b: *b\n", False, False),
+        ("x-b: &b {}\nB: *b\n", True, False), ("x-b: &b\nB: *b\n", False, False), ("B: &b\nx-b: *b\n", False, False),
     ],
 )  # fmt: skip
-def test_blocks(name: str, block: str, there: bool, can_get: bool) -> None:
+def test_blocks(name: str, block: str, there: bool, own: bool) -> None:
     found = document("version: 1\n" + block.replace("B:", f"{name}:") + LAYERS)
     block_found = found.defaults if name == "defaults" else found.runtime
     assert (block_found is not None) is there
-    assert found.can_get(name) is can_get
+    assert (found.shares(name) == "") is own
     assert len(found.all_holders) == len(found.holders) + (there and name == "runtime")
 
 
-REASON = "a layer that merges this one would get it too"
+A = "C: 8, H: 9, W: 9, kernel_size: 3"
+NO_TF32: Asked = (None, "runtime.tf32", False)
+
+
+def spec(head: str, *layers: str) -> str:
+    return f"version: 1\n{head}layers:\n" + "".join(f"  - {layer}\n" for layer in layers)
+
+
+def each(field: str, value: Any, *layers: int) -> list[Asked]:
+    return [(layer, field, value) for layer in layers]
+
+
+DEFAULTS = "defaults: {K: 60, dtype: float16, kernel_size: 3}\n"
 
 
 @pytest.mark.parametrize(
-    "others",
+    ("head", "layers", "changes", "after_head", "after"),
     [
-        "  - {<<: *a, name: b}\n",
-        "  - &b {<<: *a, name: b, dtype: fp32}\n  - {<<: *a, name: c}\n",
-        "  - &b {<<: *a, name: b}\n  - {<<: *b, name: c}\n",
-        "  - {<<: [{<<: *a}], name: b}\n",
+        pytest.param(
+            DEFAULTS, ["{C: 8, H: 9, W: 9}", "{bias: true}"], [*each("K", 64, 0, 1), *each("dtype", "bf16", 0, 1)],
+            "defaults: {K: 64, dtype: bfloat16, kernel_size: 3}\n", ["{C: 8, H: 9, W: 9}", "{bias: true}"],
+            id="defaults, all agree",
+        ),
+        pytest.param(
+            DEFAULTS, ["{C: 8, H: 9, W: 9}", "{bias: true}"], [(1, "K", 64), (1, "dtype", "bf16"), (1, "R", 5)],
+            DEFAULTS, ["{C: 8, H: 9, W: 9}", "{bias: true, K: 64, dtype: bfloat16, kernel_size: [5, 3]}"],
+            id="defaults, one only",
+        ),
+        pytest.param(
+            DEFAULTS, ["{C: 8, H: 9, W: 9}", "{op: pool, kernel_size: 2}", "{K: 70}"], each("K", 64, 0),
+            "defaults: {K: 64, dtype: float16, kernel_size: 3}\n",
+            ["{C: 8, H: 9, W: 9}", "{op: pool, kernel_size: 2}", "{K: 70}"], id="defaults that one layer alone reads",
+        ),
+        pytest.param(
+            DEFAULTS, ["{C: 8, H: 9, W: 9, R: 3}", "{K: 70}"], each("S", 5, 0),
+            DEFAULTS, ["{C: 8, H: 9, W: 9, R: 3, kernel_size: [3, 5]}", "{K: 70}"], id="half of a default",
+        ),
+        pytest.param(
+            "defaults: {stride: 2}\n", [f"{{{A}, K: 8}}", "{op: conv3d, C: 8, K: 8, kernel_size: 3}"],
+            [*each("V", 1, 0, 1)],
+            "defaults: {stride: 2}\n",
+            [f"{{{A}, K: 8, stride: [2, 1]}}", "{op: conv3d, C: 8, K: 8, kernel_size: 3, stride: [2, 2, 1]}"],
+            id="a list in the defaults would have one length",
+        ),
+        pytest.param(
+            "defaults: {stride: 2}\n", [f"{{{A}, K: 8}}", "{op: conv3d, C: 8, K: 8, kernel_size: 3, stride: 1}"],
+            each("V", 1, 0),
+            "defaults: {stride: 2}\n",
+            [f"{{{A}, K: 8, stride: [2, 1]}}", "{op: conv3d, C: 8, K: 8, kernel_size: 3, stride: 1}"],
+            id="and is read by those that do not use it",
+        ),
+    ],
+)  # fmt: skip
+def test_defaults(head: str, layers: list[str], changes: list[Asked], after_head: str, after: list[str]) -> None:
+    assert fixed(spec(head, *layers), *changes) == spec(after_head, *after)
+
+
+def test_an_axis_that_a_default_would_say_again_is_stated_alone() -> None:
+    layers = ["{C: 8, W: 9, K: 8, kernel_size: [3], PadH: 1, dilation: 1}", "{op: conv1d, C: 8, W: 9, K: 8, S: 3}"]
+    text = spec("defaults: {pad: 0}\n", *layers)
+    assert fixed(text, (0, "PadW", 3)) == text.replace("dilation: 1", "dilation: 1, PadW: 3")
+
+
+def test_one_refusal_keeps_nothing_else_back() -> None:
+    found = edits_of(spec("", f"{{{A}, K: 60, padding: same}}"), (0, "K", 64), (0, "PadH", 9))
+    assert [refusal.change.field for refusal in found.refused] == ["PadH"]
+    assert "K: 64" in applied(spec("", f"{{{A}, K: 60, padding: same}}"), found.edits)
+
+
+def test_a_default_written_as_a_block_of_text_stays_and_the_layer_states_its_own() -> None:
+    text = "version: 1\ndefaults:\n  dtype: >-\n    fp16\nlayers:\n" + f"  - {{{A}, K: 8}}\n"
+    assert fixed(text, (0, "dtype", "fp32")) == text.replace("K: 8", "K: 8, dtype: fp32")
+
+
+W, BASE = "the YAML anchor &w in line 2", "the YAML anchor &t in line 2"
+
+
+@pytest.mark.parametrize(
+    ("head", "layers", "changes", "where"),
+    [
+        ("x-w: &w 60\n", [f"{{{A}, K: *w}}", "{K: *w, kernel_size: 1}"], [(0, "K", 64), (1, "K", 64)], W),
+        ("x-w: &w 3\n", [f"{{{A}, K: 8, padding: [*w, 0]}}"], [(0, "PadW", 2)], W),
+        ("x-w: &w {top: 1}\n", [f"{{{A}, K: 8, padding: {{<<: *w, left: 1}}}}"], [(0, "PadW", 2)], W),
+        ("x-w: &w {K: 60}\ndefaults: *w\n", [f"{{{A}}}"], [(0, "K", 64)], W),
+        ("x-w: &w {defaults: {K: 60}}\n<<: *w\n", [f"{{{A}}}"], [(0, "K", 64)], W),
+        ("x-w: &w {tf32: true}\nruntime: *w\n", [f"{{{A}, K: 8}}"], [NO_TF32], W),
+        ("x-w: &w true\nruntime: {tf32: *w}\n", [f"{{{A}, K: 8}}"], [NO_TF32], W),
+        ("x-t: &t {K: 60}\n", [f"{{<<: *t, {A}}}"], [(0, "K", 64)], BASE),
+        ("", [f"{{<<: {{K: 60}}, {A}}}"], [(0, "K", 64)], "a merge key (<<)"),
+        ("", [f"{{{A}, K: &w 8}}", "{K: *w, kernel_size: 1}"], [(0, "K", 16)], "the YAML anchor &w in line 3"),
+        ("", [f"{{{A}, K: 8, padding: [&w 1, 0], groups: *w}}"], [(0, "PadH", 2)], "the YAML anchor &w in line 3"),
+        ("", [f"&a {{{A}, K: 60}}", "{<<: *a, K: 8}"], [(0, "K", 64)], "the YAML anchor &a in line 3"),
     ],
 )
-def test_what_others_lack_is_not_added(others: str) -> None:
-    assert refused(f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n{others}", (0, "dtype", "fp16")) == [REASON]
+def test_a_shared_value_is_refused(head: str, layers: list[str], changes: list[Asked], where: str) -> None:
+    reason = f"the value is shared through {where}; edit it by hand"
+    assert refused(spec(head, *layers), *changes) == [reason] * len(changes)
 
 
-def test_what_others_state_or_want_is_added_once() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - {{<<: *a, dtype: fp32}}\n  - {{<<: *a, bias: true}}\n"
-    after = fixed(text, (0, "dtype", "fp16"), (2, "dtype", "fp16"))
-    assert after == text.replace(f"{{{SIZED}}}", f"{{{SIZED}, dtype: fp16}}")
+@pytest.mark.parametrize(
+    ("head", "layers", "changes"),
+    [
+        ("", [f"&a {{{A}, K: 8}}", "{<<: *a, bias: true}"], [(0, "groups", 2)]),
+        ("", [f"&a {{{A}, K: 8}}", "*a"], [(0, "K", 16)]),
+        ("", [f"&a {{{A}, K: 8}}", "*a"], [(0, "K", 16), (1, "K", 24)]),
+        ("defaults: {K: 60}\n", [f"&a {{{A}}}", "{<<: *a, bias: true}"], [(0, "K", 64)]),
+    ],
+)
+def test_a_shared_layer_gets_no_key_and_changes_as_a_whole(head: str, layers: list[str], changes: list[Asked]) -> None:
+    reason = f"the layer is shared through the YAML anchor &a in line {3 + bool(head)}; edit it by hand"
+    assert refused(spec(head, *layers), *changes) == [reason] * len(changes)
 
 
-def test_what_others_state_in_another_word_they_state_in_this_one_too() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - {{<<: *a, precision: fp32}}\n"
-    after = text.replace(f"{{{SIZED}}}", f"{{{SIZED}, dtype: fp16}}").replace("fp32", "fp32, dtype: fp32")
-    assert fixed(text, (0, "dtype", "fp16")) == after
+def test_a_shared_runtime_gets_no_setting() -> None:
+    for head in ("x-w: &w {}\nruntime: *w\n", "x-w: &w\nruntime: *w\n"):
+        assert refused(spec(head, f"{{{A}, K: 8}}"), NO_TF32) == [f"the runtime is shared through {W}; edit it by hand"]
 
 
-def test_so_do_operations_that_are_no_convolutions() -> None:
-    text = f"version: 1\nlayers:\n  - {{{SIZED}}}\n  - &a {{op: pool, kernel_size: 1}}\n  - {{<<: *a, batch_size: 4}}\n"
-    after = text.replace("kernel_size: 1", "kernel_size: 1, N: 8").replace("batch_size: 4", "batch_size: 4, N: 4")
-    assert fixed(text, (1, "N", 8)) == after
+def test_layers_behind_an_alias_are_shared() -> None:
+    text = f"version: 1\nx-l: &w\n  - {{{A}, K: 8}}\nlayers: *w\n"
+    assert refused(text, (0, "K", 16)) == [f"the value is shared through {W}; edit it by hand"]
 
 
-def test_the_layer_that_merges_may_change() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - {{<<: *a, bias: true}}\n"
-    assert fixed(text, (1, "dtype", "fp16")) == text.replace("true", "true, dtype: fp16")
+@pytest.mark.parametrize(
+    ("before", "changes", "after"),
+    [
+        ("{<<: *a, name: *n, K: 8}", [(1, "K", 16)], "{<<: *a, name: *n, K: 16}"),
+        ("{<<: *a, K: &w 8}", [(1, "K", 16)], "{<<: *a, K: &w 16}"),  # which no alias refers to
+        ("{<<: *a, K: 8}", [(1, "groups", 2)], "{<<: *a, K: 8, groups: 2}"),
+        ("{<<: *a, K: 8}", [(0, "K", 64), (1, "K", 16), (1, "bias", True)], "{<<: *a, K: 16, bias: true}"),
+    ],
+)
+def test_the_rest_of_the_file_is_edited(before: str, changes: list[Asked], after: str) -> None:
+    head, first = "x-n: &n last\n", f"&a {{{A}, K: 60}}"
+    found = edits_of(spec(head, first, before), *changes)
+    assert [refusal.change.layer for refusal in found.refused] == [0] * (changes[0][0] == 0)
+    assert applied(spec(head, first, before), found.edits) == spec(head, first, after)
 
 
-def test_pools_have_no_use_for_a_dtype_but_for_padding() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - {{<<: *a, op: pool}}\n  - {{{SIZED}, dtype: fp32}}\n"
-    assert fixed(text, (0, "dtype", "fp16")) == text.replace(f"&a {{{SIZED}}}", f"&a {{{SIZED}, dtype: fp16}}")
-    assert refused(text, (0, "PadH", 1)) == [REASON]
-    drawn = text.replace("layers:", "defaults: {padding: 0}\nlayers:")
-    assert refused(drawn, (0, "PadH", 1)) == [REASON]
+def test_defaults_and_new_blocks_are_edited_beside_shared_layers() -> None:
+    text = spec("defaults: {K: 60}\n", f"&a {{{A}}}", "{<<: *a, bias: true}", "*a")
+    assert fixed(text, *each("K", 64, 0, 1, 2)) == text.replace("60", "64")
+    assert fixed(text, *each("layout", "NHWC", 0, 1, 2)) == text.replace("60", "60, layout: NHWC")
 
 
-def test_padding_that_follows_from_the_sizes_takes_no_number() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - {{<<: *a, pad: same}}\n"
-    assert refused(text, (0, "PadH", 1)) == [REASON]
-
-
-def test_what_is_refused_in_one_place_is_lacking_in_those_above() -> None:
-    text = f"version: 1\nlayers:\n  - &a {{{SIZED}}}\n  - &b {{<<: *a, name: b}}\n  - {{<<: *b, name: c}}\n"
-    asked = ((0, "dtype", "fp16"), (1, "dtype", "fp16"), (1, "K", 16))
-    found = edits_of(text, *asked)
-    assert [refusal.reason for refusal in found.refused] == [REASON, REASON]
-    assert applied(text, found.edits) == text.replace("name: b", "name: b, K: 16").replace("name: c", "name: c, K: 8")
-
-
-LAYERS_of_settings = "layers:\n  - {C: 8, H: 9, W: 9, K: 8, kernel_size: 3}\n"
-NO_TF32: Asked = (None, "runtime.tf32", False)
+ONE_LAYER = "layers:\n  - {C: 8, H: 9, W: 9, K: 8, kernel_size: 3}\n"
 
 
 @pytest.mark.parametrize(
@@ -234,8 +318,6 @@ NO_TF32: Asked = (None, "runtime.tf32", False)
         ("runtime: {}\n", [NO_TF32], "runtime: {tf32: false}\n"),
         ("runtime:\n", [NO_TF32], "runtime: {tf32: false}\n"),
         ("runtime: ~ # none\n", [NO_TF32], "runtime: {tf32: false} # none\n"),
-        ("x-r: &r {tf32: true}\nruntime: *r\n", [NO_TF32], "x-r: &r {tf32: false}\nruntime: *r\n"),
-        ("x-t: &t true\nruntime: {tf32: *t}\n", [NO_TF32], "x-t: &t false\nruntime: {tf32: *t}\n"),
         ("mode: inference # c\n", [NO_TF32], "mode: inference # c\nruntime: {tf32: false}\n"),
         ("", [NO_TF32], "runtime: {tf32: false}\n"),
         (
@@ -249,7 +331,7 @@ def test_settings(before: str, changes: list[Asked], after: str) -> None:
 
 
 def test_a_new_block_stands_before_the_layers_and_their_comments() -> None:
-    before = "# net\nversion: 1\ntarget: [a100,\n  v100] # both\n\n# the layers\n" + LAYERS_of_settings
+    before = "# net\nversion: 1\ntarget: [a100,\n  v100] # both\n\n# the layers\n" + ONE_LAYER
     after = before.replace("both\n", "both\nruntime: {tf32: false}\n")
     assert fixed(before, NO_TF32) == after
 
@@ -263,12 +345,19 @@ def test_json() -> None:
     assert fixed(empty, NO_TF32) == empty.replace("null", '{"tf32": false}')
 
 
+R = "the YAML anchor &r in line 2"
+
+
 @pytest.mark.parametrize(
     ("block", "change", "reason"),
     [
         ("", (None, "runtime.speed", 1), "speed is no setting of the runtime"),
         ("", (None, "tf32", False), "tf32 is no setting of the whole network"),
-        ("runtime: &r\nx-r: *r\n", NO_TF32, "an alias refers to the empty runtime"),
+        (
+            "runtime: &r\nx-r: *r\n",
+            NO_TF32,
+            "the runtime is shared through the YAML anchor &r in line 2; edit it by hand",
+        ),
         ("runtime:\n  cudnn: >-\n    8.1\n", (None, "runtime.cudnn", "8.9"), "it is written as a block of text"),
     ],
 )
@@ -276,13 +365,9 @@ def test_what_is_no_setting_or_has_no_place(block: str, change: Asked, reason: s
     assert refused(f"version: 1\n{block}{LAYERS}", change) == [reason]
 
 
-A, B = "{C: 8, H: 9, W: 9, K: 8, kernel_size: 3}", "{K: 8, kernel_size: 1}"
+FIRST, SECOND = "{C: 8, H: 9, W: 9, K: 8, kernel_size: 3}", "{K: 8, kernel_size: 1}"
 POOL = "{op: pool, kernel_size: 3}"
 NHWC: list[Asked] = [(0, "layout", "NHWC"), (2, "layout", "NHWC")]
-
-
-def spec(head: str, *layers: str) -> str:
-    return f"version: 1\n{head}layers:\n" + "".join(f"  - {layer}\n" for layer in layers)
 
 
 @pytest.mark.parametrize(
@@ -293,38 +378,39 @@ def spec(head: str, *layers: str) -> str:
         ("defaults:\n  N: 8 # c\n", "defaults:\n  N: 8 # c\n  layout: NHWC\n"),
         ("defaults:\n", "defaults: {layout: NHWC}\n"),
         ("defaults: &d {N: 8}\n", "defaults: &d {N: 8, layout: NHWC}\n"),
-        ("x-d: &d {N: 8}\ndefaults: *d\n", "x-d: &d {N: 8, layout: NHWC}\ndefaults: *d\n"),
         ("runtime:\n  tf32: true\n", "defaults: {layout: NHWC}\nruntime:\n  tf32: true\n"),
     ],
 )  # fmt: skip
 def test_one_line_for_all(before: str, after: str) -> None:
-    assert fixed(spec(before, A, POOL, B), *NHWC) == spec(after, A, POOL, B)
+    assert fixed(spec(before, FIRST, POOL, SECOND), *NHWC) == spec(after, FIRST, POOL, SECOND)
 
 
 def test_several_at_once_and_a_runtime_before_them() -> None:
     asked: list[Asked] = [*NHWC, (0, "dtype", "fp16"), (2, "dtype", "fp16"), (None, "runtime.tf32", False)]
     head = "runtime: {tf32: false}\ndefaults: {dtype: fp16, layout: NHWC}\n"
-    assert fixed(spec("", A, POOL, B), *asked) == spec(head, A, POOL, B)
+    assert fixed(spec("", FIRST, POOL, SECOND), *asked) == spec(head, FIRST, POOL, SECOND)
 
 
 @pytest.mark.parametrize("asked", [NHWC[:1], [NHWC[0], (2, "layout", "NCHW")]])
 def test_what_not_all_want_stands_at_the_layers(asked: list[Asked]) -> None:
-    after = [text[:-1] + f", layout: {value}}}" for text, (_, _, value) in zip((A, B), asked, strict=False)]
-    expected = spec("", after[0], POOL, after[1] if len(after) > 1 else B)
-    assert fixed(spec("", A, POOL, B), *asked) == expected
+    after = [text[:-1] + f", layout: {value}}}" for text, (_, _, value) in zip((FIRST, SECOND), asked, strict=False)]
+    expected = spec("", after[0], POOL, after[1] if len(after) > 1 else SECOND)
+    assert fixed(spec("", FIRST, POOL, SECOND), *asked) == expected
 
 
 def test_what_one_states_already_stands_at_the_layers() -> None:
-    stated = B[:-1] + ", layout: NCHW}"
-    assert fixed(spec("", A, POOL, stated), *NHWC) == spec(
-        "", A[:-1] + ", layout: NHWC}", POOL, stated.replace("NCHW", "NHWC")
+    stated = SECOND[:-1] + ", layout: NCHW}"
+    assert fixed(spec("", FIRST, POOL, stated), *NHWC) == spec(
+        "", FIRST[:-1] + ", layout: NHWC}", POOL, stated.replace("NCHW", "NHWC")
     )
 
 
-def test_empty_defaults_that_an_alias_refers_to_stay() -> None:
-    head = "defaults: &d\nruntime: *d\n"
-    after = [text[:-1] + ", layout: NHWC}" for text in (A, B)]
-    assert fixed(spec(head, A, POOL, B), *NHWC) == spec(head, after[0], POOL, after[1])
+@pytest.mark.parametrize(
+    "head", ["defaults: &d\nruntime: *d\n", "x-d: &d {N: 8}\ndefaults: *d\n", "x-d: &d\ndefaults: *d\n"]
+)
+def test_shared_defaults_stay(head: str) -> None:
+    after = [text[:-1] + ", layout: NHWC}" for text in (FIRST, SECOND)]
+    assert fixed(spec(head, FIRST, POOL, SECOND), *NHWC) == spec(head, after[0], POOL, after[1])
 
 
 INPUT = "{op: input, N: 8, C: 8, H: 9, W: 9}"
@@ -338,8 +424,8 @@ def test_a_batch_that_the_inputs_bring_changes_there() -> None:
 
 def test_and_in_the_defaults_for_those_that_no_input_reaches() -> None:
     asked = [(1, "N", 64), (2, "N", 64)]
-    after = spec("defaults: {N: 64}\n", INPUT.replace("N: 8", "N: 64"), CONV, A)
-    assert fixed(spec("", INPUT, CONV, A), *asked) == after
+    after = spec("defaults: {N: 64}\n", INPUT.replace("N: 8", "N: 64"), CONV, FIRST)
+    assert fixed(spec("", INPUT, CONV, FIRST), *asked) == after
 
 
 def test_a_batch_of_some_stands_at_them() -> None:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import pytest
 
 from convlint.files.located_yaml import LINE_BREAK, parse
-from convlint.fixes.yaml_nodes import Mapping, Node, Scalar, Sequence, YamlTree, behind, nodes_of
+from convlint.fixes.yaml_nodes import (
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    behind,
+    is_json,
+    nodes_of,
+    reached_through,
+    shared_through,
+)
 
 
-def tree(text: str) -> YamlTree:
+def root_of(text: str) -> Mapping:
     found = nodes_of(text)
     assert found is not None
     return found
@@ -16,7 +26,7 @@ def tree(text: str) -> YamlTree:
 
 def at(text: str, *steps: str | int) -> str:
     """The characters of the node that these keys and positions lead to."""
-    node: Node = tree(text).root
+    node: Node = root_of(text)
     for step in steps:
         target = behind(node)
         node = target.items[step] if isinstance(step, int) else target.found[step].value
@@ -66,7 +76,7 @@ def test_offsets_are_where_the_reader_of_specs_sees_lines_and_columns() -> None:
 
 def test_a_mapping_says_what_is_its_own_and_what_it_merges() -> None:
     text = "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\nc: {<<: [*a, *b], z: 5, << : {w: 6}}\n"
-    root = tree(text).root
+    root = root_of(text)
     c = behind(root.own["c"].value)
     assert list(c.own) == ["z"]
     assert {key: behind(entry.value).text for key, entry in c.found.items()} == {"x": "1", "y": "2", "z": "5", "w": "6"}
@@ -75,18 +85,36 @@ def test_a_mapping_says_what_is_its_own_and_what_it_merges() -> None:
 
 
 def test_an_anchor_given_twice_is_the_last_before_its_alias() -> None:
-    assert behind(tree("a: &x 1\nb: *x\nc: &x 2\nd: *x\n").root.own["d"].value).text == "2"
+    assert behind(root_of("a: &x 1\nb: *x\nc: &x 2\nd: *x\n").own["d"].value).text == "2"
 
 
-def test_what_aliases_refer_to_is_marked() -> None:
-    found = tree("a: &x 1\nb: &y 2\nc: *x\n")
-    assert [behind(found.root.own[key].value).aliased for key in "ab"] == [True, False]
-    assert found.aliases
-    assert not tree("a: &x 1\n").aliases
+@pytest.mark.parametrize(
+    ("text", "reached", "shared"),
+    [
+        ("a: 1", "", ""),
+        ("a: &x 1", "", ""),
+        ("a: &x 1\nb: *x", "the YAML anchor &x in line 1", "the YAML anchor &x in line 1"),
+        ("x: &x\n  1\na: *x", "the YAML anchor &x in line 1", "the YAML anchor &x in line 1"),
+        ("x: &x\n\n  b: 1\na: *x", "the YAML anchor &x in line 1", "the YAML anchor &x in line 1"),
+        ("x:\n- &x [1]\na: *x", "the YAML anchor &x in line 2", "the YAML anchor &x in line 2"),
+        ("a: &x 1\nb: &x 2\nc: *x", "", ""),
+        ("a: [1, &x 2]\nb: *x", "", "the YAML anchor &x in line 1"),
+        ("x: &x 1\na: [[1, *x]]", "", "the YAML anchor &x in line 1"),
+        ("a: {top: &x 1}\nb: *x", "", "the YAML anchor &x in line 1"),
+        ("x: &x {top: 1}\na: {<<: *x, left: 1}", "", "the YAML anchor &x in line 1"),
+        ("a: {<<: {top: 1}, left: 1}", "", "a merge key (<<)"),
+        ("x: &x {a: 1}\n<<: *x", "the YAML anchor &x in line 1", "the YAML anchor &x in line 1"),
+        ("x: &x {a: 1}\n<<: *x\na: 2", "", ""),
+        ("<<: [{b: 1}, {a: 1}]", "a merge key (<<)", "a merge key (<<)"),
+    ],
+)
+def test_what_shares_a_value(text: str, reached: str, shared: str) -> None:
+    root = root_of(text)
+    assert (reached_through(root, "a"), shared_through(root, "a")) == (reached, shared)
 
 
 def test_block_and_flow_are_told_apart() -> None:
-    root = tree("a:\n  b: 1\nc: {d: 1}\ne:\n- 1\n").root
+    root = root_of("a:\n  b: 1\nc: {d: 1}\ne:\n- 1\n")
     a, c, e = (behind(root.own[key].value) for key in "ace")
     assert isinstance(a, Mapping)
     assert (a.flow, a.column) == (False, 2)
@@ -95,14 +123,9 @@ def test_block_and_flow_are_told_apart() -> None:
     assert not e.flow
 
 
-def test_merged_mappings_end_before_those_that_merge_them() -> None:
-    found = tree("a: &a {x: 1}\nb: {c: {<<: *a}}\n")
-    assert [list(mapping.found) for mapping in found.mappings] == [["x"], ["x"], ["c"], ["a", "b"]]
-
-
 @pytest.mark.parametrize(("text", "expected"), [('{"a": 1}', True), ("{a: 1}", False), ('"a": 1\n', False)])
 def test_json_is_recognised_by_its_keys(text: str, expected: bool) -> None:
-    assert tree(text).json is expected
+    assert is_json(root_of(text)) is expected
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "- 1\n", "word\n"])
@@ -111,6 +134,6 @@ def test_what_is_no_mapping_has_no_tree(text: str) -> None:
 
 
 def test_scalars_know_their_quotes() -> None:
-    root = tree("a: 1\nb: '1'\nc: \"1\"\nd: |\n  1\n").root
+    root = root_of("a: 1\nb: '1'\nc: \"1\"\nd: |\n  1\n")
     values = [root.own[key].value for key in "abcd"]
     assert [value.style for value in values if isinstance(value, Scalar)] == ["", "'", '"', "|"]

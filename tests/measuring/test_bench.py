@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +14,8 @@ from measured import work
 from msgspec.structs import replace
 
 from convlint.measuring import bench
-from convlint.measuring.bench import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, EventTimer, Stopwatch, timed
+from convlint.measuring.bench import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, Stopwatch, timed
+from convlint.measuring.calls import EventTimer
 from convlint.measuring.rows import Order, TimingAnswer, answer_of, encode
 from convlint.model.layer import Dtype
 
@@ -170,8 +173,14 @@ def test_without_a_gpu_it_says_so() -> None:
     assert "--device cpu" in answer.error
 
 
+def test_the_command_line_and_the_child_start_without_pytorch() -> None:
+    modules = "convlint.cli.commands.measure, convlint.reporters.measurements, convlint.measuring.bench"
+    code = f"import sys; sys.modules['torch'] = None; import {modules}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_without_pytorch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     (answer,) = answers(Order(device="cpu"))
     assert answer.error.startswith("timing needs PyTorch 2.4 or later, in a build for your GPU")
 

@@ -10,13 +10,11 @@ from msgspec.structs import replace
 
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import gpu_names, load_gpu
-from convlint.measuring import workload
+from convlint.measuring import calls as timed_calls
+from convlint.measuring.calls import Shapes, WorkloadTensors, calls
 from convlint.measuring.workload import (
     Device,
-    Shapes,
     Workload,
-    WorkloadTensors,
-    calls,
     gpu_of,
     layer_of,
     passes,
@@ -202,7 +200,7 @@ def test_each_pass_is_what_autograd_makes_of_it(name: str, which: Pass, monkeypa
             super().__init__(*arguments)  # type: ignore[arg-type]
             made.append(self)
 
-    monkeypatch.setattr(workload, "WorkloadTensors", Kept)
+    monkeypatch.setattr(timed_calls, "WorkloadTensors", Kept)
     work = workload_of(layer, which)
     (call,) = calls(work, "cpu", cache_bytes=0, free_bytes=1 << 20)
     found = call()
@@ -256,7 +254,7 @@ def test_sets_of_tensors_exceed_the_cache_twice_but_not_the_memory() -> None:
     assert size == 8 * (2 * 4 * 9 * 7 + 6 * 4 * 3 * 2)
     assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=1 << 30)) == 10
     assert len(calls(work, "cpu", cache_bytes=5 * size, free_bytes=12 * size)) == 3
-    assert len(calls(work, "cpu", cache_bytes=1 << 40, free_bytes=1 << 50)) == workload.MOST_SETS
+    assert len(calls(work, "cpu", cache_bytes=1 << 40, free_bytes=1 << 50)) == timed_calls.MOST_SETS
     assert len(calls(work, "cpu", cache_bytes=size, free_bytes=0)) == 1
 
 

@@ -121,17 +121,17 @@ def _changes(read: Network, planned: Network) -> Iterator[ValueChange]:
 
 def _headed(text: str, read: Network, planned: Network) -> str:
     """The text with the GPU and the mode of the plan."""
-    tree = nodes.nodes_of(text)
-    if tree is None:
+    root = nodes.nodes_of(text)
+    if root is None:
         return text
-    as_json = quotes(tree.root, otherwise=False)
+    as_json = quotes(root, otherwise=False)
     targets = list(planned.targets)
     wanted = {} if read.targets == planned.targets else {"target": dumps(targets) if as_json else flow(targets)}
     if (read.mode or default_mode(planned.runtime)) != planned.mode:
         wanted["mode"] = dumps(planned.mode) if as_json else str(planned.mode)
     if not wanted:
         return text
-    own, edits, new = tree.root.own, [], {}
+    own, edits, new = root.own, [], {}
     for key, value in wanted.items():
         entry = next((own[name] for name in (_TARGET if key == "target" else (key,)) if name in own), None)
         if entry is None:
@@ -139,5 +139,5 @@ def _headed(text: str, read: Network, planned: Network) -> str:
         else:
             edits.append(Edit(entry.value.start, entry.value.end, value))
     if new:
-        edits.append(added(text, tree.root, new, as_json=as_json, after=("version",)))
+        edits.append(added(text, root, new, as_json=as_json, after=("version",)))
     return applied(text, edits)
