@@ -98,30 +98,36 @@ def least_tiled(
 
 def untiled(case: KernelCase, compute_us: float, around: Copies = NONE) -> Priced:
     """A kernel without tiles: `compute_us` against its bytes."""
-    problem, which, board = case.problem, case.which, case.board
-    memory_us = (
-        moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups) * board.us_per_byte
-    )
+    memory_us = _unpadded_bytes(case) * case.board.us_per_byte
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), around)
 
 
 def direct(case: KernelCase) -> Priced:
     """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
-    problem, which, board = case.problem, case.which, case.board
-    factor = depthwise_factor(which)
-    compute_us = problem.flops / (const.DIRECT_SHARE * board.fp32_peak) * 1e6
-    bytes_ = moved_bytes(problem, which, problem.C // problem.groups, problem.K // problem.groups)
-    compute_us, memory_us = factor * compute_us, factor * bytes_ * board.copy_us_per_byte
+    factor = depthwise_factor(case.which)
+    compute_us = factor * direct_us(case)
+    memory_us = factor * _unpadded_bytes(case) * case.board.copy_us_per_byte
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), NONE)
 
 
+def direct_us(case: KernelCase) -> float:
+    """Compute time of a kernel without Tensor Cores and without tiles."""
+    return case.problem.flops / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
+
+
+def _unpadded_bytes(case: KernelCase) -> float:
+    """DRAM bytes with the channels as they are: kernels without tiles pad none."""
+    problem = case.problem
+    return moved_bytes(problem, case.which, problem.C // problem.groups, problem.K // problem.groups)
+
+
 def depthwise_factor(which: Pass) -> float:
-    """What a pass takes, compared with the direct kernel that reads and writes as much."""
+    """Time of a pass over that of the direct kernel that reads and writes as much."""
     return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
 def priced_untiled(case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
-    """A kernel without tiles that takes `kernel_us`, which its two parts explain."""
+    """A kernel without tiles that takes `kernel_us`; `compute_us` and `memory_us` are the parts of it."""
     problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.pixels_out * problem.K
     choice = ProgramChoice(
@@ -133,7 +139,7 @@ def priced_untiled(case: KernelCase, compute_us: float, memory_us: float, kernel
 
 
 def calibrated(priced: Priced, factor: float) -> Priced:
-    """The same, where everything takes `factor` times as long."""
+    """The same pass with all of its times multiplied by `factor`, the calibration of its group."""
     choice, copies = priced.choice, priced.copies
     lowering = replace(choice.lowering, peak_share=choice.lowering.peak_share / factor)
     return replace(
@@ -288,9 +294,7 @@ def _priced(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
     bytes_ = element_bytes * (problem.pixels_in * problem.C * read + problem.pixels_out * problem.K)
     memory_us = (bytes_ + element_bytes * problem.taps * problem.K) * board.us_per_byte
     memory_us *= const.STREAM_BANDWIDTH / kernel.bandwidth
-    power = _OVERLAP
-    longer, shorter = (compute_us, memory_us) if compute_us > memory_us else (memory_us, compute_us)
-    kernel_us = longer * (1 + (shorter / longer) ** power) ** (1 / power)
+    kernel_us = join(compute_us, memory_us, _OVERLAP)
     return priced_untiled(case, factor * compute_us, factor * memory_us, factor * kernel_us, NONE)
 
 
@@ -304,9 +308,8 @@ def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
     per_output = kernel.per_output + kernel.per_tap * taps
     if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
         per_output += kernel.not_unrolled
-    if (
-        kernel.dgrad_factor and which == "dgrad"
-    ):  # each input point visits every tap, and asks whether its output exists
+    if kernel.dgrad_factor and which == "dgrad":
+        # each input point visits every tap, and asks whether its output exists
         return kernel.dgrad_factor * per_output * problem.pixels_in * problem.K
     if kernel.small_per_tap and taps <= _SMALL_FILTER and not problem.strided:
         clocks = kernel.small_per_tap * taps * outputs

@@ -31,44 +31,40 @@ _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memor
 
 
 def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> PassEstimate | None:
-    """The predicted time of one pass and how it comes about.
+    """The predicted time of one pass and what it consists of.
 
     None where a size or the dtype is unknown, where the layer has no valid output, and where the GPU has no unit for
     the dtype. int8 has no wgrad; its dgrad is the kernel that a transposed layer's inference runs.
     """
-    problem = problem_of(layer)
-    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
-        return None
-    return _passes(problem, board_of(gpu), _situation(problem, board_of(gpu), runtime), layer.op).describe(layer, which)
+    passes = _passes_of(layer, gpu, runtime)
+    return None if passes is None else passes.describe(layer, which)
 
 
 def pass_time_us(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> float | None:
     """`estimate_pass(...).time_us` at about half the cost."""
-    problem = problem_of(layer)
-    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
-        return None
-    board = board_of(gpu)
-    priced = _passes(problem, board, _situation(problem, board, runtime), layer.op).price(which)
+    passes = _passes_of(layer, gpu, runtime)
+    priced = None if passes is None else passes.price(which)
     return None if priced is None else priced.time_us
 
 
 def timed_as(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> tuple[Kind, Dtype, Pass] | None:
-    """What timings of this pass are timings of: kind of layer, compute dtype, pass of the kernels. None: no problem."""
+    """The group that a timing of this pass belongs to: kind of layer, compute dtype, pass of the kernels.
+
+    None where the layer has no problem.
+    """
     problem = problem_of(layer)
     if problem is None:
         return None
-    turned = TURNED[which] if layer.op == "conv_transpose" else which
-    return kind_of(problem), compute_dtype(problem.dtype, gpu, runtime), turned
+    return kind_of(problem), compute_dtype(problem.dtype, gpu, runtime), _turned(which, layer.op)
 
 
 def tiling(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, *, N: int) -> Tiling | None:
     """The tiling of `estimate_pass` for the layer at batch `N`, and nothing else of it. None where that is None."""
-    problem = problem_of(layer)
-    if problem is None or (which == "wgrad" and problem.dtype == Dtype.int8):
+    passes = _passes_of(layer, gpu, runtime)
+    if passes is None or passes.lacks(which):
         return None
-    turned = TURNED[which] if layer.op == "conv_transpose" else which
-    board = board_of(gpu)
-    priced = cheapest(with_batch(problem, N), turned, board, _situation(problem, board, runtime))
+    problem, board = with_batch(passes.problem, N), passes.board
+    priced = cheapest(problem, _turned(which, layer.op), board, passes.situation)
     return None if priced is None else tiling_of(priced, board)
 
 
@@ -78,54 +74,47 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     int8 has fprop alone in training too: libraries have no int8 kernels for gradients, and none are made up here.
     None where `estimate_pass` gives None for one of them, and where the framework has no such convolution.
     """
-    problem = problem_of(layer)
-    if problem is None:
+    passes = _passes_of(layer, gpu, runtime)
+    if passes is None or mode in passes.situation.absent:
         return None
-    board = board_of(gpu)
-    situation = _situation(problem, board, runtime)
-    if mode in situation.absent:
-        return None
-    known, passes = _passes(problem, board, situation, layer.op), dict[Pass, PassEstimate]()
+    estimates = dict[Pass, PassEstimate]()
     time = unquantized = 0.0
-    for which in PASSES:
-        if not _runs(which, layer, mode):
-            continue
-        estimate = known.describe(layer, which)
+    for which in _running(layer, mode):
+        estimate = passes.describe(layer, which)
         if estimate is None:
             return None
-        passes[which] = estimate
+        estimates[which] = estimate
         time += estimate.time_us
         unquantized += estimate.unquantized_us
     return LayerEstimate(
-        passes=passes,
+        passes=estimates,
         time_us=time * layer.calls,
         unquantized_us=unquantized * layer.calls,
-        basis=_basis(layer, problem, board, situation, mode),
+        basis=_basis(layer, passes, mode),
     )
 
 
 def basis_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> Basis:
     """`estimate_layer(...).basis`, without the estimate; "assumed" where there is none."""
-    problem = problem_of(layer)
-    if problem is None:
-        return BASES[-1]
-    board = board_of(gpu)
-    return _basis(layer, problem, board, _situation(problem, board, runtime), mode)
+    passes = _passes_of(layer, gpu, runtime)
+    return BASES[-1] if passes is None else _basis(layer, passes, mode)
 
 
-def _basis(layer: ConvLayer, problem: Problem, board: Board, situation: Situation, mode: Mode) -> Basis:
-    """That of the pass that rests on least."""
+def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
+    """The weakest basis among the passes that `mode` runs."""
+    problem, board, situation = passes.problem, passes.board, passes.situation
     kind, capability, rests_on = kind_of(problem), board.gpu.compute_capability, 0
     tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
     runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
+    # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
-    for which in PASSES:
-        if _runs(which, layer, mode):
-            turned = TURNED[which] if layer.op == "conv_transpose" else which
-            timed = board.groups.get((kind, situation.compute, turned))
-            if timed is None or timed.rows < LEAST_OF_GROUP:
-                rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
+    for which in _running(layer, mode):
+        turned = _turned(which, layer.op)
+        timed = board.groups.get((kind, situation.compute, turned))
+        # The user's own timings count as measured, whatever was timed for the model.
+        if timed is None or timed.rows < LEAST_OF_GROUP:
+            rests_on = max(rests_on, BASES.index(basis(kind, turned, situation.compute, capability, runs)))
     return BASES[rests_on]
 
 
@@ -141,51 +130,55 @@ def unquantized_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, use
 
 def workspace_bytes(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> int | None:
     """The largest `workspace_bytes` among the passes of `estimate_layer`, at about half the cost."""
-    found = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
-    return None if found is None else int(max(found))
+    sizes = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
+    return None if sizes is None else int(max(sizes))
 
 
 def _sum(
     layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, time_of: Callable[[Priced, Board], float]
 ) -> float | None:
-    found = _each(layer, gpu, runtime, mode, time_of)
-    return None if found is None else sum(found) * layer.calls
+    times = _each(layer, gpu, runtime, mode, time_of)
+    return None if times is None else sum(times) * layer.calls
 
 
 def _each(
     layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, of: Callable[[Priced, Board], float]
 ) -> list[float] | None:
-    """Of every pass that `mode` runs; None where one of them has no time."""
-    problem = problem_of(layer)
-    if problem is None:
+    """`of` each pass that `mode` runs; None where one of them has no time."""
+    passes = _passes_of(layer, gpu, runtime)
+    if passes is None or mode in passes.situation.absent:
         return None
-    board, found = board_of(gpu), []
-    situation = _situation(problem, board, runtime)
-    if mode in situation.absent:
-        return None
-    known = _passes(problem, board, situation, layer.op)
-    for which in PASSES:
-        if not _runs(which, layer, mode):
-            continue
-        priced = known.price(which)
+    values = []
+    for which in _running(layer, mode):
+        priced = passes.price(which)
         if priced is None:
             return None
-        found.append(of(priced, board))
-    return found
+        values.append(of(priced, passes.board))
+    return values
 
 
-def _runs(which: Pass, layer: ConvLayer, mode: Mode) -> bool:
-    if which == "fprop":
-        return True
-    return mode != "inference" and layer.dtype != Dtype.int8 and not (which == "dgrad" and layer.first)
+def _running(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
+    """The passes of a layer that `mode` runs; of an int8 layer fprop alone."""
+    if mode == "inference" or layer.dtype == Dtype.int8:
+        return ("fprop",)
+    return ("fprop", "wgrad") if layer.first else PASSES
+
+
+def _turned(which: Pass, op: Op) -> Pass:
+    """The pass of the kernels: a transposed convolution's fprop is a dgrad."""
+    return TURNED[which] if op == "conv_transpose" else which
 
 
 def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
-    """That of a dtype is kept until another runtime comes: one run has hardly two."""
+    """What of the runtime matters for the problem's dtype.
+
+    Kept for each dtype until another runtime comes, since one run rarely has two.
+    """
     known = board.situations.get(problem.dtype)
     if known is not None and known[0] is runtime:
         situation: Situation = known[1]
         return situation
+    # From 7.6.3 on cuDNN pads misaligned channels of NHWC itself (CG 4.4.3).
     pads = runtime.cudnn is None or runtime.cudnn >= "7.6.3"
     framework = framework_of(runtime)
     native = framework is None or framework == "pytorch"
@@ -205,7 +198,7 @@ def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
 
 
 class _Passes:
-    """The passes of one problem in one situation, as far as they were asked for: priced, and described."""
+    """The passes of one problem in one situation: priced and described when first asked for."""
 
     __slots__ = ("board", "described", "op", "priced", "problem", "situation")
 
@@ -214,10 +207,16 @@ class _Passes:
         self.priced: dict[Pass, Priced | None] = {}
         self.described: dict[Pass, PassEstimate | None] = {}
 
+    def lacks(self, which: Pass) -> bool:
+        """Whether no library has this pass for the dtype: int8 has no wgrad."""
+        return which == "wgrad" and self.problem.dtype == Dtype.int8
+
     def price(self, which: Pass) -> Priced | None:
         """The fastest way to run the pass; None if there is none."""
+        if self.lacks(which):
+            return None
         if which not in self.priced:
-            turned = TURNED[which] if self.op == "conv_transpose" else which
+            turned = _turned(which, self.op)
             priced = cheapest(self.problem, turned, self.board, self.situation)
             if priced is not None and self.board.groups:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
@@ -240,14 +239,20 @@ class _Passes:
         return self.described[which]
 
 
-def _passes(problem: Problem, board: Board, situation: Situation, op: Op) -> _Passes:
-    key = (problem, situation, op)
-    found: _Passes | None = board.passes.get(key)
-    if found is None:
+def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
+    """The passes of the layer's problem, from the board's cache; None where the layer has no problem."""
+    problem = problem_of(layer)
+    if problem is None:
+        return None
+    board = board_of(gpu)
+    situation = _situation(problem, board, runtime)
+    key = (problem, situation, layer.op)
+    passes: _Passes | None = board.passes.get(key)
+    if passes is None:
         if len(board.passes) >= _MOST_CACHED:
             board.passes.clear()
-        found = board.passes[key] = _Passes(problem, board, situation, op)
-    return found
+        passes = board.passes[key] = _Passes(problem, board, situation, layer.op)
+    return passes
 
 
 FULL_ENOUGH = 0.95  # wave efficiency at which a batch size is offered

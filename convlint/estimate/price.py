@@ -18,6 +18,7 @@ from convlint.estimate.kernels import (
     Priced,
     depthwise,
     direct,
+    direct_us,
     generic,
     is_quantized,
     least_tiled,
@@ -120,17 +121,13 @@ def _copies(case: KernelCase, situation: Situation) -> Copies:
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
-def _direct_us(case: KernelCase) -> float:
-    return case.problem.flops / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
-
-
 def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
     """What V100 and T4 run instead of a Tensor Core kernel, slow as it is measured to be; empty for other passes."""
     problem, which, board = case.problem, case.which, case.board
     if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
         return []
     if problem.padded:
-        return [untiled(case, _direct_us(case), _copies(case, situation))]
+        return [untiled(case, direct_us(case), _copies(case, situation))]
     if which == "dgrad" and problem.strided and board.cc == "7.5":
         rate = const.STRIDED_POINTWISE_SHARE * 2 * board.fp32_peak
         return [untiled(case, problem.flops / rate * 1e6, _copies(case, situation))]
@@ -161,7 +158,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
-        ways.append(untiled(case, _direct_us(case) * c / problem.C, around))
+        ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
 
 

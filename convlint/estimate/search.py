@@ -154,10 +154,10 @@ def programs(
     return tuple(table)
 
 
-def join(compute_us: float, memory_us: float) -> float:
-    """Time of a kernel that computes and streams at once."""
+def join(compute_us: float, memory_us: float, power: float = const.OVERLAP) -> float:
+    """Time of a kernel that computes and streams at once; the larger `power`, the better both overlap."""
     longer, shorter = (compute_us, memory_us) if compute_us > memory_us else (memory_us, compute_us)
-    return longer * (1 + (shorter / longer) ** const.OVERLAP) ** (1 / const.OVERLAP) if longer else 0.0
+    return longer * (1 + (shorter / longer) ** power) ** (1 / power) if longer else 0.0
 
 
 def _splits(rule: Split, unsplit: int, most: int, sms: int) -> tuple[int, ...]:

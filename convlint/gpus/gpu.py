@@ -16,7 +16,7 @@ from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Version
 
 Kind = Literal["dense", "depthwise", "grouped", "volume"]  # of layer, as far as other kernels run it
-LEAST_OF_GROUP: Final = 4  # rows of one group: fewer say nothing of it
+LEAST_OF_GROUP: Final = 4  # rows of one group: the median of fewer says nothing
 KINDS: tuple[Kind, ...] = ("dense", "depthwise", "grouped", "volume")
 
 
@@ -91,7 +91,10 @@ class CalibrationUse(Struct, frozen=True, kw_only=True):
 
 
 def merged(uses: Iterable[CalibrationUse]) -> tuple[CalibrationUse, ...]:
-    """Each once; that a GPU is no target is left out where it is one of another input."""
+    """Each use once.
+
+    A calibration that is in force for one input is not also listed as one whose GPU is no target of another.
+    """
     found = tuple(dict.fromkeys(uses))
     used = {use.path for use in found if not use.of_no_target}
     return tuple(use for use in found if not (use.of_no_target and use.path in used))
@@ -117,6 +120,7 @@ def factors_of(calibration: Calibration | None) -> Factors:
     return Factors(**{name: constant.value for name, constant in found.items() if constant is not None})
 
 
+# The loader in C is several times as fast; PyYAML may have been built without it.
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ARCHITECTURES: Final = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
 
@@ -158,73 +162,6 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConvlintError(f"{path}: expected a mapping")
     return content
-
-
-def fields(content: Mapping[str, Any], *, path: str) -> dict[str, Any]:
-    """Return the fields of Gpu, all but its id; ConvlintError names `path` and the key in which a defect is."""
-    named: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
-    peaks: dict[str, Any] = content["peaks_tflops"] if isinstance(content.get("peaks_tflops"), dict) else {}
-    sources: dict[str, str] = {}
-
-    def expect(good: bool, key: str, expected: str, value: object) -> None:
-        if not good:
-            raise ConvlintError(f"{path}: {key}: expected {expected}, got {value!r}")
-
-    def sourced(key: str, entry: object) -> Any:
-        """Return the value of `{value: ..., source: ...}`, and note the source; None where the entry is absent."""
-        if entry is None:
-            return None
-        if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
-            raise ConvlintError(f"{path}: {key}: expected {{value: ..., source: ...}}, got {entry!r}")
-        name, _, remark = str(entry["source"]).partition(", ")
-        expect(name in named or name == "derived", f"{key}: source", "one of those listed under sources", name)
-        sources[key] = ", ".join(filter(None, (named.get(name, name), remark)))
-        return entry["value"]
-
-    def number(key: str, entry: object, factor: int) -> Any:
-        value = sourced(key, entry)
-        real = type(value) is int or (type(value) is float and factor != 1)
-        expect(real and 0 < value < float("inf"), key, "a number above 0", value)
-        return round(value * factor) if factor % 1000 else value * factor
-
-    for key in content:
-        expect(key in _KEYS, "key", "a known one", key)
-    name, architecture, notes = content.get("name"), content.get("architecture"), content.get("notes", [])
-    expect(isinstance(name, str), "name", "text", name)
-    expect(architecture in ARCHITECTURES, "architecture", ", ".join(ARCHITECTURES), architecture)
-    expect(isinstance(notes, list), "notes", "a list", notes)
-    flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
-    for key, value in flags.items():
-        expect(isinstance(value, bool), key, "true or false", value)
-    cc = sourced("compute_capability", content.get("compute_capability"))
-    expect(isinstance(cc, str) and cc.replace(".", "", 1).isdecimal(), "compute_capability", 'text such as "8.0"', cc)
-    chip = sourced("chip", content.get("chip"))
-    expect(chip is None or isinstance(chip, str), "chip", "text", chip)
-    generation = sourced("tensor_core_generation", content.get("tensor_core_generation"))
-    expect(type(generation) is int and generation >= 0, "tensor_core_generation", "0 or more", generation)
-    dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes")) or []
-    good = isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(str(d) in TENSOR_PEAKS for d in dtypes)
-    expect(good, "tensor_dtypes", "the dtypes of the Tensor Cores, none where there are none", dtypes)
-    allowed = _PEAKS - {peak for dtype, peak in TENSOR_PEAKS.items() if dtype not in dtypes}
-    for key in ("fp32", *peaks):
-        expect(key in peaks and key in allowed, "peaks_tflops", f"fp32 and others of {sorted(allowed)}", list(peaks))
-    numbers: dict[str, Any] = {}
-    for key in _NUMBERS:
-        entry, (attribute, factor) = content.get(key), _SCALED.get(key, (key, 1))
-        numbers[attribute] = None if entry is None and key in _OPTIONAL else number(key, entry, factor)
-    return {
-        "name": name,
-        "architecture": architecture,
-        "compute_capability": Version(cc),
-        "chip": chip,
-        "peak_flops": MappingProxyType({key: number(f"peaks_tflops.{key}", peaks[key], 10**12) for key in peaks}),
-        "tensor_core_generation": generation,
-        "tensor_dtypes": frozenset(dtypes),
-        "sources": MappingProxyType(sources),
-        "notes": tuple(map(str, notes)),
-        **flags,
-        **numbers,
-    }
 
 
 _FOLDER: Final = Path(__file__).parent / "data"
@@ -305,6 +242,74 @@ class Gpu(Struct, frozen=True, kw_only=True):
         if dtype == Dtype.int8 or (dtype == Dtype.fp16 and self.fast_fp16):
             return peaks.get(dtype.value, peaks.get("fp32"))
         return peaks.get("fp32")
+
+
+def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
+    """Build a Gpu from its file's content; ConvlintError names `path` and the key in which a defect is."""
+    named: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
+    peaks: dict[str, Any] = content["peaks_tflops"] if isinstance(content.get("peaks_tflops"), dict) else {}
+    sources: dict[str, str] = {}
+
+    def expect(good: bool, key: str, expected: str, value: object) -> None:
+        if not good:
+            raise ConvlintError(f"{path}: {key}: expected {expected}, got {value!r}")
+
+    def sourced(key: str, entry: object) -> Any:
+        """Return the value of `{value: ..., source: ...}`, and note the source; None where the entry is absent."""
+        if entry is None:
+            return None
+        if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
+            raise ConvlintError(f"{path}: {key}: expected {{value: ..., source: ...}}, got {entry!r}")
+        name, _, remark = str(entry["source"]).partition(", ")
+        expect(name in named or name == "derived", f"{key}: source", "one of those listed under sources", name)
+        sources[key] = ", ".join(filter(None, (named.get(name, name), remark)))
+        return entry["value"]
+
+    def number(key: str, entry: object, factor: int) -> Any:
+        value = sourced(key, entry)
+        real = type(value) is int or (type(value) is float and factor != 1)
+        expect(real and 0 < value < float("inf"), key, "a number above 0", value)
+        return round(value * factor) if factor % 1000 else value * factor
+
+    for key in content:
+        expect(key in _KEYS, "key", "a known one", key)
+    name, architecture, notes = content.get("name"), content.get("architecture"), content.get("notes", [])
+    expect(isinstance(name, str), "name", "text", name)
+    expect(architecture in ARCHITECTURES, "architecture", ", ".join(ARCHITECTURES), architecture)
+    expect(isinstance(notes, list), "notes", "a list", notes)
+    flags = {key: content.get(key, default) for key, default in _FLAGS.items()}
+    for key, value in flags.items():
+        expect(isinstance(value, bool), key, "true or false", value)
+    cc = sourced("compute_capability", content.get("compute_capability"))
+    expect(isinstance(cc, str) and cc.replace(".", "", 1).isdecimal(), "compute_capability", 'text such as "8.0"', cc)
+    chip = sourced("chip", content.get("chip"))
+    expect(chip is None or isinstance(chip, str), "chip", "text", chip)
+    generation = sourced("tensor_core_generation", content.get("tensor_core_generation"))
+    expect(type(generation) is int and generation >= 0, "tensor_core_generation", "0 or more", generation)
+    dtypes = sourced("tensor_dtypes", content.get("tensor_dtypes")) or []
+    good = isinstance(dtypes, list) and bool(dtypes) == bool(generation) and all(str(d) in TENSOR_PEAKS for d in dtypes)
+    expect(good, "tensor_dtypes", "the dtypes of the Tensor Cores, none where there are none", dtypes)
+    allowed = _PEAKS - {peak for dtype, peak in TENSOR_PEAKS.items() if dtype not in dtypes}
+    for key in ("fp32", *peaks):
+        expect(key in peaks and key in allowed, "peaks_tflops", f"fp32 and others of {sorted(allowed)}", list(peaks))
+    numbers: dict[str, Any] = {}
+    for key in _NUMBERS:
+        entry, (attribute, factor) = content.get(key), _SCALED.get(key, (key, 1))
+        numbers[attribute] = None if entry is None and key in _OPTIONAL else number(key, entry, factor)
+    return Gpu(
+        id=gpu_id,
+        name=str(name),
+        architecture=str(architecture),
+        compute_capability=Version(cc),
+        chip=chip,
+        peak_flops=MappingProxyType({key: number(f"peaks_tflops.{key}", peaks[key], 10**12) for key in peaks}),
+        tensor_core_generation=generation,
+        tensor_dtypes=frozenset(dtypes),
+        sources=MappingProxyType(sources),
+        notes=tuple(map(str, notes)),
+        **flags,
+        **numbers,
+    )
 
 
 def occupancy_warps(
@@ -412,8 +417,3 @@ def _find(name: str) -> str:
 def _load(gpu_id: str) -> Gpu:
     path = _FOLDER / f"{gpu_id}.yaml"
     return parse_gpu(gpu_id, read(path), path=str(path))
-
-
-def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
-    """Build a Gpu from its file's content; ConvlintError names `path` and the key in which a defect is."""
-    return Gpu(id=gpu_id, **fields(content, path=path))

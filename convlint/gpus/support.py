@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from msgspec import Struct
 
 from convlint.errors import ConvlintError
@@ -16,7 +15,6 @@ from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime, Version, framework_of
 
 _PATH: Final = Path(__file__).with_name("support.yaml")
-_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Oldest(Struct, frozen=True, kw_only=True):
@@ -29,9 +27,12 @@ class _Oldest(Struct, frozen=True, kw_only=True):
 
 
 class _Library(Struct, frozen=True, kw_only=True):
-    same_major: bool
-    discrete_only: bool
-    first: Mapping[Version, Version]
+    """Which compute capabilities the releases of one library support."""
+
+    same_major: bool  # code for a compute capability runs on the later minors of its major version too
+    discrete_only: bool  # nothing is known of Jetsons, where the library comes with JetPack
+    first: Mapping[Version, Version]  # compute capability -> the release that first has code for it
+    # compute capability -> a release that supports all up to it, perhaps not the first
     listed: Mapping[Version, Version]
     oldest: tuple[_Oldest, ...]
 
@@ -96,11 +97,7 @@ def _facts(library: str, gpu: Gpu) -> _Library | None:
 
 @cache
 def _libraries() -> Mapping[str, _Library]:
-    try:
-        content = yaml.load(_PATH.read_bytes(), Loader=_LOADER)
-        return parse_support(content)
-    except (OSError, yaml.YAMLError) as error:
-        raise ConvlintError(f"{_PATH}: cannot be read: {error}") from error
+    return parse_support(read(_PATH))
 
 
 def parse_support(content: Mapping[str, Any]) -> Mapping[str, _Library]:
@@ -142,16 +139,16 @@ _FRAMEWORKS: Final = Path(__file__).with_name("frameworks.yaml")
 class Lack(Struct, frozen=True, kw_only=True):
     """Convolutions that do not exist; None stands for all. `instead` is a dtype that the framework has in that mode."""
 
-    framework: str | None
-    dtype: Dtype | None
-    mode: Mode | None
-    below: Version | None
-    unless: str | None
     says: str
     fix: str
     instead: Dtype | None
     source: str
-    operators: tuple[str, ...] = ()  # ONNX operators of which alone it speaks
+    framework: str | None = None
+    dtype: Dtype | None = None
+    mode: Mode | None = None
+    below: Version | None = None  # on GPUs of lower compute capability alone
+    unless: str | None = None  # a field of the runtime: only where it is not given
+    operators: tuple[str, ...] = ()  # the ONNX operators that it is limited to
 
     def holds(self, runtime: Runtime, gpu: Gpu, operator: str = "") -> bool:
         """Whether it is so on this GPU, with what is given beside the framework, for this ONNX operator."""
@@ -188,21 +185,15 @@ def _of_framework(framework: str | None, dtype: Dtype | None, mode: Mode) -> tup
     )
 
 
+_TYPES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "dtype": Dtype, "below": Version, "instead": Dtype, "operators": tuple,
+}  # fmt: skip
+
+
 @cache
 def lacks() -> tuple[Lack, ...]:
     """All rows of the table."""
     return tuple(
-        Lack(
-            framework=row.get("framework"),
-            dtype=Dtype(row["dtype"]) if "dtype" in row else None,
-            mode=row.get("mode"),
-            below=Version(row["below"]) if "below" in row else None,
-            unless=row.get("unless"),
-            says=row["says"],
-            fix=row["fix"],
-            instead=Dtype(row["instead"]) if row["instead"] is not None else None,
-            source=row["source"],
-            operators=tuple(row.get("operators", ())),
-        )
+        Lack(**{key: value if value is None or key not in _TYPES else _TYPES[key](value) for key, value in row.items()})
         for row in read(_FRAMEWORKS)["lacks"]
     )

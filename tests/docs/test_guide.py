@@ -76,8 +76,18 @@ def test_the_rules_on_python_source_are_those_that_are_named() -> None:
     from convlint.rulebook.book import load_rulebook
 
     named, warnings = re.search(
-        r"Source is judged by (.*?) alone,.*?Warnings are (.*?);", text_of("guide/python.md"), re.DOTALL
+        r"rules judge source: (.*?)\. .*?silent.*?\. (.*?) give warnings", text_of("guide/python.md"), re.DOTALL
     ).groups()
     rules = load_rulebook().of_source
     assert re.findall(r"CL\d+", named) == [rule.info.code for rule in rules]
     assert re.findall(r"CL\d+", warnings) == [rule.info.code for rule in rules if rule.cases[-1].severity != "info"]
+
+
+def test_the_limits_of_severities_are_those_of_the_engine() -> None:
+    from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
+
+    text = " ".join(text_of("guide/reports.md").split())
+    assert f"those that lose {100 * WARNING_SHARE:g} % of the network's time" in text
+    assert SAID_SHARE == 0.5
+    assert "less than half of what all advice saves" in text
+    assert f"that is {100 * SAVING_SHARE:g} % or more of the time" in text

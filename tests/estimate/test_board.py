@@ -56,15 +56,6 @@ def test_geforce_accumulates_at_half_rate_except_in_tensorrt():
     assert fprop(layer, board).time_us / fprop(layer, board, Runtime(framework="tensorrt")).time_us < 1.05
 
 
-@pytest.mark.parametrize(
-    ("gpu", "dtype", "of_fp16"),
-    [("a100", "tf32", 0.5), ("a100", "bf16", 1.0), ("a100", "int8", 2.0), ("h100", "fp8", 2.0), ("t4", "int8", 2.0)],
-)
-def test_rates_of_tensor_cores(gpu, dtype, of_fp16):
-    fp16, other = (tensor_peak(load_gpu(gpu), Dtype(name), fp16_accumulate=False) for name in ("fp16", dtype))
-    assert other == pytest.approx(of_fp16 * fp16, rel=0.01)
-
-
 @pytest.mark.parametrize(("dtype", "of_fp16"), [("tf32", 0.5), ("bf16", 1.0), ("int8", 2.0)])
 def test_a_rate_that_no_source_gives_follows_from_fp16(dtype, of_fp16):
     known = load_gpu("a100")
@@ -155,6 +146,7 @@ def test_the_launch_is_added_to_every_pass_and_never_below_nothing():
 
 # the Tensor Core kernels and those on CUDA cores, by compute capability: at each step and beside it
 GENERATIONS = [
+    ("k80", None, const.SIMT_KEPLER), ("m40", None, const.SIMT), ("p100", None, const.SIMT),
     ("v100", const.VOLTA, const.SIMT_VOLTA), ("jetson-agx-xavier", const.VOLTA, const.SIMT_VOLTA),
     ("t4", const.TURING, const.SIMT_TURING), ("a100", const.AMPERE, const.SIMT_VOLTA),
     ("rtx-3090", const.AMPERE, const.SIMT_DOUBLED), ("orin", const.AMPERE, const.SIMT_DOUBLED),
@@ -165,12 +157,7 @@ GENERATIONS = [
 
 @pytest.mark.parametrize(("gpu", "tensor", "simt"), GENERATIONS, ids=[name for name, _, _ in GENERATIONS])
 def test_the_kernels_of_a_generation(gpu, tensor, simt):
-    assert tensor_family(load_gpu(gpu), Dtype.fp16, tensorrt=False) == tensor
-    assert simt_family(load_gpu(gpu), tensorrt=False) == simt
-
-
-@pytest.mark.parametrize(("gpu", "simt"), [("k80", const.SIMT_KEPLER), ("m40", const.SIMT), ("p100", const.SIMT)])
-def test_the_kernels_before_tensor_cores(gpu, simt):
+    assert tensor is None or tensor_family(load_gpu(gpu), Dtype.fp16, tensorrt=False) == tensor
     assert simt_family(load_gpu(gpu), tensorrt=False) == simt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 import pytest
+from convolutions import RUNTIME, conv
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,27 +14,14 @@ from convlint.estimate import compute_dtype, estimate_layer, estimate_pass, near
 from convlint.estimate.board import board_of
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
-from convlint.model.runtime import Runtime
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
-RUNTIME = Runtime()
 TENSOR_GPUS = ("v100", "t4", "a100", "rtx-3090", "rtx-4090", "l4", "h100")
 GPUS = st.sampled_from(gpu_names()).map(load_gpu)
 BIG_GPUS = st.sampled_from(TENSOR_GPUS).map(load_gpu)
 ANY_SIZE = st.integers(1, 2**31)
 CHANNELS = st.integers(1, 2048)
-
-
-def conv(**sizes: object) -> ConvLayer:
-    pad = sizes.pop("pad", None)
-    given_sizes = {"N": 32, "C": 64, "H": 56, "W": 56, "K": 64, "R": 3, "S": 3, "dtype": Dtype.fp16, "layout": "NHWC"}
-    given_sizes |= sizes  # type: ignore[assignment]
-    R, S = given_sizes["R"], given_sizes["S"]
-    pad_h, pad_w = (R // 2, S // 2) if pad is None else (pad, pad)  # type: ignore[operator]
-    return with_output(
-        ConvLayer(name="l", PadH=pad_h, PadH_end=pad_h, PadW=pad_w, PadW_end=pad_w, **given_sizes)  # type: ignore[arg-type]
-    )
 
 
 @st.composite
@@ -94,48 +82,38 @@ def test_sizes_up_to_2_to_the_31_neither_overflow_nor_raise(n, c, h, w, k, taps,
     assert estimate is None or isfinite(estimate.time_us)
 
 
-@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 16), st.sampled_from([256, 512, 1024]))
+FEW, WIDE = st.integers(1, 16), st.sampled_from([256, 512, 1024])
+PAIRS = st.lists(FEW, min_size=2, max_size=2, unique=True).map(sorted)
+
+
+@pytest.mark.parametrize(
+    ("which", "pair", "other", "sizes"),
+    [
+        # Fact 9, Figs. 6, 7 and 9: from the smaller value to the larger one, at full tiles and waves
+        ("fprop", PAIRS, WIDE, lambda few, k: {"C": 64 * few, "K": k, "R": 1, "S": 1}),
+        (
+            "fprop",
+            st.sampled_from([(1, 3), (3, 5), (1, 5), (5, 7)]),
+            FEW,
+            lambda r, c: {"C": 64 * c, "K": 256, "R": r, "S": r},
+        ),
+        ("dgrad", PAIRS, WIDE, lambda few, c: {"C": c, "K": 64 * few}),
+        (
+            "fprop",
+            st.sampled_from([(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]),
+            FEW,
+            lambda few, c: {"C": 64 * c, "K": 256 * few},
+        ),
+    ],
+    ids=["C", "filter", "K of dgrad", "K in whole tiles"],
+)
+@given(data=st.data(), gpu=BIG_GPUS, waves=st.integers(1, 6))
 @settings(max_examples=200, deadline=None)
-def test_fprop_efficiency_grows_with_c_at_full_tiles(gpu, waves, few, more, k):
-    """Fact 9, Fig. 6: larger C·R·S, full tiles and waves."""
-    assume(few < more)
+def test_efficiency_grows_at_full_tiles(which, pair, other, sizes, data, gpu, waves):
+    values, fixed = data.draw(pair), data.draw(other)
     small, large = (
-        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=k, H=16, W=16, R=1, S=1), "fprop", gpu, RUNTIME)
-        for c in (few, more)
-    )
-    assert large.tflops >= small.tflops * (1 - 1e-9)
-
-
-@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.sampled_from([(1, 3), (3, 5), (1, 5), (5, 7)]))
-@settings(max_examples=200, deadline=None)
-def test_fprop_efficiency_grows_with_the_filter_at_full_tiles(gpu, waves, c, taps):
-    small, large = (
-        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=256, H=16, W=16, R=r, S=r), "fprop", gpu, RUNTIME)
-        for r in taps
-    )
-    assert large.tflops >= small.tflops * (1 - 1e-9)
-
-
-@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 16), st.sampled_from([256, 512, 1024]))
-@settings(max_examples=200, deadline=None)
-def test_dgrad_efficiency_grows_with_k_at_full_tiles(gpu, waves, few, more, c):
-    """Fact 9, Fig. 7."""
-    assume(few < more)
-    small, large = (
-        estimate_pass(conv(N=gpu.sms * 4 * waves, C=c, K=64 * k, H=16, W=16), "dgrad", gpu, RUNTIME)
-        for k in (few, more)
-    )
-    assert large.tflops >= small.tflops * (1 - 1e-9)
-
-
-@given(BIG_GPUS, st.integers(1, 6), st.integers(1, 16), st.integers(1, 4), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
-def test_fprop_efficiency_grows_with_k_at_full_tiles(gpu, waves, c, few, more):
-    """Fact 9, Fig. 9: K in whole tiles."""
-    assume(few < more)
-    small, large = (
-        estimate_pass(conv(N=gpu.sms * 4 * waves, C=64 * c, K=256 * k, H=16, W=16), "fprop", gpu, RUNTIME)
-        for k in (few, more)
+        estimate_pass(conv(N=gpu.sms * 4 * waves, H=16, W=16, **sizes(value, fixed)), which, gpu, RUNTIME)
+        for value in values
     )
     assert large.tflops >= small.tflops * (1 - 1e-9)
 

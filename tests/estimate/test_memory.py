@@ -21,10 +21,10 @@ from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Edge
 from convlint.model.runtime import Runtime
 
-MAP = 256 * 64 * 56 * 56 * 2  # bytes
+MAP = 256 * 64 * 56 * 56 * 2  # bytes of a layer's input, and of its output
 
 
-def edge(consumer: int, *producers: int, source: str, C: int = 64) -> Edge:
+def edge(consumer: int, *producers: int, source: str = "x", C: int = 64) -> Edge:
     return Edge(consumer=consumer, producers=producers, source=source, C=C, H=56, W=56)
 
 
@@ -68,7 +68,6 @@ def test_bytes_of_tensors_count_every_axis() -> None:
 
 TRAINED = Runtime(framework="pytorch")
 WEIGHTS = 64 * 64 * 9  # elements of one of the layers below
-MAP_of_memory = 256 * 64 * 56 * 56  # elements of its input, and of its output
 
 
 def no_workspace(_index: int, _batch: int) -> int:
@@ -82,54 +81,40 @@ def footprint(
     return Footprint(layers or (conv(),), edges, runtime, "training" if mode == "training" else "inference")
 
 
-def edge_of_memory(consumer: int, *producers: int, source: str = "x", C: int = 64) -> Edge:
-    return Edge(consumer=consumer, producers=producers, source=source, C=C, H=56, W=56)
-
-
 def test_training_keeps_weights_gradients_inputs_and_the_largest_workspace() -> None:
     memory = footprint(conv(), conv()).memory([5, 7])
     assert (memory.weights, memory.gradients, memory.optimizer) == (2 * WEIGHTS * 2, 2 * WEIGHTS * 2, 0)
-    assert (memory.activations, memory.workspace) == (2 * MAP_of_memory * 2, 7)
-    assert memory.total == 2 * (2 * WEIGHTS * 2) + 2 * MAP_of_memory * 2 + 7
+    assert (memory.activations, memory.workspace) == (2 * MAP, 7)
+    assert memory.total == 2 * (2 * WEIGHTS * 2) + 2 * MAP + 7
 
 
 def test_inference_keeps_no_gradients_and_no_inputs_that_are_done_with() -> None:
-    chain = footprint(
-        conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 1)), mode="inference", optimizer="adam"
-    )
+    chain = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 1)), mode="inference", optimizer="adam")
     memory = chain.memory([0, 0, 0])
     assert (memory.gradients, memory.optimizer) == (0, 0)
-    assert memory.activations == 2 * MAP_of_memory * 2  # one layer's input and output
+    assert memory.activations == 2 * MAP  # one layer's input and output
 
 
 def test_of_inference_the_fullest_layer_counts_with_its_own_workspace() -> None:
     wide, narrow = conv(), conv(K=8)
-    memory = footprint(wide, narrow, edges=(edge_of_memory(1, 0),), mode="inference").memory([0, 2**40])
+    memory = footprint(wide, narrow, edges=(edge(1, 0),), mode="inference").memory([0, 2**40])
     assert memory.workspace == 2**40
-    assert memory.activations == MAP_of_memory * 2 + MAP_of_memory * 2 // 8
+    assert memory.activations == MAP + MAP // 8
 
 
 def test_a_norm_keeps_its_input_and_a_tensor_that_two_layers_read_is_kept_once() -> None:
     norm = footprint(conv(norm_follows=True)).memory([0]).activations
-    assert norm == 2 * MAP_of_memory * 2
-    fork = (
-        footprint(conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 0)))
-        .memory([0] * 3)
-        .activations
-    )
-    assert fork == 2 * MAP_of_memory * 2
-    apart = (
-        footprint(conv(), conv(), conv(), edges=(edge_of_memory(1, 0), edge_of_memory(2, 0, source="y")))
-        .memory([0] * 3)
-        .activations
-    )
-    assert apart == 3 * MAP_of_memory * 2
+    assert norm == 2 * MAP
+    fork = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0))).memory([0] * 3).activations
+    assert fork == 2 * MAP
+    apart = footprint(conv(), conv(), conv(), edges=(edge(1, 0), edge(2, 0, source="y"))).memory([0] * 3).activations
+    assert apart == 3 * MAP
 
 
 def test_a_layer_that_runs_twice_has_its_weights_once_and_its_input_twice() -> None:
     memory = footprint(conv(calls=2)).memory([0])
     assert memory.weights == WEIGHTS * 2
-    assert memory.activations == 2 * MAP_of_memory * 2
+    assert memory.activations == 2 * MAP
 
 
 @pytest.mark.parametrize(("optimizer", "states"), OPTIMIZER_STATES.items())
@@ -214,9 +199,9 @@ def test_layers_that_have_nothing_to_do_with_each_other_are_no_network() -> None
     a, b = conv(), conv(C=128)
     assert parts([a, b, a, b], []) == [[0], [1], [2], [3]]  # no layer reads what the one before writes
     assert parts([a, a, a, b], []) == [[0, 1, 2, 3]]  # most do
-    assert parts([a, b], [edge_of_memory(1, 0)]) == [[0, 1]]
+    assert parts([a, b], [edge(1, 0)]) == [[0, 1]]
     assert parts([a, replace(a, N=8)], []) == [[0], [1]]
-    assert parts([a, a, replace(b, N=8), replace(b, N=8)], [edge_of_memory(1, 0), edge_of_memory(3, 2)]) == [
+    assert parts([a, a, replace(b, N=8), replace(b, N=8)], [edge(1, 0), edge(3, 2)]) == [
         [0, 1],
         [2, 3],
     ]

@@ -13,7 +13,7 @@ from convlint.estimate.board import board_of
 from convlint.estimate.passes import pass_time_us, timed_as
 from convlint.gpus.gpu import Group, gpu_names, load_gpu
 from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, Dtype, with_output
+from convlint.model.layer import PASSES, Dtype
 
 
 @pytest.mark.parametrize("which", PASSES)
@@ -31,43 +31,11 @@ def test_fact_5_figure_13_runs_near_250_tflops(which):
     assert 0.99 < whole.unquantized_us / whole.time_us <= 1
 
 
-@pytest.mark.parametrize("dilation", [2, 3])
-def test_fact_6_dilation_changes_nothing(dilation):
-    dense = conv()
-    dilated = with_output(
-        replace(
-            dense, DilH=dilation, DilW=dilation, **dict.fromkeys(("PadH", "PadW", "PadH_end", "PadW_end"), dilation)
-        )
-    )
-    assert (dilated.P, dilated.Q) == (dense.P, dense.Q)
-    for which in PASSES:
-        assert estimate_pass(dilated, which, A100, RUNTIME) == estimate_pass(dense, which, A100, RUNTIME)
-
-
-def test_fact_8_equal_npq_is_equal_time_up_to_the_halo():
-    """Fig. 5; sizes without padding differ by their halo alone."""
-    times = [
-        fprop(conv(N=n, H=size, W=size, R=1, S=1, C=512, K=512)).time_us for n, size in ((256, 16), (64, 32), (16, 64))
-    ]
+def test_fact_8_equal_npq_is_equal_time_without_a_halo():
+    """Fig. 5, which `test_sweep.py` holds to 2 % for filters that have a halo."""
+    layers = [conv(N=n, H=size, W=size, R=1, S=1, C=512, K=512) for n, size in ((256, 16), (64, 32), (16, 64))]
+    times = [fprop(layer).time_us for layer in layers]
     assert max(times) == pytest.approx(min(times), rel=1e-9)
-    times = [
-        fprop(conv(N=n, H=size, W=size, pad=(0, 0), C=512, K=512)).time_us
-        for n, size in ((256, 18), (64, 34), (16, 66))
-    ]
-    assert max(times) / min(times) < 1.02
-
-
-def test_fact_8_stride_matters_to_dgrad_alone():
-    """Figs. 11 and 12: equal P and Q from H, W, U and V that differ."""
-    plain, strided = conv(C=256, K=256, H=28, W=28), conv(C=256, K=256, H=56, W=56, U=2, V=2)
-    assert (plain.P, plain.Q) == (strided.P, strided.Q)
-    ratio = {
-        which: estimate_pass(strided, which, A100, RUNTIME).time_us / estimate_pass(plain, which, A100, RUNTIME).time_us
-        for which in PASSES
-    }
-    assert ratio["fprop"] < 1.15
-    assert ratio["wgrad"] < 1.15
-    assert ratio["dgrad"] > 1.3
 
 
 @pytest.mark.parametrize("gpu", gpu_names())
@@ -110,15 +78,6 @@ def test_tiny_layers_are_bound_by_the_launch():
 def test_strided_dgrad_costs_more_than_fprop():
     layer = estimate_layer(conv(C=512, K=512, R=1, S=1, U=2, V=2), A100, RUNTIME, "training")
     assert layer.passes["dgrad"].time_us > 1.5 * layer.passes["fprop"].time_us
-
-
-def test_layer_time_sums_the_passes_times_the_calls():
-    layer = conv(calls=3)
-    estimate = estimate_layer(layer, A100, RUNTIME, "training")
-    assert estimate.time_us == pytest.approx(3 * sum(each.time_us for each in estimate.passes.values()))
-    assert estimate.unquantized_us == pytest.approx(3 * sum(each.unquantized_us for each in estimate.passes.values()))
-    assert list(estimate_layer(layer, A100, RUNTIME, "inference").passes) == ["fprop"]
-    assert list(estimate_layer(replace(layer, first=True), A100, RUNTIME, "training").passes) == ["fprop", "wgrad"]
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,7 @@ def test_a_layer_is_the_sum_of_its_passes(sizes, calls):
     assert whole.time_us == pytest.approx(calls * sum(one.time_us for one in each))
     assert whole.unquantized_us == pytest.approx(calls * sum(one.unquantized_us for one in each))
     assert list(whole.passes) == [which for which in PASSES if which != "dgrad" or not sizes.get("first")]
+    assert list(estimate_layer(conv(**sizes), A100, RUNTIME, "inference").passes) == ["fprop"]
 
 
 def test_a_pass_says_in_numbers_what_it_pays_for():
@@ -275,4 +276,3 @@ def test_a_pass_says_in_numbers_what_it_pays_for():
 def test_equal_layers_have_equal_estimates():
     assert estimate(N=55) == estimate(N=55)
     assert estimate(N=55) != estimate(N=56)
-    assert estimate(calls=2).passes == estimate().passes

@@ -207,9 +207,8 @@ LOWER_CLOCK = {
     "gh200": 0.924,
     "b100": 0.902,
 }
-LEAST_SPARSE = (
-    0.15  # of a GPU that nobody has pinned: how far a peak may be from its clock; sparse ones are twice as high
-)
+# Of a GPU that is not pinned: how far a peak may be from its clock; sparse ones are twice as high.
+LEAST_SPARSE = 0.15
 # Quoted at another clock than the highest.
 OTHER_CLOCK = {"gtx-680": 0.951, "titan-v": 0.925, "b200": 0.944}
 
@@ -245,10 +244,8 @@ def test_pinned_numbers(
 @for_each("gpu_id", EVERY)
 def test_every_number_has_a_source(gpu_id: str) -> None:
     gpu = load_gpu(gpu_id)
-    for key in ("sms", "dram_gb_per_s", "memory_gib", "compute_capability", "max_warps_per_sm"):
-        assert gpu.sources[key]
-    for key in gpu.peak_flops:
-        assert len(gpu.sources[f"peaks_tflops.{key}"]) > 5
+    assert {"sms", *(f"peaks_tflops.{key}" for key in gpu.peak_flops)} <= gpu.sources.keys()
+    assert all(len(source) > 5 for source in gpu.sources.values())
 
 
 @for_each("gpu_id", EVERY)
