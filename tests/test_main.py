@@ -118,7 +118,6 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_interrupted_by_a_signal() -> None:
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with process("check", "-", **pipes, preexec_fn=default_interrupt) as running:
-        assert running.stdin is not None
         pipe = running.stdin.fileno()
         os.set_blocking(pipe, False)
         with suppress(BlockingIOError):

@@ -17,7 +17,6 @@ SIDES = ("front", "back", "top", "bottom", "left", "right")
 def resolved(text: str, network: Network, changes: Iterable[ValueChange]) -> str:
     """The text of a spec without defaults, anchors and merges that says what `text` says after `changes`."""
     document = parse(text)
-    assert document is not None
     top = document.data
     defaults = Defaults.read(top.get("defaults"), _fail)
     wanted: dict[int | None, dict[str, Any]] = {}

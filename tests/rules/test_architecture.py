@@ -113,7 +113,6 @@ def test_twice_the_registers_hold_twice_the_warps() -> None:
     warps = {}
     for name in ("k40", "k80"):
         estimate = estimate_layer(conv, load_gpu(name), Runtime(), "inference")
-        assert estimate is not None
         fprop = estimate.passes["fprop"]
         assert fprop.tile == (128, 128)
         warps[name] = fprop.resident_warps
@@ -183,7 +182,6 @@ def test_concurrent_kernels_says_what_this_chip_can_do(gpu: str, kernels: int, h
     assert alone.message == (
         f"fprop has 1 tile for {sms} SMX, and does not depend on right; {gpu} runs up to {kernels} kernels at once"
     )
-    assert finding.fix is not None
     assert ("CUDA_DEVICE_MAX_CONNECTIONS" in finding.fix.describe) == hyper_q
     assert ("MPS" in finding.fix.describe) == hyper_q
 
@@ -250,7 +248,6 @@ def test_retired_architecture_names_what_is_given_and_the_last_that_works(
     assert given in finding.message
     assert gpu in finding.message
     assert finding.location.line == 2
-    assert finding.fix is not None
     assert last in finding.fix.describe
 
 
@@ -280,9 +277,7 @@ def test_library_too_old_names_the_first_that_works() -> None:
         "CL708", layer(), gpu="rtx-5090",
         runtime='cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.6"',
     )  # fmt: skip
-    assert hopper.fix is not None
     assert "CUDA 11.8" in hopper.fix.describe
-    assert blackwell.fix is not None
     assert "pytorch 2.7" in blackwell.fix.describe
 
 
