@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from rule_outcomes import SILENT, findings, outcome
+from rule_outcomes import SILENT, findings, outcome, rows
 
 LAYER = "{ name: x, N: 32, C: 64, H: 56, W: 56, K: 64, R: 3, S: 3, padding: 1, dtype: fp16 }"
 FRAMEWORK = "runtime.framework"
@@ -11,13 +13,8 @@ FIXED = "runtime.fixed_input_size"
 DETERMINISTIC = "runtime.deterministic"
 
 
-def named(expected: object) -> object:
-    return set(expected) if isinstance(expected, tuple) else expected
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
+OF_RUNTIME: dict[str, list[tuple[Any, ...]]] = {
+    "CL501": [
         ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false", "warning"),
         ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: true, deterministic: false", SILENT),
         ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: false, deterministic: false", SILENT),
@@ -41,9 +38,80 @@ def named(expected: object) -> object:
         ),
         *((f"framework: {name}", SILENT) for name in ("tensorflow", "jax", "tensorrt", "onnxruntime", "mxnet")),
     ],
-)
-def test_enable_autotune(runtime: str, expected: object) -> None:
-    assert named(outcome("CL501", LAYER, runtime=runtime)) == named(expected)
+    "CL502": [
+        ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: false", "warning"),
+        ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: true", SILENT),
+        ("framework: pytorch, cudnn_benchmark: false", SILENT),
+        ("framework: pytorch, cudnn_benchmark: true", (FIXED,)),
+        ("framework: pytorch, fixed_input_size: false", ("runtime.cudnn_benchmark",)),
+        ("framework: onnxruntime, cudnn_conv_algo_search: EXHAUSTIVE, fixed_input_size: false", "warning"),
+        ("framework: onnxruntime, cudnn_conv_algo_search: HEURISTIC, fixed_input_size: false", SILENT),
+        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT, fixed_input_size: false", SILENT),
+        # what these do unless told
+        ("framework: onnxruntime, fixed_input_size: false", "warning"),
+        ("framework: tensorflow, fixed_input_size: false", "warning"),
+        ("framework: mxnet, fixed_input_size: false", "warning"),
+        *((f"framework: {name}, fixed_input_size: true", SILENT) for name in ("onnxruntime", "tensorflow", "mxnet")),
+        *((f"framework: {name}", (FIXED,)) for name in ("onnxruntime", "tensorflow", "mxnet")),
+        ("framework: tensorflow, tf_cudnn_use_autotune: true, fixed_input_size: false", "warning"),
+        ("framework: tensorflow, tf_cudnn_use_autotune: false, fixed_input_size: false", SILENT),
+        ("framework: mxnet, mxnet_cudnn_autotune_default: 2, fixed_input_size: false", "warning"),
+        ("framework: mxnet, mxnet_cudnn_autotune_default: 0, fixed_input_size: false", SILENT),
+        ("framework: jax, fixed_input_size: false", SILENT),
+        ("framework: tensorrt, fixed_input_size: false", SILENT),
+        ("fixed_input_size: true", SILENT),
+        ("cudnn_benchmark: true, fixed_input_size: false", "warning"),
+        ("fixed_input_size: false", (FRAMEWORK,)),
+    ],
+    "CL503": [
+        # whoever states both asks for two things at once; who leaves one at its default may know what it costs
+        ("framework: pytorch, deterministic: true, cudnn_benchmark: true", "warning"),
+        ("deterministic: true, cudnn_benchmark: true", "warning"),
+        ("framework: pytorch, deterministic: true, cudnn_benchmark: false", SILENT),
+        ("framework: pytorch, deterministic: false", SILENT),
+        ("framework: pytorch, cudnn_benchmark: false", SILENT),
+        ("framework: pytorch, cudnn_benchmark: true", SILENT),
+        ("framework: pytorch, deterministic: true", ("runtime.cudnn_benchmark",)),
+        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 4", "warning"),
+        ("framework: jax, deterministic: true", "info"),
+        ("framework: jax, xla_gpu_autotune_level: 4", SILENT),
+        ("framework: jax", SILENT),
+        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 0", SILENT),
+        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: true", "warning"),
+        ("framework: tensorflow, deterministic: true", "info"),
+        ("framework: tensorflow, tf_cudnn_use_autotune: true", SILENT),
+        ("framework: tensorflow", SILENT),
+        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: false", SILENT),
+        ("framework: tensorrt, deterministic: true", SILENT),
+        ("deterministic: false", SILENT),
+        ("deterministic: true", (FRAMEWORK,)),
+    ],
+    "CL504": [
+        ("framework: tensorflow, tf_cudnn_use_autotune: 0", "warning"),
+        ("framework: tensorflow, tf_cudnn_use_autotune: 1", SILENT),
+        # no tuning is right where each shape would be tuned anew, and has no effect where results must repeat
+        ("framework: tensorflow, tf_cudnn_use_autotune: 0, fixed_input_size: false", SILENT),
+        ("framework: tensorflow, tf_cudnn_use_autotune: 0, fixed_input_size: true", "warning"),
+        ("framework: tensorflow, tf_cudnn_use_autotune: 0, deterministic: true", SILENT),
+        ("framework: tensorflow, tf_cudnn_use_autotune: 0, deterministic: false", "warning"),
+        ("framework: mxnet, mxnet_cudnn_autotune_default: 0", "warning"),
+        ("framework: mxnet, mxnet_cudnn_autotune_default: 1", SILENT),
+        ("framework: jax, xla_gpu_autotune_level: 0", "warning"),
+        ("framework: jax, xla_gpu_autotune_level: 1", SILENT),
+        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT", "warning"),
+        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT, fixed_input_size: false", "warning"),
+        ("framework: onnxruntime, cudnn_conv_algo_search: EXHAUSTIVE", SILENT),
+        # another framework's variable
+        ("framework: jax, xla_gpu_autotune_level: 4, tf_cudnn_use_autotune: 0", SILENT),
+        ("framework: pytorch, cudnn_benchmark: false, tf_cudnn_use_autotune: 0", SILENT),
+        ("framework: tensorrt", SILENT),
+    ],
+}
+
+
+@pytest.mark.parametrize(("code", "runtime", "expected"), rows(OF_RUNTIME))
+def test_which_settings_are_worth_a_word(code: str, runtime: str, expected: object) -> None:
+    assert outcome(code, LAYER, runtime=runtime) == expected
 
 
 def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
@@ -79,38 +147,6 @@ def test_enable_autotune_says_what_it_assumes(runtime: str, assumed: str) -> Non
         "every input has the same size, but cuDNN's algorithms are chosen by heuristics: cudnn_benchmark is off"
         + assumed
     )
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
-        ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: false", "warning"),
-        ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: true", SILENT),
-        ("framework: pytorch, cudnn_benchmark: false", SILENT),
-        ("framework: pytorch, cudnn_benchmark: true", (FIXED,)),
-        ("framework: pytorch, fixed_input_size: false", ("runtime.cudnn_benchmark",)),
-        ("framework: onnxruntime, cudnn_conv_algo_search: EXHAUSTIVE, fixed_input_size: false", "warning"),
-        ("framework: onnxruntime, cudnn_conv_algo_search: HEURISTIC, fixed_input_size: false", SILENT),
-        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT, fixed_input_size: false", SILENT),
-        # what these do unless told
-        ("framework: onnxruntime, fixed_input_size: false", "warning"),
-        ("framework: tensorflow, fixed_input_size: false", "warning"),
-        ("framework: mxnet, fixed_input_size: false", "warning"),
-        *((f"framework: {name}, fixed_input_size: true", SILENT) for name in ("onnxruntime", "tensorflow", "mxnet")),
-        *((f"framework: {name}", (FIXED,)) for name in ("onnxruntime", "tensorflow", "mxnet")),
-        ("framework: tensorflow, tf_cudnn_use_autotune: true, fixed_input_size: false", "warning"),
-        ("framework: tensorflow, tf_cudnn_use_autotune: false, fixed_input_size: false", SILENT),
-        ("framework: mxnet, mxnet_cudnn_autotune_default: 2, fixed_input_size: false", "warning"),
-        ("framework: mxnet, mxnet_cudnn_autotune_default: 0, fixed_input_size: false", SILENT),
-        ("framework: jax, fixed_input_size: false", SILENT),
-        ("framework: tensorrt, fixed_input_size: false", SILENT),
-        ("fixed_input_size: true", SILENT),
-        ("cudnn_benchmark: true, fixed_input_size: false", "warning"),
-        ("fixed_input_size: false", (FRAMEWORK,)),
-    ],
-)
-def test_autotune_varying_input(runtime: str, expected: object) -> None:
-    assert named(outcome("CL502", LAYER, runtime=runtime)) == named(expected)
 
 
 @pytest.mark.parametrize(
@@ -151,63 +187,6 @@ def test_autotune_varying_input_says_what_it_assumes(runtime: str, message: str,
     (finding,) = findings("CL502", LAYER, runtime=f"{runtime}, fixed_input_size: false")
     assert finding.message == f"the input size varies, and {message}"
     assert finding.fix.set == new
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
-        # whoever states both asks for two things at once; who leaves one at its default may know what it costs
-        ("framework: pytorch, deterministic: true, cudnn_benchmark: true", "warning"),
-        ("deterministic: true, cudnn_benchmark: true", "warning"),
-        ("framework: pytorch, deterministic: true, cudnn_benchmark: false", SILENT),
-        ("framework: pytorch, deterministic: false", SILENT),
-        ("framework: pytorch, cudnn_benchmark: false", SILENT),
-        ("framework: pytorch, cudnn_benchmark: true", SILENT),
-        ("framework: pytorch, deterministic: true", ("runtime.cudnn_benchmark",)),
-        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 4", "warning"),
-        ("framework: jax, deterministic: true", "info"),
-        ("framework: jax, xla_gpu_autotune_level: 4", SILENT),
-        ("framework: jax", SILENT),
-        ("framework: jax, deterministic: true, xla_gpu_autotune_level: 0", SILENT),
-        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: true", "warning"),
-        ("framework: tensorflow, deterministic: true", "info"),
-        ("framework: tensorflow, tf_cudnn_use_autotune: true", SILENT),
-        ("framework: tensorflow", SILENT),
-        ("framework: tensorflow, deterministic: true, tf_cudnn_use_autotune: false", SILENT),
-        ("framework: tensorrt, deterministic: true", SILENT),
-        ("deterministic: false", SILENT),
-        ("deterministic: true", (FRAMEWORK,)),
-    ],
-)
-def test_deterministic_limits_autotune(runtime: str, expected: object) -> None:
-    assert named(outcome("CL503", LAYER, runtime=runtime)) == named(expected)
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
-        ("framework: tensorflow, tf_cudnn_use_autotune: 0", "warning"),
-        ("framework: tensorflow, tf_cudnn_use_autotune: 1", SILENT),
-        # no tuning is right where each shape would be tuned anew, and has no effect where results must repeat
-        ("framework: tensorflow, tf_cudnn_use_autotune: 0, fixed_input_size: false", SILENT),
-        ("framework: tensorflow, tf_cudnn_use_autotune: 0, fixed_input_size: true", "warning"),
-        ("framework: tensorflow, tf_cudnn_use_autotune: 0, deterministic: true", SILENT),
-        ("framework: tensorflow, tf_cudnn_use_autotune: 0, deterministic: false", "warning"),
-        ("framework: mxnet, mxnet_cudnn_autotune_default: 0", "warning"),
-        ("framework: mxnet, mxnet_cudnn_autotune_default: 1", SILENT),
-        ("framework: jax, xla_gpu_autotune_level: 0", "warning"),
-        ("framework: jax, xla_gpu_autotune_level: 1", SILENT),
-        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT", "warning"),
-        ("framework: onnxruntime, cudnn_conv_algo_search: DEFAULT, fixed_input_size: false", "warning"),
-        ("framework: onnxruntime, cudnn_conv_algo_search: EXHAUSTIVE", SILENT),
-        # another framework's variable
-        ("framework: jax, xla_gpu_autotune_level: 4, tf_cudnn_use_autotune: 0", SILENT),
-        ("framework: pytorch, cudnn_benchmark: false, tf_cudnn_use_autotune: 0", SILENT),
-        ("framework: tensorrt", SILENT),
-    ],
-)
-def test_autotune_disabled(runtime: str, expected: object) -> None:
-    assert named(outcome("CL504", LAYER, runtime=runtime)) == named(expected)
 
 
 @pytest.mark.parametrize("given", ["", ", fixed_input_size: true", ", fixed_input_size: true, deterministic: false"])
