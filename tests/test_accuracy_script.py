@@ -5,21 +5,14 @@ from __future__ import annotations
 from math import log
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import modules_fixture
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 HEADER = "gpu,precision,layout,N,C,H,W,K,R,S,pad_h,pad_w,stride_h,stride_w,pass,residual_inputs,ms,source\n"
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    with importable():
-        import accuracy
-        import metrics
-        import timings
-
-        yield accuracy, metrics, timings
+scripts = modules_fixture("accuracy", "metrics", "timings")
 
 
 @pytest.fixture(scope="module")

@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from audited import rows_of
-from benchmark_scripts import BENCHMARKS, importable
+from benchmark_scripts import BENCHMARKS, importable, modules_fixture
 from command_line import convlint
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def zoo() -> Iterator[ModuleType]:
-    with importable():
-        import zoo
-
-        yield zoo
+zoo = modules_fixture("zoo")
 
 
 def script(name: str, *arguments: str) -> str:

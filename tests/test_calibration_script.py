@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import modules_fixture
 
 HEAD = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
 # Constants were fitted on these very rows, so that there is nothing left to learn from half of them.
 FITTED_ON = {"T4, deepbench", "TitanXp, deepbench", "V100, deepbench"}
 
 
-@pytest.fixture(scope="module")
-def script():
-    with importable():
-        import calibration
-
-        yield calibration
+script = modules_fixture("calibration")
 
 
 def test_both_halves_are_judged_by_the_other_alone(script, tmp_path):

@@ -77,133 +77,70 @@ WRITTEN: dict[str, tuple[int, int, str]] = {
 }
 HEAD = "version: 1\nlayers:\n"
 LAYER = "C: 8, H: 8, W: 8, K: 8, kernel_size: 3"
-GENERATED: dict[str, tuple[Callable[[], str], int, int, str]] = {
-    "nested_lists": (lambda: "[" * 100_000, 1, 33, "nested deeper than 32 levels"),
-    "nested_mappings": (lambda: "{a: " * 100_000, 1, 129, "nested deeper than 32 levels"),
-    "nested_items": (lambda: "- " * 100_000, 1, 65, "nested deeper than 32 levels"),
-    "nested_lines": (
-        lambda: "\n".join(" " * i + f"a{i}:" for i in range(2000)),
-        33,
-        33,
-        "nested deeper than 32 levels",
-    ),
-    "nested_quotes": (lambda: '{"version": 1, "layers": ' + '{"a": ' * 100_000, 1, 212, "nested deeper than 32 levels"),
-    "nested_padding": (
-        lambda: HEAD + f"  - {{ {LAYER}, padding: " + "[" * 100_000 + "]" * 100_000 + " }",
-        3,
-        85,
-        "nested deeper than 32 levels",
-    ),
-    "merge_bomb": (
-        lambda: "x-b: &b {" + ", ".join(f"k{i}: 0" for i in range(200)) + "}\nx-l: [" + "{<<: *b}, " * 100_000 + "]",
-        2,
-        5012,
-        "<< merges more than 100,000 values in all",
-    ),
-    "merge_of_merges": (
-        lambda: "x-0: &a0 {a: 1}\n" + "".join(f"x-{i}: &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" for i in range(1, 1000)),
-        202,
-        19,
-        "<< merges more than 200 keys",
-    ),
-    "inputs_bomb": (
-        lambda: (
-            "version: 1\nx-i: &i ["
-            + "a, " * 200_000
-            + f"]\nlayers:\n  - {{ name: a, {LAYER} }}\n"
-            + "  - { op: add, inputs: *i }\n"
-        ),
-        5,
-        24,
-        "inputs: names too many layers",
-    ),
-    "too_many_layers": (
-        lambda: f"version: 1\nx-l: &l {{ {LAYER} }}\nlayers: [" + "*l, " * 100_001 + "]",
-        3,
-        9,
-        "layers: more than 30,000, the limit for a spec",
-    ),
-    "a_list_of_ones": (
-        lambda: "version: 1\nlayers: [" + "1, " * 1_300_000 + "1]",
-        2,
-        1200001,
-        "more than 400,000 values",
-    ),
-    "ones_that_are_few_enough": (
-        lambda: "version: 1\nlayers: [" + "1, " * 390_000 + "1]",
-        2,
-        9,
-        "layers: more than 30,000, the limit for a spec",
-    ),
-    "too_many_convolutions": (
-        lambda: f"version: 1\nx-l: &l {{ {LAYER} }}\nlayers: [" + "*l, " * 10_001 + "]",
-        3,
-        9,
-        "layers: more than 10,000 convolutions, the limit for one input",
-    ),
-    "more_layers_than_any_network_has": (
-        lambda: HEAD + f"  - {{ {LAYER} }}\n" * 60_000,
-        36366,
-        19,
-        "more than 400,000 values",
-    ),
-    "block_list": (lambda: HEAD + "- 1\n" * 1_000_000, 400_000, 3, "more than 400,000 values"),
-    "anchors": (lambda: "x-a:\n" + " - &a 1\n" * 420_000, 400_001, 4, "more than 400,000 values"),
-    "directives": (
-        lambda: "".join(f"%TAG !a{i}! tag:x{i}\n" for i in range(150_000)) + "---\nlayers: []\n",
-        21,
-        1,
-        "has more than 20 lines that begin with %",
-    ),
-    "long_name": (
-        lambda: HEAD + f"  - {{ name: {'n' * 1_000_000}, {LAYER} }}\n",
-        3,
-        13,
-        "name: must be 1 to 500 characters long",
-    ),
-    "long_number": (
-        lambda: HEAD + f"  - {{ {LAYER.replace('C: 8', 'C: ' + '9' * 1_000_000)} }}\n",
-        3,
-        10,
-        "is larger than 2^31",
-    ),
-    "long_zeros": (lambda: HEAD + f"  - {{ {LAYER.replace('C: 8', 'C: ' + '0' * 1_000_000)} }}\n", 3, 10, "as octal"),
-    "long_digits_and_colons": (
-        lambda: HEAD + f"  - {{ {LAYER.replace('C: 8', 'C: ' + '1:' * 100_000 + '1')} }}\n",
-        3,
-        10,
-        "in base 60",
-    ),
-    "long_version": (
-        lambda: "version: 1\nruntime: { cudnn: " + "9." * 200 + f" }}\nlayers: [ {{ {LAYER}, groups: x }} ]",
-        3,
-        61,
-        "groups: must be",
-    ),
-    "growing_sizes": (
-        lambda: HEAD + f"  - {{ {LAYER} }}\n" + "  - { op: upsample, scale: 2147483648 }\n" * 1000,
-        4,
-        5,
-        "larger than 2^31",
-    ),
-    "growing_channels": (
-        lambda: (
-            HEAD
-            + "  - { name: c0, C: 2147483648, H: 1, W: 1, K: 2147483648, kernel_size: 1 }\n"
-            + "".join(f"  - {{ name: c{i}, op: concat, inputs: [c{i - 1}, c{i - 1}] }}\n" for i in range(1, 500))
-        ),
-        4,
-        5,
-        "c1: C would be 4294967296, larger than 2^31",
-    ),
-    "large_file": (lambda: "#" * (4 * 2**20 + 1), 0, 0, "is larger than 4 MiB"),
-    "one_long_line": (
-        lambda: HEAD + "  - { name: a, dtype: '" + "x" * 4_000_000 + f"', {LAYER} }}",
-        3,
-        23,
-        "dtype: must be 1 to 500",
-    ),
-}
+DEEP, MANY = "nested deeper than 32 levels", "more than 400,000 values"
+
+
+def spec(*layers: str) -> str:
+    return HEAD + "".join(f"  - {{ {layer} }}\n" for layer in layers)
+
+
+def of_C(C: str) -> str:
+    return spec(LAYER.replace("C: 8", f"C: {C}"))
+
+
+def of_aliases(count: int) -> str:
+    return f"version: 1\nx-l: &l {{ {LAYER} }}\nlayers: [" + "*l, " * count + "]"
+
+
+# name -> line, column, what the message holds, and what makes the text
+GENERATED: dict[str, tuple[int, int, str, Callable[[], str]]] = {
+    "nested_lists": (1, 33, DEEP, lambda: "[" * 100_000),
+    "nested_mappings": (1, 129, DEEP, lambda: "{a: " * 100_000),
+    "nested_items": (1, 65, DEEP, lambda: "- " * 100_000),
+    "nested_lines": (33, 33, DEEP, lambda: "\n".join(" " * i + f"a{i}:" for i in range(2000))),
+    "nested_quotes": (1, 212, DEEP, lambda: '{"version": 1, "layers": ' + '{"a": ' * 100_000),
+    "nested_padding": (3, 85, DEEP, lambda: spec(f"{LAYER}, padding: " + "[" * 100_000 + "]" * 100_000)),
+    "merge_bomb": (2, 5012, "<< merges more than 100,000 values in all", lambda: (
+        "x-b: &b {" + ", ".join(f"k{i}: 0" for i in range(200)) + "}\nx-l: [" + "{<<: *b}, " * 100_000 + "]"
+    )),
+    "merge_of_merges": (202, 19, "<< merges more than 200 keys", lambda: (
+        "x-0: &a0 {a: 1}\n" + "".join(f"x-{i}: &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n" for i in range(1, 1000))
+    )),
+    "inputs_bomb": (5, 24, "inputs: names too many layers", lambda: (
+        "version: 1\nx-i: &i [" + "a, " * 200_000 + f"]\nlayers:\n  - {{ name: a, {LAYER} }}\n"
+        "  - { op: add, inputs: *i }\n"
+    )),
+    "too_many_layers": (3, 9, "layers: more than 30,000, the limit for a spec", lambda: of_aliases(100_001)),
+    "a_list_of_ones": (2, 1200001, MANY, lambda: "version: 1\nlayers: [" + "1, " * 1_300_000 + "1]"),
+    "ones_that_are_few_enough": (2, 9, "layers: more than 30,000, the limit for a spec", lambda: (
+        "version: 1\nlayers: [" + "1, " * 390_000 + "1]"
+    )),
+    "too_many_convolutions": (3, 9, "layers: more than 10,000 convolutions, the limit for one input", lambda: (
+        of_aliases(10_001)
+    )),
+    "more_layers_than_any_network_has": (36366, 19, MANY, lambda: spec(*[LAYER] * 60_000)),
+    "block_list": (400_000, 3, MANY, lambda: HEAD + "- 1\n" * 1_000_000),
+    "anchors": (400_001, 4, MANY, lambda: "x-a:\n" + " - &a 1\n" * 420_000),
+    "directives": (21, 1, "has more than 20 lines that begin with %", lambda: (
+        "".join(f"%TAG !a{i}! tag:x{i}\n" for i in range(150_000)) + "---\nlayers: []\n"
+    )),
+    "long_name": (3, 13, "name: must be 1 to 500 characters long", lambda: spec(f"name: {'n' * 1_000_000}, {LAYER}")),
+    "long_number": (3, 10, "is larger than 2^31", lambda: of_C("9" * 1_000_000)),
+    "long_zeros": (3, 10, "as octal", lambda: of_C("0" * 1_000_000)),
+    "long_digits_and_colons": (3, 10, "in base 60", lambda: of_C("1:" * 100_000 + "1")),
+    "long_version": (3, 61, "groups: must be", lambda: (
+        "version: 1\nruntime: { cudnn: " + "9." * 200 + f" }}\nlayers: [ {{ {LAYER}, groups: x }} ]"
+    )),
+    "growing_sizes": (4, 5, "larger than 2^31", lambda: spec(LAYER, *["op: upsample, scale: 2147483648"] * 1000)),
+    "growing_channels": (4, 5, "c1: C would be 4294967296, larger than 2^31", lambda: spec(
+        "name: c0, C: 2147483648, H: 1, W: 1, K: 2147483648, kernel_size: 1",
+        *(f"name: c{i}, op: concat, inputs: [c{i - 1}, c{i - 1}]" for i in range(1, 500)),
+    )),
+    "large_file": (0, 0, "is larger than 4 MiB", lambda: "#" * (4 * 2**20 + 1)),
+    "one_long_line": (3, 23, "dtype: must be 1 to 500", lambda: (
+        HEAD + "  - { name: a, dtype: '" + "x" * 4_000_000 + f"', {LAYER} }}"
+    )),
+}  # fmt: skip
 
 
 def limited(seconds: int) -> None:
@@ -268,45 +205,26 @@ def test_written_files(name: str, folder: Path) -> None:
 @pytest.mark.contract
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_files(name: str, folder: Path) -> None:
-    make, line, column, message = GENERATED[name]
+    line, column, message, make = GENERATED[name]
     (folder / "bad.yaml").write_text(make())
     error = refused(folder, "bad.yaml")
     assert (error["line"] or 0, error["column"] or 0) == (line, column)
     assert message in error["message"]
 
 
-def a_fifo(path: Path) -> None:
-    os.mkfifo(path)
+NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "fifo": (os.mkfifo, "is not a regular file (a pipe, socket or device)"),
+    "loop": (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+    "dangling_link": (lambda path: path.symlink_to("nowhere.yaml"), "cannot be read: No such file or directory"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file (a pipe, socket or device)"),
+    "nothing": (lambda path: None, "cannot be read: No such file or directory"),
+    "folder": (Path.mkdir, "holds nothing that convlint reads"),
+}
 
 
-def a_loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def a_dangling_link(path: Path) -> None:
-    path.symlink_to("nowhere.yaml")
-
-
-def a_link_to_a_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def nothing(path: Path) -> None:
-    assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (a_fifo, "is not a regular file (a pipe, socket or device)"),
-        (a_loop, "cannot be read: Too many levels of symbolic links"),
-        (a_dangling_link, "cannot be read: No such file or directory"),
-        (a_link_to_a_device, "is not a regular file (a pipe, socket or device)"),
-        (nothing, "cannot be read: No such file or directory"),
-        (Path.mkdir, "holds nothing that convlint reads"),
-    ],
-)
-def test_what_is_no_file(make: Callable[[Path], None], message: str, folder: Path) -> None:
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file(kind: str, folder: Path) -> None:
+    make, message = NO_FILES[kind]
     make(folder / "bad.yaml")
     error = refused(folder, "bad.yaml")
     assert message in error["message"]
@@ -362,38 +280,21 @@ PIECES = [
     "defaults: { N: 2 }\n", "padding: same", "stride: 2", "dilation: 9", "dims: ", "1", "3", "~", "?", "- ",
     "%YAML 1.1\n",
 ]  # fmt: skip
-HUGE = 2**31
-LAYERS = st.fixed_dictionaries(
-    {},
-    optional={
-        name: st.sampled_from(values)
-        for name, values in {
-            "N": [1, 3, HUGE],
-            "C": [1, 3, 8, 62, HUGE],
-            "H": [1, 2, 14, HUGE],
-            "W": [1, 7, 224, HUGE],
-            "K": [1, 5, 64, HUGE],
-            "kernel_size": [1, 2, 3, HUGE],
-            "stride": [1, 2, HUGE],
-            "padding": [0, 1, "same", HUGE],
-            "dilation": [1, 6, HUGE],
-            "groups": [1, 2, 62, HUGE],
-            "dtype": ["fp16", "fp32", "fp64", "int8", "fp8", "bf16", "tf32"],
-            "layout": ["NCHW", "NHWC", "auto"],
-            "op": ["conv", "conv_transpose", "depthwise", "conv1d", "conv3d", "pool"],
-            "P": [1, 7],
-            "bias": [True, False],
-            "first": [True, False],
-            "head": [True, False],
-            "calls": [1, HUGE],
-            "output_padding": [0, 1],
-            "residual_inputs": [0, 2],
-        }.items()
-    },
-)
+SIZES = {
+    "N": [1, 3], "C": [1, 3, 8, 62], "H": [1, 2, 14], "W": [1, 7, 224], "K": [1, 5, 64], "kernel_size": [1, 2, 3],
+    "stride": [1, 2], "padding": [0, 1, "same"], "dilation": [1, 6], "groups": [1, 2, 62], "calls": [1],
+}  # fmt: skip
+OTHERS = {
+    "dtype": ["fp16", "fp32", "fp64", "int8", "fp8", "bf16", "tf32"], "layout": ["NCHW", "NHWC", "auto"],
+    "op": ["conv", "conv_transpose", "depthwise", "conv1d", "conv3d", "pool"], "P": [1, 7], "bias": [True, False],
+    "first": [True, False], "head": [True, False], "output_padding": [0, 1], "residual_inputs": [0, 2],
+}  # fmt: skip
+FIELDS = {name: [*values, 2**31] for name, values in SIZES.items()} | OTHERS
+LAYERS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in FIELDS.items()})
+loosely = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@loosely
 @given(text=st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_text_of_a_spec_is_checked_or_refused(text: str) -> None:
     ran = convlint("check", "-", "--output", "json", stdin=text)
@@ -401,7 +302,7 @@ def test_any_text_of_a_spec_is_checked_or_refused(text: str) -> None:
     json.loads(ran.out)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@loosely
 @given(
     layers=st.lists(LAYERS, min_size=1, max_size=4),
     mode=st.sampled_from(["training", "inference"]),

@@ -5,23 +5,17 @@ The laws are those of `benchmarks/laws.py`, which counts breaks on as many rando
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import modules_fixture
 from cases import sampled
 
 pytestmark = pytest.mark.slow
 SAMPLES = 19
 
 
-@pytest.fixture(scope="module")
-def laws() -> Iterator[Any]:
-    with importable():
-        import laws
-
-        yield laws
+laws = modules_fixture("laws")
 
 
 @pytest.mark.parametrize("seed", sampled(range(0, 80, 2), 5))  # all families, modes and GPUs

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import modules_fixture, run_on_rows
 
 KERNELBENCH = "gpu,dtype,layout,N,C,D,H,W,K,T,R,S,stride,pad,dil,groups,transposed,bias,us,runs\n"
 TENSORRT = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
 ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8,us\n"
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    with importable():
-        import layer_timings
-        import layers
-
-        yield layers, layer_timings
+scripts = modules_fixture("layers", "layer_timings")
 
 
 @pytest.fixture
@@ -33,14 +27,7 @@ def rows(scripts, tmp_path):
 
 @pytest.fixture
 def run(scripts, tmp_path, capsys):
-    def run(text: str, *options: str) -> tuple[int, str, str]:
-        path = tmp_path / "rows.csv"
-        path.write_text(text, encoding="utf-8")
-        code = scripts[0].main([str(path), *options])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return run_on_rows(scripts[0].main, tmp_path, capsys)
 
 
 def test_every_row_of_the_published_files_is_read_and_predicted(scripts):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import importable, modules_fixture
 from measured import DEVICE, Pretender, predicted_us
 
 from convlint.gpus.gpu import load_gpu
@@ -17,12 +16,7 @@ from convlint.measuring.workload import Workload
 A100 = load_gpu("a100")
 
 
-@pytest.fixture(scope="module")
-def script() -> Iterator[ModuleType]:
-    with importable():
-        import measure
-
-        yield measure
+script = modules_fixture("measure")
 
 
 def run(

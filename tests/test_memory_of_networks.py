@@ -42,7 +42,6 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def network_of(name: str, shape: tuple[int, ...]) -> Network:
     network, errors = read(f"known_networks:{name}", ReadOptions(inputs={"": "x".join(map(str, shape))}))
     assert errors == ()
-    assert network is not None
     return replace(network, runtime=replace(network.runtime, framework="pytorch"))
 
 

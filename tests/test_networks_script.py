@@ -7,7 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from benchmark_scripts import importable
+from benchmark_scripts import modules_fixture, run_on_rows
 
 from convlint.model.layer import ConvLayer, Dtype
 
@@ -15,31 +15,15 @@ HEADER = "model,img,gpu,mode,batch_nchw,batch_nhwc,img_s_nchw,img_s_nhwc,torch\n
 RESNET = "resnet50d,224,RTX 3090,{mode},256,256,{nchw},{nhwc},pt112\n"
 
 
-@pytest.fixture(scope="module")
-def networks():
-    with importable():
-        import networks
-
-        yield networks
+networks = modules_fixture("networks")
 
 
-@pytest.fixture
-def exporting(networks):
-    import export_networks
-
-    return export_networks
+exporting = modules_fixture("export_networks")
 
 
 @pytest.fixture
 def run(networks, tmp_path, capsys):
-    def run(text: str, *options: str) -> tuple[int, str, str]:
-        path = tmp_path / "rows.csv"
-        path.write_text(text, encoding="utf-8")
-        code = networks.main([str(path), *options])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return run_on_rows(networks.main, tmp_path, capsys)
 
 
 def test_every_network_of_the_csv_is_held_once(networks):

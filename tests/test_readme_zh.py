@@ -37,7 +37,6 @@ def test_links_lead_somewhere() -> None:
 
 def test_each_format_is_said_to_be_for_people_or_for_machines() -> None:
     machines = re.search(r"其余的输出格式\s*（(.*?)）", TEXT)
-    assert machines is not None
     assert set(re.findall(r"`(\w+)`", machines[1])) == REPORTERS.keys() - {"text", "html"}
 
 

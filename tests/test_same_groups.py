@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from cases import sampled
-from odd_nets import MobileNet, ResNet, UNet, resnext
+from odd_nets import MobileNet, UNet, resnet, resnext
 
 from convlint.model.channels import channels_of
 from convlint.model.network import Network
@@ -19,7 +19,7 @@ from convlint.readers.reading import Reading
 from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 
-NETS = {"resnet": ResNet, "mobilenet": MobileNet, "unet": UNet, "resnext": resnext}
+NETS = {"resnet": resnet, "mobilenet": MobileNet, "unet": UNet, "resnext": resnext}
 pytestmark = pytest.mark.slow
 
 
@@ -40,9 +40,8 @@ def test_live_onnx_and_spec_agree(name: str, tmp_path: Path, monkeypatch: pytest
         warnings.simplefilter("ignore")  # that this exporter is the older one
         torch.onnx.export(model, (torch.zeros(2, 3, 64, 64),), str(path), dynamo=False)
     monkeypatch.chdir(Path(__file__).parent / "helpers")
-    reference = {"resnet": "ResNet", "mobilenet": "MobileNet", "unet": "UNet", "resnext": "resnext"}[name]
     with Reading() as reading:
-        live, errors = reading.read(decide(f"odd_nets:{reference}"), ReadOptions(inputs={"": "2x3x64x64"}))
+        live, errors = reading.read(decide(f"odd_nets:{NETS[name].__name__}"), ReadOptions(inputs={"": "2x3x64x64"}))
         stored, more = reading.read(file_input(str(path)), ReadOptions())
     assert (errors, more) == ((), ())
     assert live is not None

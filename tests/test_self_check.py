@@ -37,16 +37,8 @@ def test_every_format_at_once() -> None:
 
 
 def test_the_adoption_story() -> None:
-    call = [
-        "check",
-        "sample_configs/bad.yaml",
-        "--output",
-        "sarif=a.sarif",
-        "--output",
-        "junit=b.xml",
-        "--output",
-        "text",
-    ]
+    outputs = ("sarif=a.sarif", "junit=b.xml", "text")
+    call = ["check", "sample_configs/bad.yaml", *(f"--output={output}" for output in outputs)]
     assert convlint(*call).code == 1
     assert Path("a.sarif").stat().st_size > 0
     assert Path("b.xml").stat().st_size > 0

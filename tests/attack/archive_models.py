@@ -6,6 +6,7 @@ import copy
 import json
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .containers import DEEP, containers, sparse
@@ -17,6 +18,9 @@ SCALARS: dict[str, Any] = {
     "nan": float("nan"), "text": "::error::pwn\n\x1b[31m", "list": [], "object": {}, "nested": [[[{}]]],
     "digits": 10**4000, "many": [1] * 3000,
 }  # fmt: skip
+
+OFFSETS = {"backwards": [3348, 0], "overlapping": [0, 3348], "negative": [-10, 3338], "gap": [9, 3357]}
+LENGTHS = {"past_end": 10**6, "huge": 2**63, "zero": 0, "one": 1}
 
 
 def cases() -> Iterator[Case]:
@@ -69,7 +73,13 @@ def _programs() -> Iterator[Case]:
         "empty_call": "Integer()", "huge": "9" * 1999, "float": "1e999", "lambda": "(lambda: 1)()", "nul": "a\0b",
         "brackets": "(" * 900 + "1" + ")" * 900,
     }.items():  # fmt: skip
-        yield "pt2", f"size_{name}", ".pt2", _program(*size, by={"as_expr": {"expr_str": text, "hint": None}}), False
+        yield (
+            "pt2",
+            f"expression_{name}",
+            ".pt2",
+            _program(*size, by={"as_expr": {"expr_str": text, "hint": None}}),
+            False,
+        )
     yield "pt2", "100000_nodes", ".pt2", lambda: _repeated(100_000), True
     yield "pt2", "nodes_of_one_reading_all", ".pt2", lambda: _fan_in(20_000), True
 
@@ -88,16 +98,9 @@ def _repeated(count: int) -> bytes:
 def _fan_in(count: int) -> bytes:
     document = copy.deepcopy(json_seed("program.json"))
     graph = document["graph_module"]["graph"]
-    names = [{"name": "conv2d"}] * count
-    arg = {"name": "tensors", "arg": {"as_tensors": names}, "kind": 1}
-    graph["nodes"] += [
-        {
-            "target": "torch.ops.aten.cat.default",
-            "inputs": [arg],
-            "outputs": [{"as_tensor": {"name": "conv2d"}}],
-            "metadata": {},
-        }
-    ] * 5
+    arg = {"name": "tensors", "arg": {"as_tensors": [{"name": "conv2d"}] * count}, "kind": 1}
+    node = {"target": "torch.ops.aten.cat.default", "inputs": [arg], "metadata": {}}
+    graph["nodes"] += [{**node, "outputs": [{"as_tensor": {"name": "conv2d"}}]}] * 5
     return pt2(document)
 
 
@@ -151,41 +154,28 @@ def _checkpoints() -> Iterator[Case]:
             yield "safetensors", f"{place}_{name}", ".safetensors", lambda header=header: safetensors(header), False
         index = {"metadata": {}, "weight_map": {"a.weight": scalar}}
         yield "safetensors", f"shard_{name}", ".safetensors.index.json", lambda index=index: json.dumps(index), False
-    for name, ends in {
-        "backwards": [3348, 0],
-        "overlapping": [0, 3348],
-        "negative": [-10, 3338],
-        "gap": [9, 3357],
-    }.items():
+    made: dict[str, Callable[[], Any]] = {
+        **{f"length_{name}": partial(safetensors, HEADER, length=length) for name, length in LENGTHS.items()},
+        "deep": lambda: safetensors(DEEP.encode()),
+        "not_utf8": lambda: safetensors(b'{"\xff.weight": {}}'),
+    }
+    for name, ends in OFFSETS.items():
         header = {**HEADER, weight: {**HEADER[weight], "data_offsets": ends}, "again.weight": HEADER[weight]}
-        yield "safetensors", f"offsets_{name}", ".safetensors", lambda header=header: safetensors(header, 9000), False
-    for name, length in {"past_end": 10**6, "huge": 2**63, "zero": 0, "one": 1}.items():
-        yield (
-            "safetensors",
-            f"length_{name}",
-            ".safetensors",
-            lambda length=length: safetensors(HEADER, length=length),
-            False,
-        )
-    yield "safetensors", "deep", ".safetensors", lambda: safetensors(DEEP.encode()), False
-    yield "safetensors", "not_utf8", ".safetensors", lambda: safetensors(b'{"\xff.weight": {}}'), False
-    yield "safetensors", "400000_tensors", ".safetensors", lambda: safetensors(_many_tensors(400_000), 0), True
-    yield (
-        "safetensors",
-        "sparse_3_gb_header",
-        ".safetensors",
-        lambda: sparse(3 << 30, struct.pack("<Q", (3 << 30) - 8)),
-        True,
-    )
-    for name, target in {
-        "parent": "../x.safetensors",
-        "itself": "shard_itself.safetensors.index.json",
-        "absolute": "/etc/passwd",
+        made[f"offsets_{name}"] = partial(safetensors, header, 9000)
+    yield from (("safetensors", name, ".safetensors", make, False) for name, make in made.items())
+    large = 3 << 30
+    for name, make in {
+        "400000_tensors": lambda: safetensors(_many_tensors(400_000), 0),
+        "sparse_3_gb_header": lambda: sparse(large, struct.pack("<Q", large - 8)),
     }.items():
+        yield "safetensors", name, ".safetensors", make, True
+    for name, target in {
+        "parent": "../x.safetensors", "itself": "shard_itself.safetensors.index.json", "absolute": "/etc/passwd",
+    }.items():  # fmt: skip
         index = {"weight_map": {"a.weight": target}}
-        yield "safetensors", f"shard_{name}", ".safetensors.index.json", lambda index=index: json.dumps(index), False
+        yield "safetensors", f"shard_{name}", ".safetensors.index.json", partial(json.dumps, index), False
     many = {"weight_map": {f"{i}.weight": f"{i}.safetensors" for i in range(50_000)}}
-    yield "safetensors", "50000_shards", ".safetensors.index.json", lambda: json.dumps(many), True
+    yield "safetensors", "50000_shards", ".safetensors.index.json", partial(json.dumps, many), True
 
 
 def _many_tensors(count: int) -> bytes:

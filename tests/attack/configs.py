@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from .contract import Attack
-from .sandbox import FIRST, LAST
+from .contract import Attack, command
+from .sandbox import FIRST, INNOCENT
 from .seeds import RULE
 
 WRONG = frozenset({2})
+READ_OR_WRONG = frozenset({1, 2})
 OWN, SHARED = "convlint.toml", "pyproject.toml"
-STARS = "*a" * 30 + "b"
 LONG_NAME = "a" * 200 + ".yaml"
 Write = Callable[[Path], object]
 
@@ -152,51 +152,39 @@ def attacks() -> Iterator[Attack]:
             if (name, case) != (SHARED, "dangling_link"):
                 yield Attack(name=f"{name}_{case}", make=_at(name, write), exits=WRONG, says=name)
         for case, write in LARGE.items():
-            yield Attack(name=f"{name}_{case}", make=partial(_config, name, write), exits=frozenset({1, 2}))
+            yield Attack(name=f"{name}_{case}", make=partial(_config, name, write), exits=READ_OR_WRONG)
     yield Attack(name="extends_for_long", make=_chain, exits=WRONG)
-    yield Attack(name="config_command", make=_at(OWN, LARGE["dotted_key"]), argv=("config",), exits=WRONG)
+    yield command("config_command", "config", make=_at(OWN, LARGE["dotted_key"]), exits=WRONG)
+    mine = ("--rules", "mine")
     for case, content in RULES.items():
-        make = partial(_rule, content)
-        yield Attack(name=f"rule_{case}", make=make, options=("--rules", "mine"), exits=frozenset({1, 2}))
-        yield Attack(name=f"rule_shown_{case}", make=make, argv=("rule", "--rules", "mine"))
-        yield Attack(name=f"rule_tested_{case}", make=make, argv=("rule", "--test", "mine"))
-    yield Attack(
-        name="rule_explained", make=partial(_rule, RULES["control_title"]), argv=("rule", "ACME001", "--rules", "mine")
-    )
+        make = partial(_rule, text(content))
+        yield Attack(name=f"rule_{case}", make=make, options=mine, exits=READ_OR_WRONG)
+        yield command(f"rule_shown_{case}", "rule", *mine, make=make)
+        yield command(f"rule_tested_{case}", "rule", "--test", "mine", make=make)
+    explained = partial(_rule, text(RULES["control_title"]))
+    yield command("rule_explained", "rule", "ACME001", *mine, make=explained)
     for case, write in {**NO_FILES, "sparse_3_gb": sparse}.items():
-        yield Attack(
-            name=f"rule_file_{case}",
-            make=partial(_rule_file, write),
-            options=("--rules", "mine"),
-            exits=frozenset({1, 2}),
-        )
+        yield Attack(name=f"rule_file_{case}", make=partial(_rule, write), options=mine, exits=READ_OR_WRONG)
     for case, write in CALIBRATIONS.items():
-        yield Attack(name=f"calibration_{case}", make=partial(_calibrated, write), exits=frozenset({1, 2}))
+        yield Attack(name=f"calibration_{case}", make=partial(_calibrated, write), exits=READ_OR_WRONG)
     for case, write in BASELINES.items():
-        yield Attack(
-            name=f"baseline_{case}",
-            make=_at("base.json", write),
-            options=("--baseline", "base.json"),
-            exits=frozenset({1, 2}),
-        )
+        make, options = _at("base.json", write), ("--baseline", "base.json")
+        yield Attack(name=f"baseline_{case}", make=make, options=options, exits=READ_OR_WRONG)
     yield from _patterns()
 
 
 def _patterns() -> Iterator[Attack]:
     """Patterns of thirty stars wherever one may be given, against a name that nearly fits."""
     for name, pattern in {
-        "stars": STARS, "words": "**/" * 30 + "b", "pairs": "**" * 60 + "b", "marks": "?*" * 60 + "b",
+        "stars": "*a" * 30 + "b", "words": "**/" * 30 + "b", "pairs": "**" * 60 + "b", "marks": "?*" * 60 + "b",
         "classes": "[a-z]*" * 30 + "b", "open_class": "[" * 5000, "long": "*a" * 50_000,
     }.items():  # fmt: skip
-        for key in ("exclude", "include"):
-            content = f"{key} = ['{pattern}', '*.yaml']\n" if key == "include" else f"{key} = ['{pattern}']\n"
-            yield Attack(name=f"{key}_{name}", make=partial(_long_names, content), argv=("check", "."))
-        yield Attack(
-            name=f"file_ignores_{name}", make=partial(_long_names, f"[per-file-ignores]\n'{pattern}' = ['CL1']\n")
-        )
-        yield Attack(
-            name=f"layer_ignores_{name}", make=partial(_long_names, f"[per-layer-ignores]\n'{pattern}' = ['CL1']\n")
-        )
+        for key, kept in (("exclude", ""), ("include", ", '*.yaml'")):
+            make = partial(_long_names, f"{key} = ['{pattern}'{kept}]\n")
+            yield command(f"{key}_{name}", "check", ".", make=make)
+        for what in ("file", "layer"):
+            make = partial(_long_names, f"[per-{what}-ignores]\n'{pattern}' = ['CL1']\n")
+            yield Attack(name=f"{what}_ignores_{name}", make=make)
         yield Attack(name=f"argument_{name}", make=partial(_long_names, ""), inputs=(pattern,))
 
 
@@ -204,14 +192,9 @@ def _long_names(config: str, folder: Path) -> None:
     (folder / OWN).write_text(config, encoding="utf-8")
     deep = folder / "/".join(["a" * 100] * 20)
     deep.mkdir(parents=True)
-    layer = (
-        (folder / FIRST)
-        .read_text(encoding="utf-8")
-        .replace("first:", "other:")
-        .replace("name: first", f"name: {'a' * 400}")
-    )
+    layer = INNOCENT[FIRST].replace("name: first", f"name: {'a' * 400}")
     for place in (folder, deep):
-        (place / LONG_NAME).write_text(layer.replace("other:", "first:"), encoding="utf-8")
+        (place / LONG_NAME).write_text(layer, encoding="utf-8")
 
 
 def _at(name: str, write: Write) -> Callable[[Path], None]:
@@ -242,12 +225,6 @@ def _chain(folder: Path) -> None:
     (folder / OWN).write_text('extend = "c0.toml"\n', encoding="utf-8")
 
 
-def _rule(content: str, folder: Path) -> None:
-    (folder / "mine").mkdir()
-    (folder / "mine" / "acme.yaml").write_text(content, encoding="utf-8")
-
-
-def _rule_file(write: Write, folder: Path) -> None:
+def _rule(write: Write, folder: Path) -> None:
     (folder / "mine").mkdir()
     write(folder / "mine" / "acme.yaml")
-    assert {FIRST, LAST} <= set(os.listdir(folder))

@@ -14,38 +14,37 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def containers(member: str, kind: str) -> Iterator[tuple[str, Callable[[], Any], bool]]:
-    whole = pt2 if kind == "pt2" else keras
-    document = "program.json" if kind == "pt2" else "config.json"
+    """What is wrong with the archive itself, or with the size of what is in it; whether that needs much."""
+    whole, document = (pt2, "program.json") if kind == "pt2" else (keras, "config.json")
     valid = whole(json_seed(document))
-    """What is wrong with the archive itself, or with the size of what is in it."""
-    yield "empty_file", lambda: b"", False
-    yield "no_zip", lambda: b"PK\x05\x06" * 30, False
-    yield "no_members", lambda: archive({}), False
-    for part in (3, 2):
-        yield f"cut_to_one_{part}", lambda part=part: valid[: len(valid) // part], False
-    yield "cut_at_the_end", lambda: valid[:-10], False
-    yield "bomb", lambda: _bomb(member), True
-    yield "not_json", lambda: whole(b"\x80\x04]q"), False
-    yield "deep_json", lambda: whole(DEEP), False
-    yield "duplicate_members", lambda: _twice(member, whole), False
-    yield "overlapping_members", lambda: valid.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[:-22] + valid[-60:], False
-    yield "10000_members", lambda: archive({f"models/{i}.json": "" for i in range(10_000)}), True
-    yield (
-        "names_that_climb",
-        lambda: archive({f"../../{member}": "{}", f"/{member}": "{}", f"::error::x/{member}": "{}"}),
-        False,
-    )
-    yield (
-        "encrypted",
-        lambda: valid.replace(b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01\x00"),
-        False,
-    )
-    yield "strange_method", lambda: valid.replace(b"\x08\x00", b"\x63\x00"), False
-    yield "sparse_3_gb", lambda: sparse(3 << 30, valid), True
-    for name, opened in {"lists": "[", "objects": '{"a":'}.items():
-        yield f"64_mb_of_{name}", lambda opened=opened: whole(opened * ((60 << 20) // len(opened))), True
-    yield "flat_2000000_values", lambda: whole("[" + "1," * 2_000_000 + "1]"), True
-    yield "flat_1400000_objects", lambda: whole("[" + "{}," * 1_400_000 + "{}]"), True
+    climbing = {f"../../{member}": "{}", f"/{member}": "{}", f"::error::x/{member}": "{}"}
+    small: dict[str, Callable[[], Any]] = {
+        "empty_file": lambda: b"",
+        "no_zip": lambda: b"PK\x05\x06" * 30,
+        "no_members": lambda: archive({}),
+        "cut_to_one_3": lambda: valid[: len(valid) // 3],
+        "cut_to_one_2": lambda: valid[: len(valid) // 2],
+        "cut_at_the_end": lambda: valid[:-10],
+        "not_json": lambda: whole(b"\x80\x04]q"),
+        "deep_json": lambda: whole(DEEP),
+        "duplicate_members": lambda: _twice(member, whole),
+        "overlapping_members": lambda: valid.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[:-22] + valid[-60:],
+        "names_that_climb": lambda: archive(climbing),
+        # bit 0 of the flags in the central directory
+        "encrypted": lambda: valid.replace(b"PK\1\2\x14\3\x14\0\0\0", b"PK\1\2\x14\3\x14\0\1\0"),
+        "strange_method": lambda: valid.replace(b"\x08\x00", b"\x63\x00"),
+    }
+    large: dict[str, Callable[[], Any]] = {
+        "bomb": lambda: _bomb(member),
+        "10000_members": lambda: archive({f"models/{i}.json": "" for i in range(10_000)}),
+        "sparse_3_gb": lambda: sparse(3 << 30, valid),
+        "64_mb_of_lists": lambda: whole("[" * (60 << 20)),
+        "64_mb_of_objects": lambda: whole('{"a":' * ((60 << 20) // 5)),
+        "flat_2000000_values": lambda: whole("[" + "1," * 2_000_000 + "1]"),
+        "flat_1400000_objects": lambda: whole("[" + "{}," * 1_400_000 + "{}]"),
+    }
+    yield from ((name, make, False) for name, make in small.items())
+    yield from ((name, make, True) for name, make in large.items())
 
 
 def _twice(member: str, whole: Callable[[Any], bytes]) -> Callable[[Path], None]:

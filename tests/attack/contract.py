@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -65,6 +65,11 @@ class Attack:
         if self.argv is not None:
             return self.argv
         return ("check", *self.options, "--output", "json", "--", FIRST, *self.inputs, LAST)
+
+
+def command(name: str, *argv: str, exits: Iterable[int] = DOCUMENTED, **more: Any) -> Attack:
+    """An attack by a whole command line."""
+    return Attack(name=name, argv=argv, exits=frozenset(exits), **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ def outcome(kind: str, path: Path, *, checked: bool = False) -> str:
     try:
         if kind in _READERS:
             return _model(kind, path, checked)
-        return "read" if _TEXTS[kind](path) is not False else "incomplete"
+        return "read" if _text(kind, path) is not False else "incomplete"
     except ConvlintError:
         return "refused"
 
@@ -83,24 +83,16 @@ def _comments(path: Path) -> bool:
     return bool(find_comments(path.read_bytes().decode("utf-8", "replace")))
 
 
-def _rule(path: Path) -> None:
-    from convlint.rulebook.file import read_rule
-
-    read_rule(str(path))
-
-
-def _config(path: Path) -> None:
-    from convlint.config.find import load_config
-
-    load_config(str(path))
-
-
-def _baseline(path: Path) -> None:
-    from convlint.verdict.baseline import read_baseline
-
-    read_baseline(str(path))
-
-
-_TEXTS: dict[str, Callable[[Path], object]] = {
-    "expression": _expression, "comments": _comments, "rule": _rule, "config": _config, "baseline": _baseline,
+# a file of text -> the function that reads it: where it is imported from, or itself
+_TEXTS: dict[str, str | Callable[[Path], object]] = {
+    "expression": _expression, "comments": _comments, "rule": "convlint.rulebook.file:read_rule",
+    "config": "convlint.config.find:load_config", "baseline": "convlint.verdict.baseline:read_baseline",
 }  # fmt: skip
+
+
+def _text(kind: str, path: Path) -> object:
+    reader = _TEXTS[kind]
+    if callable(reader):
+        return reader(path)
+    module, _, name = reader.partition(":")
+    return getattr(import_module(module), name)(str(path))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from .contract import Attack, Outcome, Signal
+from .contract import DOCUMENTED, Attack, Outcome, Signal, command
 from .sandbox import FIRST, INNOCENT, LAST
 
 # a module of that name in the current folder would replace the real one, where Python were to look there first
@@ -48,88 +48,77 @@ VARIABLES: Mapping[str, Mapping[str, str | None]] = {
     "click": {"_TYPER_STANDARD_TRACEBACK": "1", "CONVLINT_NO_CACHE": "::error::x"},
     "source_date": {"SOURCE_DATE_EPOCH": "x"},
 }  # fmt: skip
-DEFINED = frozenset({0, 1, 2, 3})
 
 
 def attacks() -> Iterator[Attack]:
     """All of them."""
     yield from _streams()
+    both = ("check", "-o", "json", FIRST, LAST)
     for name, env in VARIABLES.items():
-        yield Attack(name=f"env_{name}", env=env, argv=("check", "-o", "json", FIRST, LAST))
-        yield Attack(name=f"env_text_{name}", env=env, argv=("check", FIRST, LAST))
+        yield command(f"env_{name}", *both, env=env)
+        yield command(f"env_text_{name}", "check", FIRST, LAST, env=env)
     yield from _shadows()
     yield from _signals()
     for name, limits in {
         "files_12": {"NOFILE": 12}, "files_6": {"NOFILE": 6}, "no_output": {"FSIZE": 0}, "small_output": {"FSIZE": 300},
         "stack": {"STACK": 256 << 10}, "memory": {"AS": 150 << 20}, "no_core": {"CORE": 0},
     }.items():  # fmt: skip
-        most = frozenset({0, 1, 2, 3, *((-25,) if "FSIZE" in limits else ())})  # -25: the kernel's signal for FSIZE
-        argv = ("check", "-o", "json", FIRST, LAST)
-        yield Attack(name=f"limit_{name}", limits=limits, argv=argv, exits=most)
-        yield Attack(name=f"limit_jobs_{name}", limits=limits, argv=(*argv, "--jobs", "2"), exits=most)
+        most = {*DOCUMENTED, *((-25,) if "FSIZE" in limits else ())}  # -25: the kernel's signal for FSIZE
+        yield command(f"limit_{name}", *both, limits=limits, exits=most)
+        yield command(f"limit_jobs_{name}", *both, "--jobs", "2", limits=limits, exits=most)
 
 
 def _streams() -> Iterator[Attack]:
-    for command, argv in COMMANDS.items():
-        stdin = INNOCENT[FIRST].encode() if command == "stdin" else b""
+    for verb, argv in COMMANDS.items():
+        stdin = INNOCENT[FIRST].encode() if verb == "stdin" else b""
         for kind in ("closed", "full", "broken"):
             # what could not be written is a failed run; a reader that went away has its right to
-            exits = DEFINED if kind != "full" else frozenset({2})
-            yield Attack(name=f"stdout_{kind}_{command}", argv=argv, stdin=stdin, stdout=kind,
-                         exits=DEFINED if command in ("wrong", "usage", "no_arguments") else exits)  # fmt: skip
-            yield Attack(name=f"stderr_{kind}_{command}", argv=argv, stdin=stdin, stderr=kind, exits=DEFINED)
-    for command in ("check", "stdin", "help", "estimate"):
-        yield Attack(name=f"stdin_closed_{command}", argv=COMMANDS[command], stdin="closed", exits=DEFINED)
-        yield Attack(
-            name=f"all_closed_{command}", argv=COMMANDS[command], stdin="closed", stdout="closed", stderr="closed"
-        )
-        yield Attack(
-            name=f"both_broken_{command}",
-            argv=COMMANDS[command],
-            stdin=INNOCENT[FIRST].encode(),
-            stdout="broken",
-            stderr="broken",
-        )
-    yield Attack(name="stdin_closed_jobs", argv=("check", "--jobs", "2", FIRST, LAST), stdin="closed", exits=DEFINED)
-    yield Attack(name="stdout_closed_jobs", argv=("check", "--jobs", "2", FIRST, LAST), stdout="closed", exits=DEFINED)
-    yield Attack(name="stdin_huge", argv=("check", "-"), stdin=b"a: " * 20_000_000, exits=frozenset({3}))
-    yield Attack(name="stdin_binary", argv=("check", "-"), stdin=bytes(range(256)) * 100, exits=frozenset({3}))
+            fails = kind == "full" and verb not in ("wrong", "usage", "no_arguments")
+            yield command(f"stdout_{kind}_{verb}", *argv, stdin=stdin, stdout=kind, exits={2} if fails else DOCUMENTED)
+            yield command(f"stderr_{kind}_{verb}", *argv, stdin=stdin, stderr=kind)
+    spec = INNOCENT[FIRST].encode()
+    for name in ("check", "stdin", "help", "estimate"):
+        argv = COMMANDS[name]
+        yield command(f"stdin_closed_{name}", *argv, stdin="closed")
+        yield command(f"all_closed_{name}", *argv, stdin="closed", stdout="closed", stderr="closed")
+        yield command(f"both_broken_{name}", *argv, stdin=spec, stdout="broken", stderr="broken")
+    for stream in ("stdin", "stdout"):
+        yield command(f"{stream}_closed_jobs", "check", "--jobs", "2", FIRST, LAST, **{stream: "closed"})
+    yield command("stdin_huge", "check", "-", stdin=b"a: " * 20_000_000, exits={3})
+    yield command("stdin_binary", "check", "-", stdin=bytes(range(256)) * 100, exits={3})
 
 
 def _shadows() -> Iterator[Attack]:
     """A current folder full of modules with the names of those that convlint uses."""
+    check, jobs = ("check", "-o", "json", "."), ("check", "--jobs", "2", "-o", "json", ".")
     for name, argv in {
-        "check": ("check", "-o", "json", "."), "jobs": ("check", "--jobs", "2", "-o", "json", "."),
-        "estimate": COMMANDS["estimate"], "help": ("--help",), "rule": ("rule",),
+        "check": check, "jobs": jobs, "estimate": COMMANDS["estimate"], "help": ("--help",), "rule": ("rule",),
     }.items():  # fmt: skip
-        yield Attack(name=f"shadowed_{name}", make=_shadow, argv=argv)
-        yield Attack(name=f"shadowed_packages_{name}", make=partial(_shadow, packages=True), argv=argv)
+        yield command(f"shadowed_{name}", *argv, make=_shadow)
+        yield command(f"shadowed_packages_{name}", *argv, make=partial(_shadow, packages=True))
     for kind in ("onnx", "pt2", "keras", "safetensors"):
-        yield Attack(
-            name=f"shadowed_{kind}", make=partial(_shadow, valid=kind), argv=("check", "-o", "json", "."), bare=kind
-        )
-        yield Attack(name=f"shadowed_jobs_{kind}", make=partial(_shadow, valid=kind), bare=kind,
-                     argv=("check", "--jobs", "2", "-o", "json", "."))  # fmt: skip
-        yield Attack(
-            name=f"shadowed_export_{kind}",
-            make=partial(_shadow, valid=kind, name="m"),
-            argv=("export", f"valid.{kind}"),
-            bare=kind,
-        )
+        make = partial(_shadow, valid=kind)
+        yield command(f"shadowed_{kind}", *check, make=make, bare=kind)
+        yield command(f"shadowed_jobs_{kind}", *jobs, make=make, bare=kind)
+        named = partial(_shadow, valid=kind, name="m")
+        yield command(f"shadowed_export_{kind}", "export", f"valid.{kind}", make=named, bare=kind)
 
 
 def _signals() -> Iterator[Attack]:
     """Ctrl-C and an ordered end, while it waits for input and while processes work for it."""
     for name, number, exits in (("int", signal.SIGINT, {130}), ("term", signal.SIGTERM, {143, -15, 130})):
         for delay in (0.0, 0.2):
-            yield Attack(name=f"sig{name}_reading_{delay}", argv=("check", "-"), stdin="open", exits=frozenset(exits),
-                         signal=Signal(number=number, when="reads", delay=delay), after=_was_sent)  # fmt: skip
+            sent = Signal(number=number, when="reads", delay=delay)
+            yield command(
+                f"sig{name}_reading_{delay}", "check", "-", stdin="open", exits=exits, signal=sent, after=_was_sent
+            )
         for delay in (0.0, 0.05, 0.15, 0.3, 0.6):
+            sent = Signal(number=number, when="child", delay=delay)
             # one that comes when all is done finds nothing left to end
-            yield Attack(name=f"sig{name}_jobs_{delay}", make=_many,
-                         argv=("check", "--jobs", "2", "-o", "json", "nets"),
-                         exits=frozenset({*exits, *((1, 3) if delay > 0.1 else ())}), bare="onnx",
-                         signal=Signal(number=number, when="child", delay=delay), after=_was_sent)  # fmt: skip
+            ends = exits | ({1, 3} if delay > 0.1 else set())
+            argv = ("check", "--jobs", "2", "-o", "json", "nets")
+            more = {"bare": "onnx", "signal": sent, "after": _was_sent}
+            yield command(f"sig{name}_jobs_{delay}", *argv, make=_many, exits=ends, **more)
 
 
 def _was_sent(_: Path, outcome: Outcome) -> list[str]:

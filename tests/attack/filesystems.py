@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from .configs import NO_FILES, sparse
-from .contract import Attack, run
+from .contract import Attack, command, run
 from .sandbox import FIRST, INNOCENT
 
 READ = frozenset({0, 1, 3})
@@ -30,13 +30,7 @@ def _caches() -> Iterator[Attack]:
         "in_proc": lambda path: path.symlink_to("/proc/self/fd"), "loop": lambda path: path.symlink_to(path.name),
         "read_only": lambda path: path.mkdir(mode=0o500), "in_null": lambda path: path.symlink_to("/dev/null"),
     }.items():  # fmt: skip
-        yield Attack(
-            name=f"cache_{name}",
-            make=partial(_cache_at, make),
-            env=_CACHE_ENV,
-            exits=frozenset({1}),
-            outputs=("cache/",),
-        )
+        yield _cached(f"cache_{name}", partial(at, "cache", make))
     for name, spoil in {
         **NO_FILES, "sparse_3_gb": sparse, "garbage": lambda path: path.write_bytes(os.urandom(50_000)),
         "flipped": lambda path: path.write_bytes(_flipped(_SEED.read())),
@@ -44,13 +38,12 @@ def _caches() -> Iterator[Attack]:
         "no_rules": lambda path: path.write_bytes(_SEED.read().replace(b"channel-alignment", b"channel-alignmenT")),
         "any_mode": lambda path: (path.write_bytes(_SEED.read()), path.chmod(0o777), path.parent.chmod(0o777)),
     }.items():  # fmt: skip
-        yield Attack(
-            name=f"cache_planted_{name}",
-            make=partial(_planted, spoil),
-            env=_CACHE_ENV,
-            exits=frozenset({1}),
-            outputs=("cache/",),
-        )
+        yield _cached(f"cache_planted_{name}", partial(_planted, spoil))
+
+
+def _cached(name: str, make: Callable[[Path], object]) -> Attack:
+    env = {"XDG_CACHE_HOME": "{work}/cache"}
+    return Attack(name=name, make=make, env=env, exits=frozenset({1}), outputs=("cache/",))
 
 
 def _inputs() -> Iterator[Attack]:
@@ -62,14 +55,9 @@ def _inputs() -> Iterator[Attack]:
                 name=f"input_{name}{suffix}", make=partial(at, path, make), inputs=(path,), exits=frozenset({3})
             )
     for name, make in {"deep": _deep, "many": _many, "loops": _loops, "unreadable": _unreadable}.items():
-        yield Attack(name=f"folder_{name}", make=make, argv=("check", "-o", "json", "."), exits=READ)
-    yield Attack(
-        name="replaced_while_read",
-        make=_racing,
-        inputs=("racing.yaml",),
-        outputs=("racing.yaml", "racing.new"),
-        exits=READ,
-    )
+        yield command(f"folder_{name}", "check", "-o", "json", ".", make=make, exits=READ)
+    changing = ("racing.yaml", "racing.new")
+    yield Attack(name="replaced_while_read", make=_racing, inputs=changing[:1], outputs=changing, exits=READ)
     yield Attack(name="path_too_long", inputs=("a" * 5000 + ".yaml", "/".join("a" * 5000)), exits=frozenset({3}))
 
 
@@ -89,7 +77,6 @@ class _Seed:
 
 
 _SEED = _Seed()
-_CACHE_ENV = {"XDG_CACHE_HOME": "{work}/cache"}
 
 
 def _flipped(content: bytes) -> bytes:
@@ -102,10 +89,6 @@ def _flipped(content: bytes) -> bytes:
 def at(name: str, make: Callable[[Path], object], folder: Path) -> None:
     """Makes something of that name."""
     make(folder / name)
-
-
-def _cache_at(make: Callable[[Path], object], folder: Path) -> None:
-    make(folder / "cache")
 
 
 def _planted(spoil: Callable[[Path], object], folder: Path) -> None:

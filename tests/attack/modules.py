@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from .contract import Attack, Outcome, Signal
+from .contract import Attack, Outcome, Signal, command
 from .sandbox import NAMES
 from .seeds import MODULE
 
@@ -101,13 +101,15 @@ def attacks() -> Iterator[Attack]:
         yield of_module(
             f"result_{name}", f"import torch\n{code}\n", EITHER, endless=name in ("endless_children", "many_layers")
         )
-    for number, code in ((signal.SIGINT, {130}), (signal.SIGTERM, {143, -15, 130})):
+    waits = partial(
+        _write, "m_waits", "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(1000)\n"
+    )
+    for number, exits in ((signal.SIGINT, {130}), (signal.SIGTERM, {143, -15, 130})):
         for jobs in ((), ("--jobs", "2")):
-            made = "import pathlib, time\npathlib.Path('started').write_text('')\ntime.sleep(1000)\n"
-            yield Attack(name=f"signal_{number:d}_{'jobs' if jobs else 'one'}", make=partial(_write, "m_waits", made),
-                         argv=("check", *SHAPE, *jobs, *NAMES, "m_waits:Net"), bare="module",
-                         exits=frozenset(code), outputs=("started",),
-                         signal=Signal(number=number, when="started"), after=_sent)  # fmt: skip
+            argv = ("check", *SHAPE, *jobs, *NAMES, "m_waits:Net")
+            more = {"signal": Signal(number=number, when="started"), "outputs": ("started",), "after": _sent}
+            name = f"signal_{number:d}_{'jobs' if jobs else 'one'}"
+            yield command(name, *argv, make=waits, bare="module", exits=exits, **more)
 
 
 def of_module(name: str, code: str, exits: frozenset[int], *, endless: bool = False) -> Attack:

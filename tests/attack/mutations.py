@@ -8,26 +8,8 @@ from random import Random
 from typing import Any
 
 NUMBERS = (
-    0,
-    1,
-    -1,
-    2,
-    3,
-    7,
-    127,
-    128,
-    255,
-    65535,
-    65536,
-    2**31 - 1,
-    2**31,
-    2**32,
-    2**53,
-    2**62,
-    2**63 - 1,
-    -(2**63),
-    10**30,
-)
+    0, 1, -1, 2, 3, 7, 127, 128, 255, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, -(2**63), 10**30,
+)  # fmt: skip
 TEXTS = (
     "", "a", "same", "valid", "::error::x", "\x1b[31m", "\n", "\0", "\u202e", "é", "\ud800", "channels_first", "conv",
     "../x", "/etc/passwd", "1e999", "-0", "nan", "None", "True", "torch.ops.aten.conv2d.default", "Conv2D",
@@ -149,31 +131,11 @@ def in_text(text: str, random: Random) -> str:
     return text
 
 
+MARKS = (
+    "{", "}", "[", "]", ":", ",", "'", '"', "|", ">", "!!int", "!x", "%", "@", "`", "---", "...", "\r", "\x85", "\\",
+)  # fmt: skip
+
+
 def _word(random: Random) -> str:
-    marks = (
-        "{",
-        "}",
-        "[",
-        "]",
-        ":",
-        ",",
-        "'",
-        '"',
-        "|",
-        ">",
-        "!!int",
-        "!x",
-        "%",
-        "@",
-        "`",
-        "---",
-        "...",
-        "\r",
-        "\x85",
-        "\\",
-    )
-    return str(
-        random.choice(
-            (random.choice(marks), random.choice(TEXTS), random.choice(NUMBERS), "1:30", "017", "~", "no", "=")
-        )
-    )
+    words = (random.choice(MARKS), random.choice(TEXTS), random.choice(NUMBERS), "1:30", "017", "~", "no", "=")
+    return str(random.choice(words))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from .contract import Attack, Outcome
+from .contract import Attack, Outcome, command
 from .sandbox import FIRST, INNOCENT, LAST
 
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "rdjson", "markdown")
@@ -30,119 +30,76 @@ READ = frozenset({0, 1, 3})
 def attacks() -> Iterator[Attack]:
     """Names of layers, of files, of what is typed, and files that look like modules."""
     for style in FORMATS:
-        options = ("--output", style, "--gpu", "a100", "--gpu", "v100")
-        line = ("check", *options, FIRST, "hostile.yaml", LAST)
+        line = ("check", "--output", style, "--gpu", "a100", "--gpu", "v100", FIRST, "hostile.yaml", LAST)
+        check = ("check", "--output", style)
         both = _anything if style in ("github", "markdown") else _names_both  # these two show only so many findings
-        yield Attack(name=f"layers_check_{style}", make=_layers, argv=line, exits=frozenset({1}), after=both)
-        yield Attack(
-            name=f"files_check_{style}",
-            make=_files,
-            argv=("check", "--output", style, "--", FIRST, *FILES, LAST),
-            exits=READ,
-        )
-        yield Attack(
-            name=f"folder_check_{style}", make=_folders, argv=("check", "--output", style, "."), exits=READ, after=both
-        )
-        yield Attack(
-            name=f"faults_check_{style}", make=_faults, argv=("check", "--output", style, "."), exits=READ, after=both
-        )
-        yield Attack(
-            name=f"github_{style}", make=_layers, argv=line, env={"GITHUB_ACTIONS": "true", "CI": "true"}, exits=READ
-        )
+        actions = {"GITHUB_ACTIONS": "true", "CI": "true"}
+        yield command(f"layers_check_{style}", *line, make=_layers, exits={1}, after=both)
+        yield command(f"files_check_{style}", *check, "--", FIRST, *FILES, LAST, make=_files, exits=READ)
+        yield command(f"folder_check_{style}", *check, ".", make=_folders, exits=READ, after=both)
+        yield command(f"faults_check_{style}", *check, ".", make=_faults, exits=READ, after=both)
+        yield command(f"github_{style}", *line, make=_layers, env=actions, exits=READ)
     for style in ("text", "json", "csv"):
-        yield Attack(
-            name=f"layers_estimate_{style}",
-            make=_layers,
-            argv=("estimate", "hostile.yaml", "--output", style),
-            exits=frozenset({0}),
-        )
-        yield Attack(name=f"two_gpus_estimate_{style}", make=_layers,
-                     argv=("estimate", "hostile.yaml", "--gpu", "a100", "--gpu", "v100", "-o", style),
-                     exits=frozenset({0}))  # fmt: skip
-        yield Attack(
-            name=f"files_estimate_{style}",
-            make=_folders,
-            argv=("estimate", "--output", style, "--", *FILES),
-            exits=READ,
-        )
-    yield Attack(name="layers_export", make=_layers, argv=("export", "hostile.yaml"), exits=frozenset({0}))
-    yield Attack(name="layers_sweep", make=_layers, exits=frozenset({0}),
-                 argv=("sweep", "hostile.yaml", "--layer", NAMES[0], "-N", "1,2", "-o", "text", "-o", "csv=new"),
-                 outputs=("new",))  # fmt: skip
-    yield Attack(
-        name="layers_text_colored",
-        make=_layers,
-        argv=("check", "--quiet", "hostile.yaml"),
-        env={"COLUMNS": "20"},
-        exits=READ,
-    )
-    yield Attack(name="onnx_layers_export", make=_onnx, argv=("export", "names.onnx"), bare="onnx")
+        line, two = ("estimate", "hostile.yaml"), ("--gpu", "a100", "--gpu", "v100")
+        yield command(f"layers_estimate_{style}", *line, "--output", style, make=_layers, exits={0})
+        yield command(f"two_gpus_estimate_{style}", *line, *two, "-o", style, make=_layers, exits={0})
+        yield command(f"files_estimate_{style}", "estimate", "--output", style, "--", *FILES, make=_folders, exits=READ)
+    swept = ("sweep", "hostile.yaml", "--layer", NAMES[0], "-N", "1,2", "-o", "text", "-o", "csv=new")
+    narrow = {"COLUMNS": "20"}
+    yield command("layers_export", "export", "hostile.yaml", make=_layers, exits={0})
+    yield command("layers_sweep", *swept, make=_layers, exits={0}, outputs=("new",))
+    yield command("layers_text_colored", "check", "--quiet", "hostile.yaml", make=_layers, env=narrow, exits=READ)
+    yield command("onnx_layers_export", "export", "names.onnx", make=_onnx, bare="onnx")
     yield Attack(name="onnx_layers_check", make=_onnx, inputs=("names.onnx",), bare="onnx")
     for number, name in enumerate(NAMES):
-        if "\0" in name or "\ud800" in name:
-            continue
-        yield from _typed(f"{number:02}", name)
-    yield Attack(name="files_export", make=_files, argv=("export", "--", "a\n::error::x"))
+        # no argument holds these; the gate is the same for all others: a few names for each place are enough
+        if "\0" not in name and "\ud800" not in name and number % 7 == 0:
+            yield from _typed(f"{number:02}", name)
+    yield command("files_export", "export", "--", "a\n::error::x", make=_files)
     yield from _evil()
 
 
 def _typed(number: str, name: str) -> Iterator[Attack]:
     """The same text wherever the command line takes one."""
-    if int(number) % 7 == 0:  # the gate is the same for all: a few names for each place are enough
-        for place, argv in {
-            "gpu": ("check", "--gpu", name, FIRST), "gpus": ("gpus", "--", name), "rule": ("rule", "--", name),
-            "select": ("check", "--select", name, FIRST), "output": ("check", "--output", name, FIRST),
-            "config": ("check", "--config", name, FIRST), "rules": ("check", "--rules", name, FIRST),
-            "baseline": ("check", "--baseline", name, FIRST), "input": ("check", "--input", name, FIRST),
-            "schema": ("schema", "--", name), "settings": ("config", "--", name), "sweep": ("sweep", "--", name),
-            "layer": ("layer", "-C", name), "runtime": ("layer", "--runtime", f"{name}={name}"), "command": (name,),
-            "option": (f"--{name}", FIRST), "estimate": ("estimate", "--", name), "export": ("export", "--", name),
-            "to_folder": ("check", "-o", f"json={name}/x", FIRST), "figure": ("sweep", "--figure", name),
-        }.items():  # fmt: skip
-            yield Attack(name=f"typed_{place}_{number}", argv=argv)
+    for place, argv in {
+        "gpu": ("check", "--gpu", name, FIRST), "gpus": ("gpus", "--", name), "rule": ("rule", "--", name),
+        "select": ("check", "--select", name, FIRST), "output": ("check", "--output", name, FIRST),
+        "config": ("check", "--config", name, FIRST), "rules": ("check", "--rules", name, FIRST),
+        "baseline": ("check", "--baseline", name, FIRST), "input": ("check", "--input", name, FIRST),
+        "schema": ("schema", "--", name), "settings": ("config", "--", name), "sweep": ("sweep", "--", name),
+        "layer": ("layer", "-C", name), "runtime": ("layer", "--runtime", f"{name}={name}"), "command": (name,),
+        "option": (f"--{name}", FIRST), "estimate": ("estimate", "--", name), "export": ("export", "--", name),
+        "to_folder": ("check", "-o", f"json={name}/x", FIRST), "figure": ("sweep", "--figure", name),
+    }.items():  # fmt: skip
+        yield command(f"typed_{place}_{number}", *argv)
 
 
 def _evil() -> Iterator[Attack]:
     """Files whose names look like `package.module:name`, beside a module that must never run."""
-    for name in EVIL_NAMES[2:]:
-        for argument in (name, "."):
-            argv = ("check", "-o", "json", FIRST, argument, LAST)
-            yield Attack(name=f"evil_check_{argument}_{name}", make=partial(_evil_files, name), argv=argv, exits=READ)
-    for name in EVIL_NAMES[:2]:
-        spelled = {
-            "plain": name,
-            "dot": f"./{name}",
-            "folder": ".",
-            "pattern": "evil*",
-            "stars": "**/evil*",
-            "absolute": f"{{work}}/{name}",
-        }
+    check = ("check", "-o", "json", FIRST)
+    for name in EVIL_NAMES:
+        make = partial(_evil_files, name)
+        spelled = {"plain": name, "dot": f"./{name}", "folder": ".", "pattern": "evil*", "stars": "**/evil*",
+                   "absolute": f"{{work}}/{name}"}  # fmt: skip
+        if name in EVIL_NAMES[2:]:
+            spelled = {name: name, ".": "."}
         for how, argument in spelled.items():
-            argv = ("check", "-o", "json", FIRST, argument, LAST)
-            yield Attack(name=f"evil_check_{how}_{name}", make=partial(_evil_files, name), argv=argv, exits=READ)
-        yield Attack(name=f"evil_jobs_{name}", make=partial(_evil_files, name), exits=READ,
-                     argv=("check", "--jobs", "2", "-o", "json", FIRST, name, LAST))  # fmt: skip
-        for command in ("estimate", "export", "config", "sweep"):
-            yield Attack(name=f"evil_{command}_{name}", make=partial(_evil_files, name), argv=(command, name))
+            yield command(f"evil_check_{how}_{name}", *check, argument, LAST, make=make, exits=READ)
+        if name in EVIL_NAMES[2:]:
+            continue
+        yield command(f"evil_jobs_{name}", "check", "--jobs", "2", *check[1:], name, LAST, make=make, exits=READ)
+        for verb in ("estimate", "export", "config", "sweep"):
+            yield command(f"evil_{verb}_{name}", verb, name, make=make)
         for option in ("--baseline", "--config", "--rules"):
-            yield Attack(
-                name=f"evil_{option[2:]}_{name}", make=partial(_evil_files, name), argv=("check", option, name, FIRST)
-            )
-    for kind, make in {
-        "folder": Path.mkdir,
-        "link": lambda p: p.symlink_to(FIRST),
-        "dangling": lambda p: p.symlink_to("no"),
-    }.items():
-        yield Attack(
-            name=f"evil_{kind}", make=partial(_evil_files, "evil:Net", make=make), inputs=("evil:Net",), exits=READ
-        )
-    yield Attack(
-        name="evil_package", make=partial(_evil_files, "evil.sub:Net.yaml"), inputs=("evil.sub:Net.yaml",), exits=READ
-    )
-    yield Attack(
-        name="evil_long", make=partial(_evil_files, "evil:" + "a" * 240), inputs=("evil:" + "a" * 240,), exits=READ
-    )
-    yield Attack(name="dash_o", make=_dashes, argv=("check", "."), exits=READ, after=_names_both)
+            yield command(f"evil_{option[2:]}_{name}", "check", option, name, FIRST, make=make)
+    for kind, name, make_file in (
+        ("folder", "evil:Net", Path.mkdir), ("link", "evil:Net", lambda p: p.symlink_to(FIRST)),
+        ("dangling", "evil:Net", lambda p: p.symlink_to("no")), ("package", "evil.sub:Net.yaml", None),
+        ("long", "evil:" + "a" * 240, None),
+    ):  # fmt: skip
+        make = partial(_evil_files, name, make=make_file)
+        yield Attack(name=f"evil_{kind}", make=make, inputs=(name,), exits=READ)
+    yield command("dash_o", "check", ".", make=_dashes, exits=READ, after=_names_both)
     yield Attack(name="dash_o_named", make=_dashes, inputs=("-o", "--config=x", "-"), exits=READ)
 
 

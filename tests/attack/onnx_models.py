@@ -9,6 +9,12 @@ from .onnx_parts import IMAGE, body, chain, function, ints, model, node, value, 
 
 Build = Callable[[], Any]
 
+# what each operator reads: "n" the size, "one", "lo", "hi" and "st" small numbers
+FILLED = {
+    "ConstantOfShape": "n", "Expand": "one n", "Tile": "one n", "Range": "lo hi st", "Reshape": "one n",
+    "OneHot": "one hi n", "Pad": "one n", "Slice": "one n n",
+}  # fmt: skip
+
 
 def split(outputs: int, sizes: tuple[int, ...] = (), opset: int = 19, **attributes: Any) -> Any:
     names = [f"s{i}" for i in range(outputs)]
@@ -21,19 +27,17 @@ def doubling(op: str, count: int) -> Any:
     return model([node("Shape", ["x"], ["s"]), *chain(op, "s", count, **({"axis": 0} if op == "Concat" else {}))])
 
 
+def growing(count: int) -> Any:
+    """A shape to which the first one is added again and again."""
+    steps = (node("Concat", [f"s{i}", "s0"], [f"s{i + 1}"], axis=0) for i in range(count))
+    return model([node("Shape", ["x"], ["s0"]), *steps])
+
+
 def filled(op: str, *numbers: int, then: str = "") -> Any:
     """A tensor of that size made out of nothing, and something that asks for its values."""
     more = [node(then, ["c", "big"], ["r"])] if then else []
-    made = {
-        "ConstantOfShape": [node("ConstantOfShape", ["n"], ["big"])],
-        "Expand": [node("Expand", ["one", "n"], ["big"])],
-        "Tile": [node("Tile", ["one", "n"], ["big"])],
-        "Range": [node("Range", ["lo", "hi", "st"], ["big"])],
-        "Reshape": [node("Reshape", ["one", "n"], ["big"])],
-        "OneHot": [node("OneHot", ["one", "hi", "n"], ["big"])],
-        "Pad": [node("Pad", ["one", "n"], ["big"])],
-        "Slice": [node("Slice", ["one", "n", "n"], ["big"])],
-    }[op]
+    read = FILLED[op].split()
+    made = [node(op, read, ["big"])]
     scalars = [ints("one", 1), ints("n", *numbers)]
     for name, number in (("lo", 0), ("hi", numbers[0]), ("st", 1)):
         tensor = ints(name, number)
@@ -161,31 +165,13 @@ def cases() -> Iterator[tuple[str, Build]]:
     for op in ("Concat", "Add", "Mul"):
         yield f"{op.lower()}_doubling_30", lambda op=op: doubling(op, 30)
     yield "concat_doubling_60", lambda: doubling("Concat", 60)
-    yield (
-        "concat_60000_times",
-        lambda: model([node("Shape", ["x"], ["s"]), node("Concat", ["s"] * 60_000, ["t"], axis=0)]),
-    )
-    yield "concat_60000_tensors", lambda: model([node("Concat", ["c"] * 60_000, ["t"], axis=1)])
-    yield (
-        "concat_60000_of_a_large",
-        lambda: model(
-            [
-                node("Shape", ["x"], ["s"]),
-                *chain("Concat", "s", 10, axis=0),
-                node("Concat", ["concat9"] * 60_000, ["t"], axis=0),
-            ]
-        ),
-    )
-    yield (
-        "concat_grows_60000_times",
-        lambda: model(
-            [
-                node("Shape", ["x"], ["s0"]),
-                *(node("Concat", [f"s{i}", "s0"], [f"s{i + 1}"], axis=0) for i in range(60_000)),
-            ]
-        ),
-    )
-    for op in ("ConstantOfShape", "Expand", "Tile", "Range", "Reshape", "OneHot", "Pad", "Slice"):
+    shape, many = node("Shape", ["x"], ["s"]), 60_000
+    large = [*chain("Concat", "s", 10, axis=0), node("Concat", ["concat9"] * many, ["t"], axis=0)]
+    yield "concat_60000_times", lambda: model([shape, node("Concat", ["s"] * many, ["t"], axis=0)])
+    yield "concat_60000_tensors", lambda: model([node("Concat", ["c"] * many, ["t"], axis=1)])
+    yield "concat_60000_of_a_large", lambda: model([shape, *large])
+    yield "concat_grows_60000_times", lambda: growing(many)
+    for op in FILLED:
         yield f"{op.lower()}_huge", lambda op=op: filled(op, 2**31)
         yield f"{op.lower()}_overflow", lambda op=op: filled(op, 2**62, 2**62, then="Reshape")
         yield f"{op.lower()}_negative", lambda op=op: filled(op, -(2**63), -5, then="Expand")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from .contract import Attack, Outcome
+from .contract import Attack, Outcome, command
 from .filesystems import at
 from .sandbox import FIRST, INNOCENT
 from .seeds import MODULE, RULE
@@ -30,61 +30,59 @@ def _outputs() -> Iterator[Attack]:
         "below": "x/../hard",
     }  # fmt: skip
     for name, target in targets.items():
-        common = ("--rules", "mine")
-        for place, argv in {
-            "check_folder": ("check", ".", *common, "-o", f"json={target}"),
-            "check_pattern": ("check", "*.yaml", *common, "-o", f"json={target}"),
-            "write_baseline": ("check", ".", *common, "--write-baseline", target),
-        }.items():  # fmt: skip
-            yield Attack(name=f"over_{name}_{place}", make=_project, argv=argv, exits=WRONG)
+        for place, inputs, option in (
+            ("check_folder", ".", ("-o", f"json={target}")), ("check_pattern", "*.yaml", ("-o", f"json={target}")),
+            ("write_baseline", ".", ("--write-baseline", target)),
+        ):  # fmt: skip
+            yield _refused(f"over_{name}_{place}", "check", inputs, "--rules", "mine", *option)
     for name in ("input", "spelled", "symbolic", "hard"):
         target = targets[name]
-        for place, argv in {
-            "estimate": ("estimate", FIRST, "-o", f"csv={target}"), "export": ("export", FIRST, "-o", target),
-            "sweep": ("sweep", FIRST, "--layer", "first", "-N", "1,2", "-o", f"csv={target}"),
-            "github_summary": ("check", FIRST, "-o", "github"),
-        }.items():  # fmt: skip
-            env = {"GITHUB_STEP_SUMMARY": target} if place == "github_summary" else {}
-            yield Attack(name=f"over_{name}_{place}", make=_project, argv=argv, env=env, exits=WRONG)
-    for name, argv in {
-        "two_outputs": ("check", FIRST, "-o", "json=new", "-o", "sarif=./new"),
-        "two_links": ("check", FIRST, "-o", "json=one", "-o", "sarif=two"),
-        "two_hard_links": ("check", FIRST, "-o", "json=h1", "-o", "sarif=h2"),
-        "two_dangling": ("check", FIRST, "-o", "json=d1", "-o", "sarif=d2"),
-        "output_and_new_baseline": ("check", FIRST, "-o", "json=new", "--write-baseline", "x/../new"),
-        "output_over_baseline": ("check", FIRST, "--baseline", "known.json", "-o", "json=./known.json"),
-        "output_over_baseline_link": ("check", FIRST, "--baseline", "known_link", "-o", "json=known.json"),
-        "named_config": ("check", FIRST, "--config", "other.toml", "-o", "json=other.toml"),
-        "summary_and_output": ("check", FIRST, "-o", "github=new"),
-        "estimate_two": ("estimate", FIRST, "-o", "csv=new", "-o", "json=./new"),
-    }.items():  # fmt: skip
-        env = {"GITHUB_STEP_SUMMARY": "./new"} if name == "summary_and_output" else {}
-        yield Attack(name=name, make=_project, argv=argv, env=env, exits=WRONG)
-    yield Attack(name="over_module", make=_module, argv=("check", "net:Net", "--input", "1x3x8x8", "-o", "json=net.py"),
-                 exits=WRONG, bare="module")  # fmt: skip
+        yield _refused(f"over_{name}_estimate", "estimate", FIRST, "-o", f"csv={target}")
+        yield _refused(f"over_{name}_export", "export", FIRST, "-o", target)
+        swept = ("sweep", FIRST, "--layer", "first", "-N", "1,2")
+        yield _refused(f"over_{name}_sweep", *swept, "-o", f"csv={target}")
+        yield _refused(f"over_{name}_github_summary", "check", FIRST, "-o", "github", summary=target)
+    for name, line in {
+        "two_outputs": "-o json=new -o sarif=./new",
+        "two_links": "-o json=one -o sarif=two",
+        "two_hard_links": "-o json=h1 -o sarif=h2",
+        "two_dangling": "-o json=d1 -o sarif=d2",
+        "output_and_new_baseline": "-o json=new --write-baseline x/../new",
+        "output_over_baseline": "--baseline known.json -o json=./known.json",
+        "output_over_baseline_link": "--baseline known_link -o json=known.json",
+        "named_config": "--config other.toml -o json=other.toml",
+    }.items():
+        yield _refused(name, "check", FIRST, *line.split())
+    yield _refused("summary_and_output", "check", FIRST, "-o", "github=new", summary="./new")
+    yield _refused("estimate_two", "estimate", FIRST, "-o", "csv=new", "-o", "json=./new")
+    over_module = ("check", "net:Net", "--input", "1x3x8x8", "-o", "json=net.py")
+    yield command("over_module", *over_module, make=_module, exits=WRONG, bare="module")
     for case, make in {"fifo": os.mkfifo, "looping_link": lambda p: p.symlink_to(p.name), "folder": Path.mkdir}.items():
-        line = ("check", FIRST, "-o", "json=out")
-        yield Attack(name=f"output_to_{case}", make=partial(at, "out", make), argv=line)
+        yield command(f"output_to_{case}", "check", FIRST, "-o", "json=out", make=partial(at, "out", make))
+
+
+def _refused(name: str, *argv: str, summary: str = "") -> Attack:
+    """A command in the project that may write nothing; `summary` is the file that a step of GitHub's names."""
+    env = {"GITHUB_STEP_SUMMARY": summary} if summary else {}
+    return command(name, *argv, make=_project, env=env, exits=WRONG)
 
 
 def _kept() -> Iterator[Attack]:
     """An output that exists keeps its mode and stays a link; one beside it that is no output keeps all."""
-    line = ("check", FIRST, "-o", "json=out.json")
-    yield Attack(name="mode_kept", make=_private, argv=line, outputs=("out.json",), after=partial(_mode, "out.json"))
-    yield Attack(name="mode_kept_baseline", make=_private, argv=("check", FIRST, "--write-baseline", "out.json"),
-                 outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
-    yield Attack(name="mode_kept_pruned", make=_stale,
-                 argv=("check", FIRST, "--baseline", "out.json", "--prune-baseline"),
-                 outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
-    for command in ("estimate", "export"):
-        target = "csv=out.json" if command == "estimate" else "out.json"
-        yield Attack(name=f"mode_kept_{command}", make=_private, argv=(command, FIRST, "-o", target),
-                     outputs=("out.json",), after=partial(_mode, "out.json"))  # fmt: skip
-    yield Attack(
-        name="link_kept", make=_linked, argv=line, outputs=("real/out.json",), after=partial(_mode, "real/out.json")
-    )
-    yield Attack(name="hard_link_kept", make=_twin, argv=line, outputs=("out.json", "twin"), after=_same_file)
-    yield Attack(name="planted_temporary", make=_planted_temporary, argv=line, outputs=("out.json",))
+    out = "out.json"
+    line = ("check", FIRST, "-o", f"json={out}")
+    for name, make, argv in (
+        ("mode_kept", _private, line),
+        ("mode_kept_baseline", _private, ("check", FIRST, "--write-baseline", out)),
+        ("mode_kept_pruned", _stale, ("check", FIRST, "--baseline", out, "--prune-baseline")),
+        ("mode_kept_estimate", _private, ("estimate", FIRST, "-o", f"csv={out}")),
+        ("mode_kept_export", _private, ("export", FIRST, "-o", out)),
+    ):
+        yield command(name, *argv, make=make, outputs=(out,), after=partial(_mode, out))
+    real = "real/out.json"
+    yield command("link_kept", *line, make=_linked, outputs=(real,), after=partial(_mode, real))
+    yield command("hard_link_kept", *line, make=_twin, outputs=(out, "twin"), after=_same_file)
+    yield command("planted_temporary", *line, make=_planted_temporary, outputs=(out,))
 
 
 def _project(folder: Path) -> None:
@@ -109,21 +107,19 @@ def _module(folder: Path) -> None:
     (folder / "net.py").write_text(MODULE, encoding="utf-8")
 
 
-def _private(folder: Path) -> None:
-    (folder / "out.json").write_text("old", encoding="utf-8")
-    (folder / "out.json").chmod(0o600)
+def _private(folder: Path, content: str = "old", name: str = "out.json") -> None:
+    (folder / name).write_text(content, encoding="utf-8")
+    (folder / name).chmod(0o600)
 
 
 def _stale(folder: Path) -> None:
     entry = '{"fingerprint": "0000000000000000", "code": "CL102", "path": "gone.yaml"}'
-    (folder / "out.json").write_text(f'{{"convlint_baseline": 1, "findings": [{entry}]}}', encoding="utf-8")
-    (folder / "out.json").chmod(0o600)
+    _private(folder, f'{{"convlint_baseline": 1, "findings": [{entry}]}}')
 
 
 def _linked(folder: Path) -> None:
     (folder / "real").mkdir()
-    (folder / "real" / "out.json").write_text("old", encoding="utf-8")
-    (folder / "real" / "out.json").chmod(0o600)
+    _private(folder, name="real/out.json")
     (folder / "out.json").symlink_to("real/out.json")
 
 
@@ -142,15 +138,10 @@ def _planted_temporary(folder: Path) -> None:
 
 
 def _mode(name: str, folder: Path, _: Outcome) -> list[str]:
-    path = folder / name
-    found = (
-        [] if path.stat().st_mode & 0o777 == 0o600 else [f"{name} has mode {path.stat().st_mode & 0o777:o}, not 600"]
-    )
-    return (
-        found
-        if len(path.read_bytes()) > 10 and b"0000000000000000" not in path.read_bytes()
-        else [*found, f"{name} was not written"]
-    )
+    mode, content = (folder / name).stat().st_mode & 0o777, (folder / name).read_bytes()
+    problems = [] if mode == 0o600 else [f"{name} has mode {mode:o}, not 600"]
+    written = len(content) > 10 and b"0000000000000000" not in content
+    return problems if written else [*problems, f"{name} was not written"]
 
 
 def _same_file(folder: Path, _: Outcome) -> list[str]:

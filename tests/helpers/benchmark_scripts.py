@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pytest
 from checkout import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -19,3 +24,30 @@ def importable() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(BENCHMARKS))
+
+
+def modules_fixture(*names: str) -> Any:
+    """A fixture of a module's tests: these scripts as modules, one of them alone or several as a tuple."""
+
+    @pytest.fixture(scope="module")
+    def scripts() -> Iterator[ModuleType | tuple[ModuleType, ...]]:
+        with importable():
+            modules = tuple(map(import_module, names))
+            yield modules if len(modules) > 1 else modules[0]
+
+    return scripts
+
+
+def run_on_rows(
+    main: Callable[[list[str]], int], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """What runs a script on a file of that text, and returns its exit code and what it prints."""
+
+    def run(text: str, *options: str) -> tuple[int, str, str]:
+        path = folder / "rows.csv"
+        path.write_text(text, encoding="utf-8")
+        code = main([str(path), *options])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

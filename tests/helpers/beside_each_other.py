@@ -43,7 +43,6 @@ def in_both(language: str) -> Iterator[Beside]:
 def findings_in_both(rule: Rule, language: str) -> Iterator[Finding]:
     """What the rule finds in its failing examples, its texts as pairs."""
     document = parse(read_text(rule.path))
-    assert document is not None
     for item in document.data["examples"].data["fail"].data:
         yield from examined(rule, item.data["given"], language)
 

@@ -33,7 +33,6 @@ def try_package(package: Path, python: str, folder: Path) -> str:
     """Installs `package` under `python` into a new environment in `folder` and runs it; returns what it was run on."""
     named = _NAME.fullmatch(package.name)
     _holds(named is not None, f"{package.name} is no wheel or sdist of convlint")
-    assert named is not None
     environment = _Environment(python, folder)
     environment.install(package)
     shown = environment.convlint("--version")

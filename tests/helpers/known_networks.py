@@ -18,13 +18,13 @@ def conv_norm(
 
 
 class Bottleneck(nn.Module):
-    """ResNet's, with the stride in the 3x3 convolution."""
+    """ResNet's, with the stride in the 3x3 convolution, which has groups in a ResNeXt."""
 
-    def __init__(self, C: int, width: int, stride: int) -> None:
+    def __init__(self, C: int, width: int, stride: int, groups: int = 1) -> None:
         super().__init__()
         K = 4 * width
         self.reduce = conv_norm(C, width, act=nn.ReLU(inplace=True))
-        self.spatial = conv_norm(width, width, 3, stride, act=nn.ReLU(inplace=True))
+        self.spatial = conv_norm(width, width, 3, stride, groups, nn.ReLU(inplace=True))
         self.expand = conv_norm(width, K)
         self.downsample = conv_norm(C, K, 1, stride) if stride > 1 or C != K else None
         self.relu = nn.ReLU(inplace=True)
@@ -35,17 +35,19 @@ class Bottleneck(nn.Module):
         return self.relu(y)
 
 
-def resnet50() -> nn.Module:
-    """He et al., arXiv:1512.03385."""
+def resnet50(
+    widths: Sequence[int] = (64, 128, 256, 512), counts: Sequence[int] = (3, 4, 6, 3), groups: int = 1
+) -> nn.Module:
+    """He et al., arXiv:1512.03385, or a network of other widths and counts of blocks; `groups` make it a ResNeXt."""
     blocks: list[nn.Module] = []
-    C = 64
-    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+    C = widths[0]
+    for stage, (width, count) in enumerate(zip(widths, counts, strict=True)):
         for number in range(count):
-            blocks.append(Bottleneck(C, width, stride if number == 0 else 1))
+            blocks.append(Bottleneck(C, width, 2 if stage and not number else 1, groups))
             C = 4 * width
-    stem = conv_norm(3, 64, 7, 2, act=nn.ReLU(inplace=True))
+    stem = conv_norm(3, widths[0], 7, 2, act=nn.ReLU(inplace=True))
     return nn.Sequential(
-        stem, nn.MaxPool2d(3, 2, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)
+        stem, nn.MaxPool2d(3, 2, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(C, 1000)
     )
 
 

@@ -17,7 +17,6 @@ def facts(*layers: str, gpu: str = "a100", runtime: str = "", mode: Mode = "trai
     parsed = parse(f"version: 1\n{head}layers:\n" + "".join(f"  - {{ {layer} }}\n" for layer in layers))
     assert parsed is not None
     network, errors = read_fragment(parsed, "net.yaml")
-    assert network is not None
     assert not errors, errors
     shared = TargetFacts(gpu, load_gpu(gpu), network.runtime, mode)
     estimates = [estimate_layer(layer, shared.gpu, shared.runtime, mode) for layer in network.layers]

@@ -68,5 +68,4 @@ def predicted_us(workload: Workload, gpu: str = "a100") -> float:
     from convlint.estimate import estimate_pass
 
     found = estimate_pass(layer_of(workload), workload.which, load_gpu(gpu), runtime_of(workload))
-    assert found is not None
     return found.time_us

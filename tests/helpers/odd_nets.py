@@ -3,47 +3,8 @@
 from __future__ import annotations
 
 import torch
+from known_networks import conv_norm, resnet50
 from torch import nn
-
-ODD = (60, 124, 250, 500)
-
-
-def conv_norm(C: int, K: int, size: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    conv = nn.Conv2d(C, K, size, stride, size // 2, groups=groups, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(K))
-
-
-class Bottleneck(nn.Module):
-    """1×1, 3×3 (with groups in a ResNeXt), 1×1 to four times the width; a projection where the shape changes."""
-
-    def __init__(self, C: int, width: int, stride: int, groups: int = 1) -> None:
-        super().__init__()
-        K = 4 * width
-        self.reduce, self.middle = conv_norm(C, width, 1), conv_norm(width, width, 3, stride, groups)
-        self.expand = conv_norm(width, K, 1)
-        self.project = conv_norm(C, K, 1, stride) if stride > 1 or C != K else nn.Identity()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = torch.relu(self.middle(torch.relu(self.reduce(x))))
-        return torch.relu(self.expand(y) + self.project(x))
-
-
-class ResNet(nn.Module):
-    """ResNet-50 by its blocks; `groups` make it a ResNeXt."""
-
-    def __init__(self, widths: tuple[int, ...] = ODD, blocks: tuple[int, ...] = (3, 4, 6, 3), groups: int = 1) -> None:
-        super().__init__()
-        self.stem = conv_norm(3, widths[0], 7, 2)
-        stages, C = [], widths[0]
-        for number, (width, count) in enumerate(zip(widths, blocks, strict=True)):
-            for block in range(count):
-                stages.append(Bottleneck(C, width, 2 if number and not block else 1, groups))
-                C = 4 * width
-        self.stages, self.last = nn.Sequential(*stages), nn.Linear(C, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = nn.functional.max_pool2d(torch.relu(self.stem(x)), 3, 2, 1)
-        return self.last(torch.flatten(nn.functional.adaptive_avg_pool2d(self.stages(x), 1), 1))
 
 
 class Inverted(nn.Module):
@@ -109,5 +70,9 @@ class UNet(nn.Module):
         return self.head(x)
 
 
-def resnext() -> ResNet:
-    return ResNet((72, 144), (2, 2), groups=6)
+def resnet() -> nn.Module:
+    return resnet50((60, 124, 250, 500))
+
+
+def resnext() -> nn.Module:
+    return resnet50((72, 144), (2, 2), groups=6)

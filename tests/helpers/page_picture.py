@@ -54,18 +54,8 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "convlint",
-            "check",
-            SPEC,
-            "--fail-on",
-            "never",
-            "--output",
-            f"html={page}",
-        ]
+        options = ("--fail-on", "never", "--output", f"html={page}")
+        command = [sys.executable, "-P", "-m", "convlint", "check", SPEC, *options]
         subprocess.run(command, cwd=ROOT, check=True)
         take(page, PICTURE)
     size = PICTURE.stat().st_size

@@ -73,7 +73,6 @@ class RayCluster:
         return found
 
     def _ask(self, line: str) -> str:
-        assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return self._answer()

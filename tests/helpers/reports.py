@@ -21,6 +21,7 @@ from convlint.model.report import (
     NetworkTotal,
     Report,
     RuleInfo,
+    Severity,
     SkippedRule,
     Source,
     Suppressed,
@@ -29,65 +30,45 @@ from convlint.reporters import Style, reporter
 
 GUIDE = "convolutional-layers-guide"
 
-ALIGNMENT = RuleInfo(
-    code="CL102",
-    name="channel-alignment",
-    title="Channels are not a multiple of the Tensor Core vector width",
-    severity="warning",
-    rationale=(
-        "Tensor Cores work on vectors of 16 bytes of channels. Since cuDNN 7.6.3 other channel counts are padded "
-        "before the kernel runs, so the padding's copies and its empty lanes cost time on every call."
-    ),
-    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
-)
-FIRST_LAYER = RuleInfo(
-    code="CL103",
-    name="first-layer-channels",
-    title="The first layer has fewer than four input channels",
-    severity="warning",
-    rationale="cuDNN has special kernels for a first layer of four channels; with three, most of each vector is empty.",
-    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
-)
-MISMATCH = RuleInfo(
-    code="CL001",
-    name="output-mismatch",
-    title="Declared output size differs from the computed one",
-    severity="error",
-    rationale="A declared size that the formula does not give means that the spec describes another network.",
-    source=Source(document=GUIDE, section="2 Convolution Basics"),
-)
-AUTOTUNE = RuleInfo(
-    code="CL501",
-    name="enable-autotune",
-    title="Autotuning is off though the input size is fixed",
-    severity="warning",
-    rationale="With a fixed input size the search for the fastest algorithm is paid once.",
-    source=Source(document=GUIDE, section="3.1 Choosing An Algorithm"),
-)
-FEW_OUTPUTS = RuleInfo(
-    code="CL104",
-    name="few-output-channels",
-    title="Few output channels leave tiles empty",
-    severity="info",
-    rationale="The tile is at least 64 wide in gemm.N, which is K for fprop and wgrad.",
-    source=Source(document=GUIDE, section="4.4.3 Channels In And Out"),
-)
-LAYOUT = RuleInfo(
-    code="CL401",
-    name="prefer-nhwc",
-    title="NCHW on Tensor Cores",
-    severity="warning",
-    rationale="Tensor Core kernels read channels side by side, as NHWC stores them.",
-    source=Source(document=GUIDE, section="4.1 Tensor Layouts In Memory"),
-)
-TILES = RuleInfo(
-    code="CL203",
-    name="tile-quantization",
-    title="Tiles are partly empty",
-    severity="warning",
-    rationale="Where the output matrix ends inside a tile, the rest of that tile is computed and thrown away.",
-    source=Source(document=GUIDE, section="4.3 Quantization Effects"),
-)
+
+def _rule(name: str, severity: Severity, section: str, title: str, rationale: str) -> RuleInfo:
+    """A rule by its code and name, with the section of the guide that it is from."""
+    code, _, words = name.partition(" ")
+    source = Source(document=GUIDE, section=section)
+    return RuleInfo(code=code, name=words, title=title, severity=severity, rationale=rationale, source=source)
+
+
+ALIGNMENT = _rule(
+    "CL102 channel-alignment", "warning",
+    "4.4.3 Channels In And Out", "Channels are not a multiple of the Tensor Core vector width",
+    "Tensor Cores work on vectors of 16 bytes of channels. Since cuDNN 7.6.3 other channel counts are "
+    "padded before the kernel runs, so the padding's copies and its empty lanes cost time on every call.",
+)  # fmt: skip
+FIRST_LAYER = _rule(
+    "CL103 first-layer-channels", "warning",
+    "4.4.3 Channels In And Out", "The first layer has fewer than four input channels",
+    "cuDNN has special kernels for a first layer of four channels; with three, most of each vector is empty.",
+)  # fmt: skip
+MISMATCH = _rule(
+    "CL001 output-mismatch", "error", "2 Convolution Basics", "Declared output size differs from the computed one",
+    "A declared size that the formula does not give means that the spec describes another network.",
+)  # fmt: skip
+AUTOTUNE = _rule(
+    "CL501 enable-autotune", "warning", "3.1 Choosing An Algorithm", "Autotuning is off though the input size is fixed",
+    "With a fixed input size the search for the fastest algorithm is paid once.",
+)  # fmt: skip
+FEW_OUTPUTS = _rule(
+    "CL104 few-output-channels", "info", "4.4.3 Channels In And Out", "Few output channels leave tiles empty",
+    "The tile is at least 64 wide in gemm.N, which is K for fprop and wgrad.",
+)  # fmt: skip
+LAYOUT = _rule(
+    "CL401 prefer-nhwc", "warning", "4.1 Tensor Layouts In Memory", "NCHW on Tensor Cores",
+    "Tensor Core kernels read channels side by side, as NHWC stores them.",
+)  # fmt: skip
+TILES = _rule(
+    "CL203 tile-quantization", "warning", "4.3 Quantization Effects", "Tiles are partly empty",
+    "Where the output matrix ends inside a tile, the rest of that tile is computed and thrown away.",
+)  # fmt: skip
 RULES = (MISMATCH, ALIGNMENT, FIRST_LAYER, FEW_OUTPUTS, AUTOTUNE)
 
 SPEC = """\

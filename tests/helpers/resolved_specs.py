@@ -17,7 +17,6 @@ SIDES = ("front", "back", "top", "bottom", "left", "right")
 def resolved(text: str, network: Network, changes: Iterable[ValueChange]) -> str:
     """The text of a spec without defaults, anchors and merges that says what `text` says after `changes`."""
     document = parse(text)
-    assert document is not None
     top = document.data
     defaults = Defaults.read(top.get("defaults"), _fail)
     wanted: dict[int | None, dict[str, Any]] = {}
@@ -59,10 +58,9 @@ def _written(values: dict[str, Any], item: dict[str, Value], dims: int) -> Itera
     for key in ("op", "type", "input", "inputs", "from", "scale", "size"):
         if key in item and not item[key].is_null:
             yield f"{key}: {_plain(item[key])}"
-    for letters, key in ((COMPOSITES["output_padding"], "output_padding"),):
-        if any(letter in values for letter in letters):
-            numbers = [values.pop(letter, NEUTRAL[key]) for letter in letters][3 - dims :]
-            yield f"{key}: {numbers}"
+    letters = COMPOSITES["output_padding"]
+    if any(letter in values for letter in letters):
+        yield f"output_padding: {[values.pop(letter, NEUTRAL['output_padding']) for letter in letters][3 - dims :]}"
     sides = [values.pop(side, 0) for pad in PADS for side in (pad, pad + "_end")]
     if "same" in values:
         del values["same"]

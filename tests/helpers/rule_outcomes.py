@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from convlint.engine.check import Target, check_network
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
@@ -12,6 +15,11 @@ from convlint.rulebook.book import Rulebook, load_rulebook
 _RULES = load_rulebook()
 
 SILENT = "silent"
+
+
+def rows(tables: Mapping[str, Iterable[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """The cases of several rules as one table: each case with the code of its rule in front."""
+    return [(code, *case) for code, cases in tables.items() for case in cases]
 
 
 def findings(code: str, layers: str, *, gpu: str = "a100", runtime: str = "", mode: str = "training") -> list[Finding]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from rule_outcomes import SILENT, findings, outcome
+from rule_outcomes import SILENT, findings, outcome, rows
 
 LAYER = "{ name: x, N: 32, C: 64, H: 56, W: 56, K: 64, R: 3, S: 3, padding: 1, dtype: fp16 }"
 FRAMEWORK = "runtime.framework"
@@ -11,13 +13,8 @@ FIXED = "runtime.fixed_input_size"
 DETERMINISTIC = "runtime.deterministic"
 
 
-def named(expected: object) -> object:
-    return set(expected) if isinstance(expected, tuple) else expected
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
+OF_RUNTIME: dict[str, list[tuple[Any, ...]]] = {
+    "CL501": [
         ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false", "warning"),
         ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: true, deterministic: false", SILENT),
         ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: false, deterministic: false", SILENT),
@@ -41,50 +38,7 @@ def named(expected: object) -> object:
         ),
         *((f"framework: {name}", SILENT) for name in ("tensorflow", "jax", "tensorrt", "onnxruntime", "mxnet")),
     ],
-)
-def test_enable_autotune(runtime: str, expected: object) -> None:
-    assert named(outcome("CL501", LAYER, runtime=runtime)) == named(expected)
-
-
-def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
-    runtime = "framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false"
-    (finding,) = findings("CL501", LAYER, runtime=runtime)
-    assert finding.layer is None
-    assert finding.location.line == 2
-    assert finding.fix is not None
-    assert finding.fix.set == {"runtime.cudnn_benchmark": True}
-    assert "torch.backends.cudnn.benchmark = True" in finding.fix.describe
-
-
-@pytest.mark.parametrize(
-    ("runtime", "assumed"),
-    [
-        ("framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false", ""),
-        (
-            "framework: pytorch, cudnn_benchmark: false, fixed_input_size: true",
-            " (deterministic is not given: pytorch's default is off)",
-        ),
-        (
-            "cudnn_benchmark: false, fixed_input_size: true, deterministic: false",
-            " (cudnn_benchmark is a setting of pytorch)",
-        ),
-        (
-            "cudnn_benchmark: false, fixed_input_size: true",
-            " (cudnn_benchmark is a setting of pytorch; deterministic is not given: pytorch's default is off)",
-        ),
-    ],
-)
-def test_enable_autotune_says_what_it_assumes(runtime: str, assumed: str) -> None:
-    (finding,) = findings("CL501", LAYER, runtime=runtime)
-    assert finding.message == (
-        "every input has the same size, but cuDNN's algorithms are chosen by heuristics: cudnn_benchmark is off"
-        + assumed
-    )
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
+    "CL502": [
         ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: false", "warning"),
         ("framework: pytorch, cudnn_benchmark: true, fixed_input_size: true", SILENT),
         ("framework: pytorch, cudnn_benchmark: false", SILENT),
@@ -109,55 +63,7 @@ def test_enable_autotune_says_what_it_assumes(runtime: str, assumed: str) -> Non
         ("cudnn_benchmark: true, fixed_input_size: false", "warning"),
         ("fixed_input_size: false", (FRAMEWORK,)),
     ],
-)
-def test_autotune_varying_input(runtime: str, expected: object) -> None:
-    assert named(outcome("CL502", LAYER, runtime=runtime)) == named(expected)
-
-
-@pytest.mark.parametrize(
-    ("runtime", "message", "new"),
-    [
-        (
-            "framework: onnxruntime",
-            "the EXHAUSTIVE search of algorithms starts again for each new shape"
-            " (cudnn_conv_algo_search is not given: onnxruntime's default is EXHAUSTIVE)",
-            {"runtime.cudnn_conv_algo_search": "HEURISTIC"},
-        ),
-        (
-            "cudnn_conv_algo_search: EXHAUSTIVE",
-            "the EXHAUSTIVE search of algorithms starts again for each new shape"
-            " (cudnn_conv_algo_search is a setting of onnxruntime)",
-            {"runtime.cudnn_conv_algo_search": "HEURISTIC"},
-        ),
-        (
-            "framework: tensorflow",
-            "TF_CUDNN_USE_AUTOTUNE times every algorithm again for each new shape"
-            " (tf_cudnn_use_autotune is not given: tensorflow's default is on)",
-            {"runtime.tf_cudnn_use_autotune": False},
-        ),
-        (
-            "framework: mxnet",
-            "MXNET_CUDNN_AUTOTUNE_DEFAULT times every algorithm again for each new shape"
-            " (mxnet_cudnn_autotune_default is not given: mxnet's default is 1)",
-            {},
-        ),
-        (
-            "cudnn_benchmark: true",
-            "cudnn_benchmark times every algorithm again for each new shape (cudnn_benchmark is a setting of pytorch)",
-            {"runtime.cudnn_benchmark": False},
-        ),
-    ],
-)
-def test_autotune_varying_input_says_what_it_assumes(runtime: str, message: str, new: dict[str, object]) -> None:
-    (finding,) = findings("CL502", LAYER, runtime=f"{runtime}, fixed_input_size: false")
-    assert finding.message == f"the input size varies, and {message}"
-    assert finding.fix is not None
-    assert finding.fix.set == new
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
+    "CL503": [
         # whoever states both asks for two things at once; who leaves one at its default may know what it costs
         ("framework: pytorch, deterministic: true, cudnn_benchmark: true", "warning"),
         ("deterministic: true, cudnn_benchmark: true", "warning"),
@@ -180,14 +86,7 @@ def test_autotune_varying_input_says_what_it_assumes(runtime: str, message: str,
         ("deterministic: false", SILENT),
         ("deterministic: true", (FRAMEWORK,)),
     ],
-)
-def test_deterministic_limits_autotune(runtime: str, expected: object) -> None:
-    assert named(outcome("CL503", LAYER, runtime=runtime)) == named(expected)
-
-
-@pytest.mark.parametrize(
-    ("runtime", "expected"),
-    [
+    "CL504": [
         ("framework: tensorflow, tf_cudnn_use_autotune: 0", "warning"),
         ("framework: tensorflow, tf_cudnn_use_autotune: 1", SILENT),
         # no tuning is right where each shape would be tuned anew, and has no effect where results must repeat
@@ -207,9 +106,21 @@ def test_deterministic_limits_autotune(runtime: str, expected: object) -> None:
         ("framework: pytorch, cudnn_benchmark: false, tf_cudnn_use_autotune: 0", SILENT),
         ("framework: tensorrt", SILENT),
     ],
-)
-def test_autotune_disabled(runtime: str, expected: object) -> None:
-    assert named(outcome("CL504", LAYER, runtime=runtime)) == named(expected)
+}
+
+
+@pytest.mark.parametrize(("code", "runtime", "expected"), rows(OF_RUNTIME))
+def test_which_settings_are_worth_a_word(code: str, runtime: str, expected: object) -> None:
+    assert outcome(code, LAYER, runtime=runtime) == expected
+
+
+def test_enable_autotune_points_at_the_setting_and_turns_it_on() -> None:
+    runtime = "framework: pytorch, cudnn_benchmark: false, fixed_input_size: true, deterministic: false"
+    (finding,) = findings("CL501", LAYER, runtime=runtime)
+    assert finding.layer is None
+    assert finding.location.line == 2
+    assert finding.fix.set == {"runtime.cudnn_benchmark": True}
+    assert "torch.backends.cudnn.benchmark = True" in finding.fix.describe
 
 
 @pytest.mark.parametrize("given", ["", ", fixed_input_size: true", ", fixed_input_size: true, deterministic: false"])
@@ -222,25 +133,63 @@ def test_autotune_disabled_asks_for_the_framework_and_for_nobodys_setting() -> N
     assert outcome("CL504", LAYER, runtime="fixed_input_size: true, deterministic: false") == (FRAMEWORK,)
 
 
+HEURISTICS = "every input has the same size, but cuDNN's algorithms are chosen by heuristics: cudnn_benchmark is off"
+SEARCHES = "the input size varies, and the EXHAUSTIVE search of algorithms starts again for each new shape"
+AGAIN = "times every algorithm again for each new shape"
+ONE_SIZE, SIZES = "cudnn_benchmark: false, fixed_input_size: true", "fixed_input_size: false"
+OF_BENCHMARK = "cudnn_benchmark is a setting of pytorch"
+MEANT_OFF = "deterministic is not given: pytorch's default is off"
+# what the message says in front of what it assumes, and what that is
+ASSUMED: dict[str, list[tuple[str, str, str]]] = {
+    "CL501": [
+        (f"framework: pytorch, {ONE_SIZE}, deterministic: false", HEURISTICS, ""),
+        (f"framework: pytorch, {ONE_SIZE}", HEURISTICS, MEANT_OFF),
+        (f"{ONE_SIZE}, deterministic: false", HEURISTICS, OF_BENCHMARK),
+        (ONE_SIZE, HEURISTICS, f"{OF_BENCHMARK}; {MEANT_OFF}"),
+    ],
+    "CL502": [
+        (f"framework: onnxruntime, {SIZES}", SEARCHES,
+         "cudnn_conv_algo_search is not given: onnxruntime's default is EXHAUSTIVE"),
+        (f"cudnn_conv_algo_search: EXHAUSTIVE, {SIZES}", SEARCHES,
+         "cudnn_conv_algo_search is a setting of onnxruntime"),
+        (f"framework: tensorflow, {SIZES}", f"the input size varies, and TF_CUDNN_USE_AUTOTUNE {AGAIN}",
+         "tf_cudnn_use_autotune is not given: tensorflow's default is on"),
+        (f"framework: mxnet, {SIZES}", f"the input size varies, and MXNET_CUDNN_AUTOTUNE_DEFAULT {AGAIN}",
+         "mxnet_cudnn_autotune_default is not given: mxnet's default is 1"),
+        (f"cudnn_benchmark: true, {SIZES}", f"the input size varies, and cudnn_benchmark {AGAIN}", OF_BENCHMARK),
+    ],
+    "CL504": [
+        ("tf_cudnn_use_autotune: 0", "",
+         "tf_cudnn_use_autotune is a setting of tensorflow; deterministic is not given: tensorflow's default is off"),
+        ("framework: jax, xla_gpu_autotune_level: 0", "", "deterministic is not given: jax's default is off"),
+        ("mxnet_cudnn_autotune_default: 0", "", "mxnet_cudnn_autotune_default is a setting of mxnet"),
+        ("cudnn_conv_algo_search: DEFAULT", "", "cudnn_conv_algo_search is a setting of onnxruntime"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "runtime", "message", "assumed"), rows(ASSUMED))
+def test_a_message_says_what_it_assumes(code: str, runtime: str, message: str, assumed: str) -> None:
+    (finding,) = findings(code, LAYER, runtime=runtime)
+    end = f" ({assumed})" if assumed else ""
+    assert finding.severity == "warning"
+    assert finding.message.endswith(end)
+    assert message in ("", finding.message.removesuffix(end))
+
+
 @pytest.mark.parametrize(
-    ("setting", "assumed"),
+    ("runtime", "new"),
     [
-        (
-            "tf_cudnn_use_autotune: 0",
-            "tf_cudnn_use_autotune is a setting of tensorflow; deterministic is not given: tensorflow's default is off",
-        ),
-        (
-            "framework: jax, xla_gpu_autotune_level: 0",
-            "deterministic is not given: jax's default is off",
-        ),
-        ("mxnet_cudnn_autotune_default: 0", "mxnet_cudnn_autotune_default is a setting of mxnet"),
-        ("cudnn_conv_algo_search: DEFAULT", "cudnn_conv_algo_search is a setting of onnxruntime"),
+        ("framework: onnxruntime", {"runtime.cudnn_conv_algo_search": "HEURISTIC"}),
+        ("cudnn_conv_algo_search: EXHAUSTIVE", {"runtime.cudnn_conv_algo_search": "HEURISTIC"}),
+        ("framework: tensorflow", {"runtime.tf_cudnn_use_autotune": False}),
+        ("framework: mxnet", {}),
+        ("cudnn_benchmark: true", {"runtime.cudnn_benchmark": False}),
     ],
 )
-def test_autotune_disabled_says_what_it_assumes(setting: str, assumed: str) -> None:
-    (finding,) = findings("CL504", LAYER, runtime=setting)
-    assert finding.severity == "warning"
-    assert finding.message.endswith(f" ({assumed})")
+def test_a_varying_input_turns_autotuning_off(runtime: str, new: dict[str, object]) -> None:
+    (finding,) = findings("CL502", LAYER, runtime=f"{runtime}, fixed_input_size: false")
+    assert finding.fix.set == new
 
 
 @pytest.mark.parametrize(
@@ -290,9 +239,7 @@ def test_outdated_cudnn_says_whether_a_layer_needs_padding(layer: str, needs_pad
 def test_outdated_cudnn_names_the_last_one_that_the_gpu_runs() -> None:
     (volta,) = findings("CL505", LAYER, gpu="v100", runtime='cudnn: "7.4"')
     (turing,) = findings("CL505", LAYER, gpu="t4", runtime='cudnn: "7.4"')
-    assert volta.fix is not None
     assert "9.10" in volta.fix.describe
-    assert turing.fix is not None
     assert "9.10" not in turing.fix.describe
 
 
@@ -327,5 +274,4 @@ def test_bias_before_norm_is_said_once_for_all_layers() -> None:
     assert finding.layers == ("a", "b", "d")
     assert finding.severity == "info"
     assert finding.message == "the bias of 3 layers is cancelled by the normalisation that reads them: a, b, d"
-    assert finding.fix is not None
     assert finding.fix.set == {"bias": False}

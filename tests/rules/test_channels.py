@@ -36,9 +36,7 @@ FP64 = "{ name: x, N: 8, C: 64, H: 28, W: 28, K: 64, kernel_size: 3, dtype: fp64
 def test_an_image_is_filled_up_to_4_channels_at_any_stride(kernel: str, message: str, gpu: str, mode: str) -> None:
     (finding,) = findings("CL103", f"{{ {STEM}, {kernel} }}", gpu=gpu, mode=mode)
     assert (finding.severity, finding.message) == ("warning", message)
-    assert finding.fix is not None
     assert (finding.fix.set, finding.fix.safety) == ({"C": 4}, "safe")
-    assert finding.fix.time_change_us is not None
     assert finding.fix.time_change_us < 0
 
 
@@ -52,7 +50,6 @@ def test_4_channels_are_predicted_no_slower_than_3_or_8(stride: int, gpu: str, m
     )  # fmt: skip
     times = {C: time_us(replace(stem, C=C), load_gpu(gpu), Runtime(), mode) for C in (3, 4, 8)}
     assert times[3] is not None
-    assert times[4] is not None
     assert times[8] is not None
     assert times[4] <= min(times[3], times[8])
 
@@ -115,7 +112,6 @@ def test_a_dtype_that_was_only_read_from_storage_warns_of_nothing(
 def test_16_bits_are_set_and_tf32_is_the_lesser_step(gpu: str, runtime: str, message: str, lesser: bool) -> None:
     (finding,) = findings("CL106", FP32, gpu=gpu, runtime=runtime)
     assert (finding.severity, finding.message) == ("warning", message)
-    assert finding.fix is not None
     assert finding.fix.set == {"dtype": "fp16"}
     assert finding.fix.describe.startswith("mixed precision with fp16")
     assert ("or at least TF32 (in PyTorch: torch.backends.cudnn.allow_tf32 = True)" in finding.fix.describe) == lesser

@@ -45,19 +45,16 @@ def only(result: NetworkResult, code: str) -> Finding | None:
 
 
 def new_batch(finding: Finding) -> int:
-    assert finding.fix is not None
     return int(finding.fix.set["N"])
 
 
 @pytest.mark.parametrize("gpu", ["a100", "v100", "t4", "k80", "h100"])
 def test_a_batch_that_does_not_fit_is_an_error_that_names_one_that_does(gpu: str) -> None:
     found = only(resnet50(8192, gpu), "CL801")
-    assert found is not None
     assert found.severity == "error"
     assert "N=8192" in found.message
     fitting = new_batch(found)
     assert 100 < fitting < 8192
-    assert found.fix is not None
     assert f"at most N={fitting:,}" in found.fix.describe
     assert only(resnet50(fitting, gpu), "CL801") is None
     assert only(resnet50(fitting + 1, gpu), "CL801") is not None
@@ -110,7 +107,6 @@ def test_batch_advice_stops_where_the_memory_does(name: str) -> None:
 
     _, (wanted,) = advised(2**50)
     now = network.layers[0].N
-    assert now is not None
     assert now < wanted
     capacity = 2**34  # to the byte at which one image less than is wanted is the most
     for step in reversed(range(34)):
@@ -140,7 +136,6 @@ def test_batches_that_differ_have_no_one_limit() -> None:
     layers[0] = layers[0].replace(", input: null", "")
     (found,) = findings("CL801", ", ".join(layers))
     assert found.message.startswith("training keeps ")
-    assert found.fix is not None
     assert (found.fix.describe.split(";")[0], dict(found.fix.set)) == ("smaller batches", {})
 
 
@@ -183,7 +178,6 @@ def test_many_layers_are_one_finding_and_have_no_time() -> None:
         found.message
         == "PyTorch has no fp8 convolutions (torchao's begin with compute capability 10.0) (fp8, 3 layers)"
     )
-    assert found.fix is not None
     assert found.fix.set == {"dtype": "fp16"}
     assert found.lost_us is None
 
@@ -209,7 +203,6 @@ def test_tensorrt_without_a_mode_means_inference(tmp_path: Path) -> None:
     assert report.mode == "inference"
     assert "CL802" not in codes(report)
     (estimate,) = report.layers[0].estimates.values()
-    assert estimate is not None
     assert list(estimate.passes) == ["fprop"]
 
 
@@ -276,10 +269,8 @@ def test_resnet50_with_amp_on_v100_takes_as_long_for_one_image_as_for_sixteen() 
 @pytest.mark.parametrize("mode", ["training", "inference"])
 def test_an_eager_host_is_told_of_what_helps_it(mode: Mode) -> None:
     found = only(resnet50(1, mode=mode), "CL306")
-    assert found is not None
     assert found.severity == "info"
     assert found.message.startswith("eager pytorch needs about ")
-    assert found.fix is not None
     assert "torch.compile" in found.fix.describe
     assert ("TensorRT" in found.fix.describe) == (mode == "inference")
 
@@ -287,8 +278,6 @@ def test_an_eager_host_is_told_of_what_helps_it(mode: Mode) -> None:
 @pytest.mark.parametrize("N", [1, 4, 16])
 def test_the_batch_that_takes_no_longer_does_not(N: int) -> None:
     found = only(resnet50(N, mode="inference"), "CL306")
-    assert found is not None
-    assert found.fix is not None
     named = re.search(r"up to about N=(\d+)", found.fix.describe)
     assert named is not None
     now, there, beyond = (

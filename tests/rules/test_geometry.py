@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from rule_outcomes import SILENT, findings, outcome
+from rule_outcomes import SILENT, findings, outcome, rows
 
 from convlint.engine.hits import with_fix
 from convlint.model.layer import with_output
@@ -12,9 +14,8 @@ from convlint.readers.spec.reader import read_spec
 MAP = "N: 1, C: 8, K: 8, dtype: fp32"
 
 
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
+OF_LAYER: dict[str, list[tuple[Any, ...]]] = {
+    "CL001": [
         ("H: 56, W: 56, R: 3, S: 3, padding: 1, P: 56, Q: 56", SILENT),
         ("H: 56, W: 56, R: 3, S: 3, padding: 1, P: 55, Q: 56", "error"),
         ("H: 56, W: 56, R: 3, S: 3, padding: 1, Q: 55", "error"),
@@ -30,15 +31,78 @@ MAP = "N: 1, C: 8, K: 8, dtype: fp32"
         ("R: 3, S: 3, P: 56, Q: 56", ("H", "W")),
         ("R: 3, S: 3", SILENT),
     ],
-)
-def test_output_mismatch(layer: str, expected: object) -> None:
-    assert outcome("CL001", f"{{ {layer} }}") == expected
+    "CL003": [
+        # effective filter of a 3x3: 5 with dilation 2, 7 with dilation 3
+        ("H: 5, W: 5, R: 3, S: 3, dilation: 2", SILENT),
+        ("H: 4, W: 5, R: 3, S: 3, dilation: 2", "error"),
+        ("H: 7, W: 7, R: 3, S: 3, dilation: 3", SILENT),
+        ("H: 7, W: 6, R: 3, S: 3, dilation: 3", "error"),
+        ("H: 1, W: 1, R: 7, S: 7, padding: 3", SILENT),
+        ("H: 1, W: 1, R: 7, S: 7, padding: 2", "error"),
+        ("D: 1, H: 8, W: 8, T: 3, R: 3, S: 3", "error"),
+        ("H: 2, W: 2, R: 2, S: 2, stride: 100", SILENT),
+        ("op: conv_transpose, H: 1, W: 1, R: 7, S: 7", SILENT),
+        ("R: 3, S: 3", ("H", "W")),
+    ],
+    "CL004": [
+        ("H: 56, W: 56, R: 3, S: 3, stride: 3", SILENT),
+        ("H: 56, W: 56, R: 3, S: 3, stride: 4", "warning"),
+        ("H: 56, W: 56, R: 3, S: 3, stride: 4, dilation: 2", SILENT),
+        ("H: 224, W: 224, R: 16, S: 16, stride: 16", SILENT),
+        ("H: 56, W: 56, R: 1, S: 1, stride: 2", "info"),
+        ("H: 56, W: 56, R: 1, S: 1", SILENT),
+        ("H: 56, W: 56, R: 1, S: 3, stride: [1, 2]", SILENT),
+        ("H: 56, W: 56, R: 1, S: 3, stride: [2, 1]", "warning"),
+        ("H: 1, W: 56, R: 1, S: 1, stride: [2, 1]", SILENT),
+        ("H: 2, W: 2, R: 1, S: 1, stride: 2", SILENT),
+        ("W: 64, S: 1, dims: 1, stride: 2", "info"),
+        ("op: conv_transpose, H: 7, W: 7, R: 1, S: 1, stride: 2", SILENT),
+        ("R: 1, S: 1, stride: 2", ("H", "W")),
+        ("R: 3, S: 3, stride: 2", SILENT),
+    ],
+    "CL005": [
+        # DeepLabV3's rates: on 33x33 all but the last see something, on 16x16 only those below 16 do
+        *((f"H: 33, W: 33, R: 3, S: 3, dilation: {rate}, padding: {rate}", verdict)
+          for rate, verdict in ((12, SILENT), (24, SILENT), (32, SILENT), (33, "warning"), (36, "warning"))),
+        *((f"H: 16, W: 16, R: 3, S: 3, dilation: {rate}, padding: {rate}", verdict)
+          for rate, verdict in ((6, SILENT), (12, SILENT), (15, SILENT), (16, "warning"), (24, "warning"))),
+        ("H: 1, W: 8, R: 3, S: 3, padding: 1", "warning"),
+        ("H: 1, W: 8, R: 1, S: 3, padding: [0, 1]", SILENT),
+        ("H: 2, W: 2, R: 3, S: 3, padding: 1", SILENT),
+        ("H: 7, W: 7, R: 3, S: 3, dilation: 3", SILENT),
+        # with stride the last window starts further in
+        ("H: 14, W: 14, R: 3, S: 3, dilation: 8, padding: 8, stride: 2", SILENT),
+        ("H: 14, W: 14, R: 3, S: 3, dilation: 13, padding: 13, stride: 2", "warning"),
+        ("op: conv_transpose, H: 1, W: 1, R: 4, S: 4, stride: 2, padding: 1", SILENT),
+        # the filter does not fit at all: another rule's business
+        ("H: 2, W: 2, R: 9, S: 9, padding: 1", SILENT),
+        ("R: 3, S: 3, padding: 1", ("H", "W")),
+        ("R: 3, S: 3", SILENT),
+    ],
+    "CL006": [
+        ("H: 32, W: 32, R: 1, S: 1, padding: 1", "warning"),
+        ("H: 32, W: 32, R: 1, S: 1", SILENT),
+        ("H: 32, W: 32, R: 3, S: 3, padding: 2", SILENT),
+        ("H: 32, W: 32, R: 3, S: 3, padding: 3", "warning"),
+        ("H: 32, W: 32, R: 3, S: 3, padding: 4, dilation: 2", SILENT),
+        ("H: 32, W: 32, R: 3, S: 3, padding: 5, dilation: 2", "warning"),
+        ("H: 32, W: 32, R: 3, S: 3, padding: [0, 3, 0, 0]", "warning"),
+        ("H: 32, W: 32, R: 3, S: 3, padding: same", SILENT),
+        ("op: conv_transpose, H: 32, W: 32, R: 1, S: 1, padding: 1", SILENT),
+        # known without the size of the input
+        ("R: 1, S: 1, padding: 1", "warning"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "layer", "expected"), rows(OF_LAYER))
+def test_which_layers_are_wrong(code: str, layer: str, expected: object) -> None:
+    assert outcome(code, f"{{ {layer} }}") == expected
 
 
 def test_output_mismatch_points_at_the_wrong_number_and_names_the_right_one() -> None:
     (finding,) = findings("CL001", "{ H: 56, W: 56, R: 3, S: 3, P: 54, Q: 55 }")
     assert (finding.location.line, finding.location.column) == (4, 43)
-    assert finding.fix is not None
     assert "P=54, Q=54" in finding.fix.describe
 
 
@@ -69,91 +133,16 @@ TWO = "{ name: a, C: 3, H: 32, W: 32, K: 64, kernel_size: 3 }, "
     ],
 )  # fmt: skip
 def test_channel_mismatch(layers: str, expected: object) -> None:
-    result = outcome("CL002", layers)
-    assert set(result) == set(expected) if isinstance(expected, tuple) else result == expected
+    assert outcome("CL002", layers) == expected
 
 
 def test_channel_mismatch_names_what_arrives_from_whom() -> None:
     (finding,) = findings("CL002", TWO + "{ name: b, C: 32, K: 8, kernel_size: 1 }")
     assert finding.message == "C=32, but a delivers 64 channels"
-    assert finding.fix is not None
     assert finding.fix.set == {"C": 64}
     # what arrives cannot be rounded up here
     (finding,) = findings("CL002", TWO + "{ name: b, K: 9, kernel_size: 1, groups: 3 }")
-    assert finding.fix is not None
     assert finding.fix.set == {}
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        # effective filter of a 3x3: 5 with dilation 2, 7 with dilation 3
-        ("H: 5, W: 5, R: 3, S: 3, dilation: 2", SILENT),
-        ("H: 4, W: 5, R: 3, S: 3, dilation: 2", "error"),
-        ("H: 7, W: 7, R: 3, S: 3, dilation: 3", SILENT),
-        ("H: 7, W: 6, R: 3, S: 3, dilation: 3", "error"),
-        ("H: 1, W: 1, R: 7, S: 7, padding: 3", SILENT),
-        ("H: 1, W: 1, R: 7, S: 7, padding: 2", "error"),
-        ("D: 1, H: 8, W: 8, T: 3, R: 3, S: 3", "error"),
-        ("H: 2, W: 2, R: 2, S: 2, stride: 100", SILENT),
-        ("op: conv_transpose, H: 1, W: 1, R: 7, S: 7", SILENT),
-        ("R: 3, S: 3", ("H", "W")),
-    ],
-)
-def test_filter_exceeds_input(layer: str, expected: object) -> None:
-    result = outcome("CL003", f"{{ {layer} }}")
-    assert set(result) == set(expected) if isinstance(expected, tuple) else result == expected
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        ("H: 56, W: 56, R: 3, S: 3, stride: 3", SILENT),
-        ("H: 56, W: 56, R: 3, S: 3, stride: 4", "warning"),
-        ("H: 56, W: 56, R: 3, S: 3, stride: 4, dilation: 2", SILENT),
-        ("H: 224, W: 224, R: 16, S: 16, stride: 16", SILENT),
-        ("H: 56, W: 56, R: 1, S: 1, stride: 2", "info"),
-        ("H: 56, W: 56, R: 1, S: 1", SILENT),
-        ("H: 56, W: 56, R: 1, S: 3, stride: [1, 2]", SILENT),
-        ("H: 56, W: 56, R: 1, S: 3, stride: [2, 1]", "warning"),
-        ("H: 1, W: 56, R: 1, S: 1, stride: [2, 1]", SILENT),
-        ("H: 2, W: 2, R: 1, S: 1, stride: 2", SILENT),
-        ("W: 64, S: 1, dims: 1, stride: 2", "info"),
-        ("op: conv_transpose, H: 7, W: 7, R: 1, S: 1, stride: 2", SILENT),
-        ("R: 1, S: 1, stride: 2", ("H", "W")),
-        ("R: 3, S: 3, stride: 2", SILENT),
-    ],
-)
-def test_stride_skips_input(layer: str, expected: object) -> None:
-    result = outcome("CL004", f"{{ {layer} }}")
-    assert set(result) == set(expected) if isinstance(expected, tuple) else result == expected
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        # DeepLabV3's rates: on 33x33 all but the last see something, on 16x16 only those below 16 do
-        *((f"H: 33, W: 33, R: 3, S: 3, dilation: {rate}, padding: {rate}", verdict)
-          for rate, verdict in ((12, SILENT), (24, SILENT), (32, SILENT), (33, "warning"), (36, "warning"))),
-        *((f"H: 16, W: 16, R: 3, S: 3, dilation: {rate}, padding: {rate}", verdict)
-          for rate, verdict in ((6, SILENT), (12, SILENT), (15, SILENT), (16, "warning"), (24, "warning"))),
-        ("H: 1, W: 8, R: 3, S: 3, padding: 1", "warning"),
-        ("H: 1, W: 8, R: 1, S: 3, padding: [0, 1]", SILENT),
-        ("H: 2, W: 2, R: 3, S: 3, padding: 1", SILENT),
-        ("H: 7, W: 7, R: 3, S: 3, dilation: 3", SILENT),
-        # with stride the last window starts further in
-        ("H: 14, W: 14, R: 3, S: 3, dilation: 8, padding: 8, stride: 2", SILENT),
-        ("H: 14, W: 14, R: 3, S: 3, dilation: 13, padding: 13, stride: 2", "warning"),
-        ("op: conv_transpose, H: 1, W: 1, R: 4, S: 4, stride: 2, padding: 1", SILENT),
-        # the filter does not fit at all: another rule's business
-        ("H: 2, W: 2, R: 9, S: 9, padding: 1", SILENT),
-        ("R: 3, S: 3, padding: 1", ("H", "W")),
-        ("R: 3, S: 3", SILENT),
-    ],
-)  # fmt: skip
-def test_dead_taps(layer: str, expected: object) -> None:
-    result = outcome("CL005", f"{{ {layer} }}")
-    assert set(result) == set(expected) if isinstance(expected, tuple) else result == expected
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -178,30 +167,9 @@ def test_dead_taps_fix_keeps_the_output_and_mends_it(size: int, taps: int, dilat
         assert found[0].message.startswith("no tap of this filter reads input")
     elif found:
         fix = found[0].fix
-        assert fix is not None
         after = with_fix(before, fix.set)
         assert (after.P, after.Q) == (before.P, before.Q)
         assert found[0].message.startswith(f"{taps - len(live)} of the {taps} taps")
         pads = f"padding: [{after.PadH}, {after.PadH_end}, 0, 0]"
         mended = f"H: {size}, W: 16, R: {after.R}, S: 1, dilation: [{after.DilH}, 1], stride: [{stride}, 1], {pads}"
         assert not findings("CL005", f"{{ name: x, {MAP}, {mended} }}")
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        ("H: 32, W: 32, R: 1, S: 1, padding: 1", "warning"),
-        ("H: 32, W: 32, R: 1, S: 1", SILENT),
-        ("H: 32, W: 32, R: 3, S: 3, padding: 2", SILENT),
-        ("H: 32, W: 32, R: 3, S: 3, padding: 3", "warning"),
-        ("H: 32, W: 32, R: 3, S: 3, padding: 4, dilation: 2", SILENT),
-        ("H: 32, W: 32, R: 3, S: 3, padding: 5, dilation: 2", "warning"),
-        ("H: 32, W: 32, R: 3, S: 3, padding: [0, 3, 0, 0]", "warning"),
-        ("H: 32, W: 32, R: 3, S: 3, padding: same", SILENT),
-        ("op: conv_transpose, H: 32, W: 32, R: 1, S: 1, padding: 1", SILENT),
-        # known without the size of the input
-        ("R: 1, S: 1, padding: 1", "warning"),
-    ],
-)
-def test_padding_only_output(layer: str, expected: object) -> None:
-    assert outcome("CL006", f"{{ {layer} }}") == expected

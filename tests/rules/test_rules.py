@@ -31,7 +31,6 @@ def outcomes() -> list[tuple[Rule, int, int]]:
         if rule.scope == "suppression":
             continue
         document = parse(read_text(rule.path))
-        assert document is not None
         examples = document.data["examples"].data
         items = [*examples["pass"].data, *examples["fail"].data]
         found += [(rule, number, item.span[0]) for number, item in enumerate(items)]
