@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -103,6 +104,7 @@ class _NetworkCheck:
         self.edges = {edge.consumer: edge for edge in network.edges}
         self.connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
         self.identities = Identities()
+        self.numbers = count()  # of hits
         self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
         self.coupling = Coupling(network)
         self.spokesmen = Spokesmen()  # on the target at hand
@@ -126,7 +128,7 @@ class _NetworkCheck:
         in_force = self._in_force_of(found, heard, facts)
         hits = self._not_known(in_force, heard, facts)
         for hit in found:  # what all layers share, all that are left share
-            if hit.indices and id(hit) not in heard.left:
+            if hit.indices and hit.number not in heard.left:
                 applicable[hit.rule.info.code] -= 1
 
         timing = NetworkTiming(network, target.gpu, self.mode, on_host)
@@ -172,21 +174,21 @@ class _NetworkCheck:
         layers = self.network.layers
         plays = (may_play, narrowing) if "narrower" in self.allow else (may_play,)
         playing = {
-            id(hit) for hit in hits if hit.indices and any(each(hit.flaw, layers[hit.indices[0]]) for each in plays)
+            hit.number for hit in hits if hit.indices and any(each(hit.flaw, layers[hit.indices[0]]) for each in plays)
         }
         wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
         rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
         advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow)
         advice.out_of_play |= heard.silenced if anew else heard.groups
         clashes = any(
-            id(hit) in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits
+            hit.number in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits
         )
         silenced = {
             kind: frozenset(heard.kinds.get(kind, set()) | (set() if anew else heard.known.get(kind, set())))
             for kind in KINDS
         }
         search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
-        best = search.best([(hit.indices[0], hit.flaw) for hit in hits if id(hit) in playing])
+        best = search.best([(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing])
         new_hit = partial(self._came_to_light, facts=facts)
         joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
         return Promise(best, search, advice, joint, estimates)
@@ -212,11 +214,11 @@ class _NetworkCheck:
             places = {(hit.rule.info.code, index) for hit in held for index in hit.indices}
             batch = any(hit.sets_batch for hit in held)
             held_kinds = {kind_of(hit.flaw.set) for hit in held if hit.flaw.set} - {None}
-            gone = {id(hit) for hit in held}
+            gone = {hit.number for hit in held}
             hits = [
                 hit
                 for hit in hits
-                if id(hit) not in gone
+                if hit.number not in gone
                 and not (hit.sets_batch and batch)
                 and (hit.rule.info.code, hit.flaw.group) not in heard.groups
                 and (hit.rule.info.code, *hit.indices) not in places
@@ -225,7 +227,7 @@ class _NetworkCheck:
                 if kind in held_kinds:
                     new = {index for hit in hits if kind_of(hit.flaw.set) == kind for index in hit.indices}
                     heard.known[kind] = set(range(len(self.network.layers))) - new
-        heard.left = {id(hit) for hit in hits}
+        heard.left = {hit.number for hit in hits}
         return hits
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
@@ -321,6 +323,7 @@ class _NetworkCheck:
             sets=(flaw.set,),
             other=flaw.other,
             severity=stated(flaw, layer),
+            number=next(self.numbers),
             identities=(self.identities.next(flaw.rule.info.code, home_of(location), name, gpu, keep=keep),),
         )
 
@@ -345,7 +348,7 @@ class _Heard:
         self.known: dict[Kind, set[int]] = {}  # the same, because a baseline holds it elsewhere
         self.groups: set[tuple[str, int]] = set()
         self.silenced: frozenset[tuple[str, int]] = frozenset()
-        self.left: set[int] = set()
+        self.left: set[int] = set()  # by number
 
     def silence(self, hit: Hit) -> None:
         """Notes a hit that nobody wants to hear of."""

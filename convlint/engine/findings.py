@@ -302,6 +302,7 @@ def _join(group: list[Hit]) -> Hit:
         sets=tuple(merged.values()),
         other=first.other if all(hit.other == first.other for hit in group) else {},
         severity=first.severity,
+        number=first.number,
         identities=tuple(identity for _, identity in own.values()),
         price=_sum([hit.price for hit in group], one_change=first.sets_batch),
     )

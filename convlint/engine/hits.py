@@ -226,6 +226,7 @@ class Hit(NamedTuple):
     sets: tuple[Mapping[str, Scalar], ...]  # the fix for each index
     other: Mapping[str, Scalar]
     severity: Severity  # as far as it is decided
+    number: int  # which hit of its target it is, kept by its copies: what is noted of a hit goes by it
     identities: tuple[Identity, ...] = ()  # one for each index
     price: Price = UNPRICED
     came_to_light: bool = False  # stands only once others are mended
@@ -439,17 +440,18 @@ def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
     advised = [hit for hit in hits if _is_weighed(hit) and hit.price.advised]
     advised.sort(key=lambda hit: -(hit.price.lost_us or 0.0))
     saved_us = sum(hit.price.lost_us or 0.0 for hit in advised)
-    warning: set[int] = set()
+    warnings: set[int] = set()  # by number
     said_us = 0.0
     for hit in advised:
         lost_us = hit.price.lost_us or 0.0
         wanting = saved_us >= SAVING_SHARE * network_us and said_us < SAID_SHARE * saved_us
         if lost_us <= 0 or not (lost_us >= WARNING_SHARE * network_us or wanting):
             break
-        warning.add(id(hit))
+        warnings.add(hit.number)
         said_us += lost_us
     return [
-        hit._replace(severity="warning" if id(hit) in warning else "info") if _is_weighed(hit) else hit for hit in hits
+        hit._replace(severity="warning" if hit.number in warnings else "info") if _is_weighed(hit) else hit
+        for hit in hits
     ]
 
 

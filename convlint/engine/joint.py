@@ -133,7 +133,7 @@ _NAMED = 4
 
 
 class Settled(NamedTuple):
-    """The hits, and by the id of a hit what its fix earns and what that rests on."""
+    """The hits, and by the number of a hit what its fix earns and what that rests on."""
 
     hits: list[Hit]
     stakes: Mapping[int, Stake]
@@ -145,7 +145,7 @@ def settled(
     hits: Sequence[Hit], best: Optimum, search: Search, advice: Advice, coupling: Coupling, playing: set[int],
     new_hit: NewHit,
 ) -> Settled:  # fmt: skip
-    """The hits of a network whose B is `best`; `playing` are the ids of those whose flaws may play."""
+    """The hits of a network whose B is `best`; `playing` are the numbers of those whose flaws may play."""
     return _Joint(hits, best, search, advice, coupling, playing, new_hit).result()
 
 
@@ -163,18 +163,18 @@ class _Joint:
         for hit in hits:
             kind = kind_of(hit.flaw.set) if hit.indices else None
             fix = hit.flaw.case.fix
-            if kind is not None and id(hit) in playing:
+            if kind is not None and hit.number in playing:
                 self.of_kind[kind].append(hit)
-            elif hit.flaw.group is not None and (id(hit) in playing or (fix is not None and not fix.priced)):
+            elif hit.flaw.group is not None and (hit.number in playing or (fix is not None and not fix.priced)):
                 self.of_group.setdefault(hit.flaw.group, []).append(hit)
-            elif hit.indices and id(hit) in playing:
+            elif hit.indices and hit.number in playing:
                 self.of_layer[hit.indices[0], hit.key] = hit
         self.widths = {lever.group: lever.width for lever in best.levers.values() if lever.group is not None}
         self.owners = {kind: self._owner(choice) for kind, choice in best.choices.items()}
         self.deal = dealt(best, search, advice, self.owners)
         self.stakes: dict[int, Stake] = {}
         self.bases: dict[int, Basis] = {}
-        self.in_place_of: dict[int, list[Hit]] = {}  # by the id of a hit: what stands there instead
+        self.in_place_of: dict[int, list[Hit]] = {}  # by the number of a hit: what stands there instead
         self.new: list[Hit] = []
 
     def result(self) -> Settled:
@@ -188,20 +188,20 @@ class _Joint:
         advised: set[int] = set()
         for key, lever in self.best.levers.items():
             if lever.group is None:
-                advised.add(id(self._form(key, lever)))
+                advised.add(self._form(key, lever).number)
             elif not any(hit.rule.info.code == lever.code for hit in self.of_group.get(lever.group, ())):
                 self.new.append(self._new_group(key, lever))
         for hit in self.of_layer.values():
-            if id(hit) not in advised and id(hit) not in self.in_place_of:
-                self.stakes[id(hit)] = Stake(self._change_us({hit.indices[0]: hit.sets[0]}))
-        found = [each for hit in self.hits for each in self.in_place_of.get(id(hit), [hit])]
+            if hit.number not in advised and hit.number not in self.in_place_of:
+                self.stakes[hit.number] = Stake(self._change_us({hit.indices[0]: hit.sets[0]}))
+        found = [each for hit in self.hits for each in self.in_place_of.get(hit.number, [hit])]
         return Settled(found + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
         """One hit, or none, where the first of several stands."""
-        self.in_place_of.update((id(hit), []) for hit in hits)
+        self.in_place_of.update((hit.number, []) for hit in hits)
         if by is not None:
-            self.in_place_of[id(hits[0])] = [by]
+            self.in_place_of[hits[0].number] = [by]
 
     # Settings of the network.
 
@@ -244,8 +244,8 @@ class _Joint:
             other_us = self.search.total_us({choice.kind: lesser}, {}) - self.deal.time_us
             hit = hit._replace(other=lesser.runtime, changes_us=(stake.change_us or 0.0, other_us))
         hit = hit._replace(flaw=replace(hit.flaw, set=next(iter(sets.values()))))
-        self.stakes[id(hit)] = stake
-        self.bases[id(hit)] = self.search.basis_of(self.best, choice.kind)
+        self.stakes[hit.number] = stake
+        self.bases[hit.number] = self.search.basis_of(self.best, choice.kind)
         return hit
 
     def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
@@ -269,7 +269,7 @@ class _Joint:
         change_us = None
         if choice is not None and same:
             change_us = self.search.total_us({kind: choice}, {}) - self.deal.time_us
-        self.stakes[id(hit)] = Stake(change_us)
+        self.stakes[hit.number] = Stake(change_us)
         return hit
 
     def _of_network(self, hits: Sequence[Hit], sets: Mapping[int, dict[str, Scalar]], describe: str) -> Hit:
@@ -305,10 +305,10 @@ class _Joint:
         hit = self._with_group(number, lead, width, {each.indices[0]: each for each in same}, advised=advised)
         if lever is not None and advised:
             self._advise(hit, key)
-        elif any(id(each) in self.playing for each in same):
+        elif any(each.number in self.playing for each in same):
             layers = self.coupling.group(number).layers
             sets = self.coupling.sets(layers, {number: width}, number)
-            self.stakes[id(hit)] = Stake(self._change_us(dict(zip(layers, sets, strict=True))))
+            self.stakes[hit.number] = Stake(self._change_us(dict(zip(layers, sets, strict=True))))
         return hit
 
     def _new_group(self, key: Key, lever: Lever) -> Hit:
@@ -366,7 +366,7 @@ class _Joint:
             if lever.changes != hit.sets[0]:
                 flaw = replace(hit.flaw, set=lever.changes, other={}, describe=_further(hit, lever))
                 hit = hit._replace(flaw=flaw, sets=(lever.changes,), other={})
-                self.in_place_of[id(before)] = [hit]
+                self.in_place_of[before.number] = [hit]
         self._advise(hit, key)
         return hit
 
@@ -379,8 +379,8 @@ class _Joint:
         return [self.owners[kind] for kind, _ in way]
 
     def _advise(self, hit: Hit, key: Key) -> None:
-        self.stakes[id(hit)] = self.deal.levers[key]
-        self.bases[id(hit)] = self.search.basis_of(self.best, key)
+        self.stakes[hit.number] = self.deal.levers[key]
+        self.bases[hit.number] = self.search.basis_of(self.best, key)
 
     def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
         """What changes of these layers alone come to, in us; None where that is not predictable."""

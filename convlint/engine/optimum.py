@@ -69,14 +69,14 @@ class Search:
         self._silenced, self._kept = silenced, kept
         self._clashing = clashing_layouts
         self._settings: dict[object, NetworkSetting] = {}
-        self._advised: dict[int, Advised] = {}
+        self._advised: dict[NetworkSetting, Advised] = {}
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
-        self._touching: dict[int, dict[int, list[Lever]]] = {}
+        self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
 
     def best(self, found: Sequence[tuple[int, Flaw]]) -> Optimum:
         """B, where `found` are the flaws that may play as things are."""
         timing = self.timing
-        now = self._advised[id(timing.now)] = self.advice.of(timing.now, found)
+        now = self._advised[timing.now] = self.advice.of(timing.now, found)
         best = self._once(now)
         for _ in range(MOST_ROUNDS):  # what rests on assumptions is no advice
             assumed = set(self._assumed_of(best))
@@ -120,9 +120,9 @@ class Search:
 
     def of(self, setting: NetworkSetting) -> Advised:
         """What the rules advise in a setting."""
-        if id(setting) not in self._advised:
-            self._advised[id(setting)] = self.advice.of(setting)
-        return self._advised[id(setting)]
+        if setting not in self._advised:
+            self._advised[setting] = self.advice.of(setting)
+        return self._advised[setting]
 
     def setting(self, choices: Choices) -> NetworkSetting:
         """The network with these choices."""
@@ -422,9 +422,9 @@ class Search:
         return {one.key: one for index in best.levers[key].layers for one in touching[index]}
 
     def _touching_of(self, best: Optimum) -> Mapping[int, Sequence[Lever]]:
-        if id(best.levers) not in self._touching:
-            self._touching = {id(best.levers): _touching(best.levers.values())}
-        return self._touching[id(best.levers)]
+        if self._touching[0] is not best.levers:
+            self._touching = best.levers, _touching(best.levers.values())
+        return self._touching[1]
 
 
 def _set(layer: ConvLayer, kind: Kind, value: Scalar) -> ConvLayer:

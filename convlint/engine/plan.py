@@ -273,7 +273,7 @@ class _Planning:
         )
 
     def _is_of_best(self, hit: Hit) -> bool:
-        stake = self.promise.settled.stakes.get(id(hit))
+        stake = self.promise.settled.stakes.get(hit.number)
         return stake is not None and stake.advised
 
     def _named(self, indices: Sequence[int]) -> str:

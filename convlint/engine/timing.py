@@ -265,12 +265,12 @@ MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they 
 def weighed(
     hits: Sequence[Hit], stakes: Mapping[int, Stake], bases: Mapping[int, Basis], pricer: Pricer
 ) -> list[Hit]:  # fmt: skip
-    """The hits with their prices; `stakes` and `bases` are by the id of a hit."""
-    beside = Counter(hit.rule.info.code for hit in hits if id(hit) not in stakes)
+    """The hits with their prices; `stakes` and `bases` are by the number of a hit."""
+    beside = Counter(hit.rule.info.code for hit in hits if hit.number not in stakes)
     return [
         hit._replace(
-            price=_price(hit, stakes.get(id(hit)), pricer, few=beside[hit.rule.info.code] <= MOST_PRICED)._replace(
-                basis=bases.get(id(hit))
+            price=_price(hit, stakes.get(hit.number), pricer, few=beside[hit.rule.info.code] <= MOST_PRICED)._replace(
+                basis=bases.get(hit.number)
             )
         )
         if hit.indices and hit.rule.loss != "none"

@@ -321,7 +321,8 @@ def hit(
     )  # fmt: skip
     return Hit(
         flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a", line=index), message="m",
-        sets=(sets,), other={}, severity=severity, identities=(("CL102", "a", f"l{index}", "a100", 1),), price=price,
+        sets=(sets,), other={}, severity=severity, number=index,
+        identities=(("CL102", "a", f"l{index}", "a100", 1),), price=price,
     )  # fmt: skip
 
 
@@ -480,7 +481,7 @@ def hit_of_findings(
     flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message="m", set=sets)
     return Hit(
         flaw=flaw, indices=tuple(range(len(names))), names=names, location=Location(path="net.yaml", line=4),
-        message="said", sets=(sets,) * len(names), other={}, severity="warning",
+        message="said", sets=(sets,) * len(names), other={}, severity="warning", number=0,
         identities=tuple((rule.info.code, "net.yaml", name, "a100", 1) for name in names), price=price or Price(),
     )  # fmt: skip
 

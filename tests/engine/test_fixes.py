@@ -89,7 +89,7 @@ def test_what_a_prediction_refutes(
     flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message="m", set={"C": 64})
     hit = Hit(
         flaw=flaw, indices=(0,), names=("a",), location=Location(path="a"), message="m", sets=(flaw.set,), other={},
-        severity=severity, price=Price(advised=advised),
+        severity=severity, number=0, price=Price(advised=advised),
     )  # fmt: skip
     assert is_refuted(hit, fix) is refuted
 
@@ -256,7 +256,7 @@ def hit(N: int = 0, other: int = 0, *, index: int = 0, rule: Any = RULE, severit
     flaw = Flaw(rule=rule, case=case, places=(), message="", set=sets, other=others)
     return Hit(
         flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a"), message="", sets=(flaw.set,),
-        other=flaw.other, severity=severity, price=Price(capacity_us=7.0),
+        other=flaw.other, severity=severity, number=0, price=Price(capacity_us=7.0),
     )  # fmt: skip
 
 

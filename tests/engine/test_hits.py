@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -449,13 +450,14 @@ def test_what_a_rule_applies_to_is_told(tmp_path: Path) -> None:
 
 BOOK = load_rulebook()
 RULE = BOOK.by_key["CL102"]
+NUMBERS = count()
 
 
 def hit(lost_us: float | None, severity: Severity = "warning", *, advised: bool = True, rule: str = "CL102") -> Hit:
     found = BOOK.by_key[rule]
     flaw = Flaw(rule=found, case=found.cases[-1], places=(), message="m")
     price = Price(lost_us=lost_us, advised=advised)
-    return Hit(flaw, (0,), ("a",), Location(path="a"), "m", ({},), {}, severity, price=price)
+    return Hit(flaw, (0,), ("a",), Location(path="a"), "m", ({},), {}, severity, next(NUMBERS), price=price)
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def hit(code: str = "CL102", indices: tuple[int, ...] = (0,), **sets: Scalar) ->
     rule, changes = BOOK.by_key[code], sets or {"C": 64}
     flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message="m", set=changes)
     names = tuple(f"l{index}" for index in indices)
-    return Hit(flaw, indices, names, Location(path="a"), "m", (changes,) * len(indices), {}, "warning")
+    return Hit(flaw, indices, names, Location(path="a"), "m", (changes,) * len(indices), {}, "warning", number=0)
 
 
 def prices_that(*, change_us: float | None = -3.0, capacity_us: float | None = None, known: bool = True) -> Any:
@@ -209,8 +209,8 @@ def prices_that(*, change_us: float | None = -3.0, capacity_us: float | None = N
 
 
 def one(made: Hit, stake: Stake | None, prices: Any = None) -> Price:
-    stakes = {} if stake is None else {id(made): stake}
-    (found,) = weighed([made], stakes, {id(made): "measured"}, prices or prices_that())
+    stakes = {} if stake is None else {made.number: stake}
+    (found,) = weighed([made], stakes, {made.number: "measured"}, prices or prices_that())
     return found.price
 
 
